@@ -1,0 +1,16 @@
+#pragma once
+
+#include <stdexcept>
+#include <string>
+
+namespace nightingale {
+
+// A failure whose message says what was wrong, what was expected and, where
+// there is one, what to do. Python sees it as `nightingale.Error`; bad argument
+// values are `std::invalid_argument`, which Python sees as `ValueError`.
+class Error : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+} // namespace nightingale
