@@ -1,0 +1,30 @@
+#pragma once
+
+#include "mlx/array.h"
+#include "mlx/stream.h"
+
+namespace nightingale {
+
+namespace mx = mlx::core;
+
+namespace ops {
+
+// Whether `s` runs on our CPU primitives; everywhere else MLX's own ops run.
+inline bool on_cpu(const mx::Stream& s) {
+  return s.device == mx::Device::cpu;
+}
+
+// Whether the host should queue a step before it has read the one before: on a
+// GPU that hides the launches; on a CPU it only costs a wasted last step.
+inline bool queues_ahead(const mx::Stream& s) {
+  return !on_cpu(s);
+}
+
+// The type in which norms, biases and other vectors are kept beside matrices of
+// type `weights`: the CPU computes in float32 whatever the weights are.
+inline mx::Dtype vector_dtype(mx::Dtype weights, const mx::Stream& s) {
+  return on_cpu(s) ? mx::float32 : weights;
+}
+
+} // namespace ops
+} // namespace nightingale

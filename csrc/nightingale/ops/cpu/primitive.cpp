@@ -1,0 +1,122 @@
+#include "nightingale/ops/cpu/primitive.h"
+
+#include <string>
+
+#include "mlx/backend/cpu/encoder.h"
+#include "mlx/ops.h"
+#include "nightingale/error.h"
+
+namespace nightingale::cpu {
+
+namespace {
+
+class CpuPrimitive : public mx::Primitive {
+ public:
+  CpuPrimitive(
+      mx::Stream stream,
+      const char* name,
+      std::vector<std::optional<int>> in_place_of,
+      Work work)
+      : Primitive(stream),
+        name_(name),
+        in_place_of_(std::move(in_place_of)),
+        work_(std::move(work)) {}
+
+  void eval_cpu(const Arrays& inputs, Arrays& outputs) override {
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      if (in_place_of_[i]) {
+        outputs[i].copy_shared_buffer(inputs[*in_place_of_[i]]);
+      } else {
+        outputs[i].set_data(mx::allocator::malloc(outputs[i].nbytes()));
+      }
+    }
+    auto& encoder = mx::cpu::get_command_encoder(stream());
+    encoder.dispatch([work = work_,
+                      in = weak(inputs),
+                      out = weak(outputs)]() mutable { work(in, out); });
+  }
+
+  void eval_gpu(const Arrays&, Arrays&) override {
+    throw Error(std::string(name_) + " is a CPU op but its stream is a GPU's");
+  }
+
+  const char* name() const override {
+    return name_;
+  }
+
+ private:
+  static Arrays weak(const Arrays& arrays) {
+    Arrays copies;
+    copies.reserve(arrays.size());
+    for (const auto& a : arrays) {
+      copies.push_back(mx::array::unsafe_weak_copy(a));
+    }
+    return copies;
+  }
+
+  const char* name_;
+  std::vector<std::optional<int>> in_place_of_;
+  Work work_;
+};
+
+} // namespace
+
+Arrays make_ops(
+    const char* name,
+    std::vector<Output> outputs,
+    Arrays inputs,
+    Work work,
+    mx::Stream s) {
+  std::vector<mx::Shape> shapes;
+  std::vector<mx::Dtype> dtypes;
+  std::vector<std::optional<int>> in_place_of;
+  for (auto& output : outputs) {
+    shapes.push_back(std::move(output.shape));
+    dtypes.push_back(output.dtype);
+    in_place_of.push_back(output.in_place_of);
+  }
+  auto primitive = std::make_shared<CpuPrimitive>(
+      s, name, std::move(in_place_of), std::move(work));
+  return mx::array::make_arrays(
+      std::move(shapes), dtypes, primitive, std::move(inputs));
+}
+
+mx::array make_op(
+    const char* name,
+    Output output,
+    Arrays inputs,
+    Work work,
+    mx::Stream s) {
+  return make_ops(
+      name, {std::move(output)}, std::move(inputs), std::move(work), s)[0];
+}
+
+mx::array dense(const mx::array& x, mx::Stream s) {
+  bool known_dense = x.has_primitive()
+      ? dynamic_cast<CpuPrimitive*>(&x.primitive()) != nullptr
+      : x.status() != mx::array::unscheduled && x.flags().row_contiguous;
+  return known_dense ? x : mx::contiguous(x, false, s);
+}
+
+mx::array as_float(const mx::array& x, mx::Stream s) {
+  return dense(x.dtype() == mx::float32 ? x : mx::astype(x, mx::float32, s), s);
+}
+
+Storage storage_of(const mx::array& x) {
+  if (x.dtype() == mx::float32) {
+    return Storage::f32;
+  }
+  if (x.dtype() == mx::float16) {
+    return Storage::f16;
+  }
+  if (x.dtype() == mx::bfloat16) {
+    return Storage::bf16;
+  }
+  throw Error("expected a float32, float16 or bfloat16 array");
+}
+
+int row_count(const mx::array& x) {
+  return x.size() == 0 ? 0 : static_cast<int>(x.size() / x.shape(-1));
+}
+
+} // namespace nightingale::cpu

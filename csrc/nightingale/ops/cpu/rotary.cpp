@@ -1,0 +1,49 @@
+#include <cmath>
+#include <vector>
+
+#include "nightingale/ops/cpu/ops.h"
+#include "nightingale/ops/cpu/primitive.h"
+#include "nightingale/ops/cpu/threads.h"
+
+namespace nightingale::cpu {
+
+mx::array rotary(
+    const mx::array& x,
+    const mx::array& frequencies,
+    int past,
+    mx::Stream s) {
+  return make_op(
+      "Rotary",
+      {x.shape()},
+      {x, dense(frequencies, s)},
+      [past](const Arrays& in, Arrays& out) {
+        const auto& x = in[0];
+        int batch = x.shape(0), length = x.shape(1), channels = x.shape(2);
+        int half = in[1].shape(0);
+        const float* frequencies = in[1].data<float>();
+        parallel_for(length, [&](int t) {
+          // In float32, as the reference turns its positions.
+          std::vector<float> cosine(half), sine(half);
+          for (int i = 0; i < half; ++i) {
+            float angle = static_cast<float>(past + t) * frequencies[i];
+            cosine[i] = std::cos(angle);
+            sine[i] = std::sin(angle);
+          }
+          for (int b = 0; b < batch; ++b) {
+            const float* row = row_of<float>(x, b, t);
+            float* y =
+                out[0].data<float>() + (int64_t(b) * length + t) * channels;
+            for (int c = 0; c < channels; c += 2 * half) {
+              for (int i = 0; i < half; ++i) {
+                float first = row[c + i], second = row[c + half + i];
+                y[c + i] = first * cosine[i] - second * sine[i];
+                y[c + half + i] = second * cosine[i] + first * sine[i];
+              }
+            }
+          }
+        });
+      },
+      s);
+}
+
+} // namespace nightingale::cpu

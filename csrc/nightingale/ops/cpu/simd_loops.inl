@@ -1,0 +1,248 @@
+// The loops behind `Simd`, over the vector type `Vec` of the file that includes
+// this one. Kept free of standard headers: inline functions compiled here with
+// wide instructions must not be linked into code for older processors.
+
+#include "nightingale/ops/cpu/simd.h"
+
+namespace {
+
+using nightingale::cpu::DotArgs;
+using nightingale::cpu::Simd;
+
+// Dot products of R rows of x with C rows of w: every loaded vector of w serves
+// all R rows, so that the guidance pair reads its weights once.
+template <typename W, int R, int C>
+inline void dot_block(const DotArgs& a, const float* x, int row, int column) {
+  const W* w = static_cast<const W*>(a.w) + column * a.w_stride;
+  Vec acc[R][C];
+  for (int r = 0; r < R; ++r) {
+    for (int c = 0; c < C; ++c) {
+      acc[r][c] = Vec::zero();
+    }
+  }
+  int k = 0;
+  for (; k + Vec::width <= a.depth; k += Vec::width) {
+    Vec xs[R];
+    for (int r = 0; r < R; ++r) {
+      xs[r] = Vec::load(x + r * a.x_stride + k);
+    }
+    for (int c = 0; c < C; ++c) {
+      Vec ws = Vec::load(w + c * a.w_stride + k);
+      __builtin_prefetch(w + (c + C) * a.w_stride + k);
+      for (int r = 0; r < R; ++r) {
+        acc[r][c] = fma(xs[r], ws, acc[r][c]);
+      }
+    }
+  }
+  for (int r = 0; r < R; ++r) {
+    for (int c = 0; c < C; ++c) {
+      float sum = acc[r][c].sum();
+      for (int i = k; i < a.depth; ++i) {
+        sum += x[r * a.x_stride + i] * widen(w[c * a.w_stride + i]);
+      }
+      if (a.bias) {
+        sum += a.bias[column + c];
+      }
+      if (a.residual) {
+        sum += a.residual[(row + r) * a.residual_stride + column + c];
+      }
+      a.y[(row + r) * a.y_stride + column + c] = sum;
+    }
+  }
+}
+
+template <typename W, int R>
+inline void dot_rows(const DotArgs& a, int row) {
+  const float* x = a.x + row * a.x_stride;
+  int c = 0;
+  for (; c + 4 <= a.columns; c += 4) {
+    dot_block<W, R, 4>(a, x, row, c);
+  }
+  for (; c < a.columns; ++c) {
+    dot_block<W, R, 1>(a, x, row, c);
+  }
+}
+
+template <typename W>
+void dots(const DotArgs& a) {
+  int row = 0;
+  for (; row + Vec::row_block <= a.rows; row += Vec::row_block) {
+    dot_rows<W, Vec::row_block>(a, row);
+  }
+  for (; row + 2 <= a.rows; row += 2) {
+    dot_rows<W, 2>(a, row);
+  }
+  for (; row < a.rows; ++row) {
+    dot_rows<W, 1>(a, row);
+  }
+}
+
+template <typename V>
+void weighted_sum(
+    const float* p,
+    int count,
+    const void* values,
+    int64_t v_stride,
+    int depth,
+    float* out) {
+  constexpr int block = 4;
+  const V* v = static_cast<const V*>(values);
+  int d = 0;
+  for (; d + block * Vec::width <= depth; d += block * Vec::width) {
+    Vec acc[block];
+    for (int i = 0; i < block; ++i) {
+      acc[i] = Vec::zero();
+    }
+    for (int t = 0; t < count; ++t) {
+      Vec weight = Vec::set1(p[t]);
+      for (int i = 0; i < block; ++i) {
+        Vec value = Vec::load(v + t * v_stride + d + i * Vec::width);
+        acc[i] = fma(weight, value, acc[i]);
+      }
+    }
+    for (int i = 0; i < block; ++i) {
+      acc[i].store(out + d + i * Vec::width);
+    }
+  }
+  for (; d < depth; ++d) {
+    float sum = 0.0f;
+    for (int t = 0; t < count; ++t) {
+      sum += p[t] * widen(v[t * v_stride + d]);
+    }
+    out[d] = sum;
+  }
+}
+
+template <typename T>
+void unpack(const void* in, int64_t count, float* out) {
+  const T* x = static_cast<const T*>(in);
+  int64_t i = 0;
+  for (; i + Vec::width <= count; i += Vec::width) {
+    Vec::load(x + i).store(out + i);
+  }
+  for (; i < count; ++i) {
+    out[i] = widen(x[i]);
+  }
+}
+
+template <typename T>
+void pack(const float* in, int64_t count, void* out) {
+  T* y = static_cast<T*>(out);
+  int64_t i = 0;
+  for (; i + Vec::width <= count; i += Vec::width) {
+    Vec::load(in + i).store(y + i);
+  }
+  for (; i < count; ++i) {
+    narrow(in[i], y + i);
+  }
+}
+
+// Applies `f` to vectors of one or two inputs; the last, partial vector goes
+// through a padded copy, so that every element takes the same arithmetic.
+template <typename F>
+inline void
+map(const float* a, const float* b, int64_t count, float* y, F f) {
+  int64_t i = 0;
+  for (; i + Vec::width <= count; i += Vec::width) {
+    f(Vec::load(a + i), Vec::load(b + i)).store(y + i);
+  }
+  if (i < count) {
+    float pad_a[Vec::width] = {}, pad_b[Vec::width] = {}, pad_y[Vec::width];
+    for (int64_t j = i; j < count; ++j) {
+      pad_a[j - i] = a[j];
+      pad_b[j - i] = b[j];
+    }
+    f(Vec::load(pad_a), Vec::load(pad_b)).store(pad_y);
+    for (int64_t j = i; j < count; ++j) {
+      y[j] = pad_y[j - i];
+    }
+  }
+}
+
+inline Vec silu_vec(Vec x) {
+  return x / (Vec::set1(1.0f) + exp(Vec::zero() - x));
+}
+
+void silu(const float* x, int64_t count, float* y) {
+  map(x, x, count, y, [](Vec a, Vec) { return silu_vec(a); });
+}
+
+void silu_mul(const float* gate, const float* up, int64_t count, float* y) {
+  map(gate, up, count, y, [](Vec g, Vec u) { return silu_vec(g) * u; });
+}
+
+template <typename F>
+inline float sum_of(const float* x, int count, F term) {
+  Vec acc = Vec::zero();
+  int i = 0;
+  for (; i + Vec::width <= count; i += Vec::width) {
+    acc = acc + term(Vec::load(x + i));
+  }
+  float sum = acc.sum();
+  for (; i < count; ++i) {
+    float lanes[Vec::width] = {x[i]};
+    term(Vec::load(lanes)).store(lanes);
+    sum += lanes[0];
+  }
+  return sum;
+}
+
+void softmax(float* x, int count, float scale) {
+  Vec most = Vec::set1(x[0]);
+  int i = 0;
+  for (; i + Vec::width <= count; i += Vec::width) {
+    most = max(most, Vec::load(x + i));
+  }
+  float top = most.max_lane();
+  for (; i < count; ++i) {
+    top = x[i] > top ? x[i] : top;
+  }
+  Vec shift = Vec::set1(top), factor = Vec::set1(scale);
+  map(x, x, count, x, [=](Vec a, Vec) { return exp((a - shift) * factor); });
+  Vec inverse = Vec::set1(1.0f / sum_of(x, count, [](Vec a) { return a; }));
+  map(x, x, count, x, [=](Vec a, Vec) { return a * inverse; });
+}
+
+inline float inverse_sqrt(float x) {
+  return 1.0f / __builtin_sqrtf(x);
+}
+
+void rms_norm(
+    const float* x, const float* w, int count, float eps, float* y) {
+  float mean = sum_of(x, count, [](Vec a) { return a * a; }) / count;
+  Vec scale = Vec::set1(inverse_sqrt(mean + eps));
+  map(x, w, count, y, [=](Vec a, Vec b) { return a * scale * b; });
+}
+
+void layer_norm(
+    const float* x,
+    const float* w,
+    const float* b,
+    int count,
+    float eps,
+    float* y) {
+  float mean = sum_of(x, count, [](Vec a) { return a; }) / count;
+  Vec center = Vec::set1(mean);
+  float variance = sum_of(x, count, [=](Vec a) {
+    return (a - center) * (a - center);
+  }) / count;
+  Vec scale = Vec::set1(inverse_sqrt(variance + eps));
+  map(x, w, count, y, [=](Vec a, Vec c) { return (a - center) * scale * c; });
+  map(y, b, count, y, [](Vec a, Vec c) { return a + c; });
+}
+
+constexpr Simd make_simd(const char* name) {
+  return Simd{
+      name,
+      {dots<float>, dots<f16>, dots<bf16>},
+      {weighted_sum<float>, weighted_sum<f16>, weighted_sum<bf16>},
+      {unpack<float>, unpack<f16>, unpack<bf16>},
+      {pack<float>, pack<f16>, pack<bf16>},
+      softmax,
+      rms_norm,
+      layer_norm,
+      silu,
+      silu_mul};
+}
+
+} // namespace

@@ -1,0 +1,12 @@
+#pragma once
+
+#include "nightingale/ops/backend.h"
+
+namespace nightingale::ops {
+
+// Rows of a table. table: [V, C]; ids: [...] int32 → [..., C], float32 on the
+// CPU, the table's type on a GPU. Ids outside the table are the caller's error:
+// they read row 0.
+mx::array embedding(const mx::array& table, const mx::array& ids, mx::Stream s);
+
+} // namespace nightingale::ops
