@@ -1,0 +1,218 @@
+#include "nightingale/checkpoint/weights.h"
+
+#ifdef __linux__
+#include <sys/mman.h>
+#endif
+
+#include <algorithm>
+#include <cstdint>
+#include <numeric>
+#include <optional>
+#include <string_view>
+
+#include "mlx/allocator.h"
+#include "nightingale/checkpoint/dtype.h"
+#include "nightingale/error.h"
+
+namespace nightingale {
+
+namespace {
+
+// Weights are streamed through once per token; with 4 KB pages that misses the
+// TLB all the way. The advice counts only for pages not touched yet.
+void advise_huge_pages([[maybe_unused]] void* data, [[maybe_unused]] size_t n) {
+#ifdef __linux__
+  constexpr uintptr_t page = 4096;
+  constexpr size_t huge_page = size_t(2) << 20;
+  uintptr_t begin =
+      (reinterpret_cast<uintptr_t>(data) + page - 1) & ~(page - 1);
+  uintptr_t end = (reinterpret_cast<uintptr_t>(data) + n) & ~(page - 1);
+  if (begin + huge_page <= end) {
+    ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE);
+  }
+#endif
+}
+
+mx::allocator::Data allocate(size_t nbytes) {
+  auto data = mx::allocator::malloc(nbytes);
+  advise_huge_pages(data.buffer().raw_ptr(), nbytes);
+  return data;
+}
+
+bool matches(const mx::Shape& found, const mx::Shape& expected) {
+  return std::equal(
+      found.begin(),
+      found.end(),
+      expected.begin(),
+      expected.end(),
+      [](auto size, auto wanted) { return wanted == -1 || size == wanted; });
+}
+
+std::string describe_expected(const mx::Shape& shape) {
+  std::string text = "[";
+  for (auto dim : shape) {
+    text += text.size() > 1 ? ", " : "";
+    text += dim == -1 ? "any" : std::to_string(dim);
+  }
+  return text + "]";
+}
+
+size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), size_t(0));
+  for (size_t i = 1; i <= a.size(); ++i) {
+    size_t diagonal = row[0];
+    row[0] = i;
+    for (size_t j = 1; j <= b.size(); ++j) {
+      size_t replaced = diagonal + (a[i - 1] != b[j - 1]);
+      diagonal = row[j];
+      row[j] = std::min({replaced, row[j] + 1, row[j - 1] + 1});
+    }
+  }
+  return row.back();
+}
+
+// The name that differs least, if by no more than a quarter of `name`.
+std::optional<std::string> nearest(
+    const std::vector<std::string>& names,
+    const std::string& name) {
+  std::optional<std::string> best;
+  size_t least = name.size() / 4 + 1;
+  for (const std::string& other : names) {
+    size_t longer = std::max(name.size(), other.size());
+    size_t shorter = std::min(name.size(), other.size());
+    if (longer - shorter >= least) {
+      continue;
+    }
+    size_t distance = edit_distance(name, other);
+    if (distance < least) {
+      least = distance;
+      best = other;
+    }
+  }
+  return best;
+}
+
+} // namespace
+
+Weights::Weights(std::shared_ptr<const TensorFile> file, mx::Dtype dtype)
+    : file_(std::move(file)), dtype_(dtype) {}
+
+bool Weights::has(const std::string& name) const {
+  return file_->contains(name);
+}
+
+mx::Shape Weights::shape(const std::string& name) const {
+  return find(name).shape;
+}
+
+mx::array Weights::take(
+    const std::string& name,
+    const mx::Shape& expected,
+    mx::Dtype dtype) {
+  const TensorInfo& info = check(name, expected, dtype);
+  size_t nbytes = info.size * dtype.size();
+  auto data = allocate(nbytes);
+  file_->read(name, dtype, data.buffer().raw_ptr());
+  taken_.insert(name);
+  nbytes_ += nbytes;
+  return mx::array(std::move(data), info.shape, dtype);
+}
+
+mx::array Weights::take(const std::string& name, const mx::Shape& expected) {
+  return take(name, expected, dtype_);
+}
+
+mx::array Weights::take_rows(
+    const std::vector<std::string>& names,
+    const mx::Shape& expected_each,
+    mx::Dtype dtype) {
+  if (names.empty() || expected_each.empty()) {
+    throw Error("take_rows: expected one or more tensors that have rows");
+  }
+  mx::Shape expected = expected_each;
+  mx::Shape shape = check(names[0], expected, dtype).shape;
+  std::copy(shape.begin() + 1, shape.end(), expected.begin() + 1);
+  shape[0] = 0;
+  size_t nbytes = 0;
+  for (const std::string& name : names) {
+    const TensorInfo& info = check(name, expected, dtype);
+    if (__builtin_add_overflow(shape[0], info.shape[0], &shape[0])) {
+      fail(name, "too many rows to stack");
+    }
+    nbytes += info.size * dtype.size();
+  }
+
+  auto data = allocate(nbytes);
+  auto* rows = static_cast<char*>(data.buffer().raw_ptr());
+  for (const std::string& name : names) {
+    file_->read(name, dtype, rows);
+    rows += find(name).size * dtype.size();
+  }
+  taken_.insert(names.begin(), names.end());
+  nbytes_ += nbytes;
+  return mx::array(std::move(data), std::move(shape), dtype);
+}
+
+mx::array Weights::take_rows(
+    const std::vector<std::string>& names,
+    const mx::Shape& expected_each) {
+  return take_rows(names, expected_each, dtype_);
+}
+
+std::vector<std::string> Weights::unused(
+    const std::vector<std::string>& ignored) const {
+  auto is_ignored = [&](const std::string& name) {
+    return std::ranges::any_of(ignored, [&](std::string_view pattern) {
+      return pattern.ends_with('*')
+          ? name.starts_with(pattern.substr(0, pattern.size() - 1))
+          : name == pattern;
+    });
+  };
+  std::vector<std::string> names;
+  for (std::string& name : file_->names()) {
+    if (!taken_.contains(name) && !is_ignored(name)) {
+      names.push_back(std::move(name));
+    }
+  }
+  return names;
+}
+
+const TensorInfo& Weights::find(const std::string& name) const {
+  if (!has(name)) {
+    auto near = nearest(file_->names(), name);
+    fail(
+        name,
+        "there is no such tensor" +
+            (near ? "; the nearest name is '" + *near + "'" : ""));
+  }
+  return file_->info(name);
+}
+
+const TensorInfo& Weights::check(
+    const std::string& name,
+    const mx::Shape& expected,
+    mx::Dtype dtype) const {
+  const TensorInfo& info = find(name);
+  if (!matches(info.shape, expected)) {
+    fail(
+        name,
+        "expected " + describe_expected(expected) + ", found " +
+            to_string(info.shape));
+  }
+  if (!is_convertible(info.dtype, dtype)) {
+    fail(
+        name,
+        std::string("expected ") +
+            (is_float(dtype) ? "a float type" : "an integer type") +
+            " to read as " + dtype_name(dtype) + ", found " +
+            dtype_name(info.dtype));
+  }
+  return info;
+}
+
+void Weights::fail(const std::string& name, const std::string& message) const {
+  throw Error(file_->path() + ": " + name + ": " + message);
+}
+
+} // namespace nightingale

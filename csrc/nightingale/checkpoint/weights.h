@@ -1,0 +1,75 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "mlx/array.h"
+#include "mlx/dtype.h"
+#include "nightingale/checkpoint/tensor_file.h"
+
+namespace nightingale {
+
+namespace mx = mlx::core;
+
+// What a model is built from: hands out the tensors of a file by name, checks
+// that they are what the model expects and remembers which were taken.
+class Weights {
+ public:
+  // `dtype` is the type for the model's matrices, where a call gives none.
+  Weights(std::shared_ptr<const TensorFile> file, mx::Dtype dtype);
+
+  const TensorFile& file() const {
+    return *file_;
+  }
+
+  mx::Dtype dtype() const {
+    return dtype_;
+  }
+
+  bool has(const std::string& name) const;
+  mx::Shape shape(const std::string& name) const;
+
+  // The tensor of exactly this shape, where -1 accepts any size, as `dtype`.
+  mx::array
+  take(const std::string& name, const mx::Shape& expected, mx::Dtype dtype);
+  mx::array take(const std::string& name, const mx::Shape& expected);
+
+  // Tensors of the same shape but for their first dimension, one below the
+  // other in one buffer.
+  mx::array take_rows(
+      const std::vector<std::string>& names,
+      const mx::Shape& expected_each,
+      mx::Dtype dtype);
+  mx::array take_rows(
+      const std::vector<std::string>& names,
+      const mx::Shape& expected_each);
+
+  // Names never taken and not among `ignored`: exact names, or prefixes that
+  // end in '*'.
+  std::vector<std::string> unused(
+      const std::vector<std::string>& ignored) const;
+
+  // Bytes of everything taken, in the types it was taken as.
+  size_t nbytes() const {
+    return nbytes_;
+  }
+
+ private:
+  const TensorInfo& find(const std::string& name) const;
+  const TensorInfo& check(
+      const std::string& name,
+      const mx::Shape& expected,
+      mx::Dtype dtype) const;
+  [[noreturn]] void fail(const std::string& name, const std::string& message)
+      const;
+
+  std::shared_ptr<const TensorFile> file_;
+  mx::Dtype dtype_;
+  std::set<std::string> taken_;
+  size_t nbytes_ = 0;
+};
+
+} // namespace nightingale
