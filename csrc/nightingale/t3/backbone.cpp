@@ -1,0 +1,102 @@
+#include "nightingale/t3/backbone.h"
+
+#include "mlx/ops.h"
+#include "nightingale/error.h"
+#include "nightingale/ops/activation.h"
+#include "nightingale/ops/attention.h"
+#include "nightingale/ops/linear.h"
+#include "nightingale/ops/norm.h"
+#include "nightingale/ops/rotary.h"
+
+namespace nightingale {
+
+namespace {
+
+constexpr float kNormEps = 1e-5f;
+
+} // namespace
+
+Backbone::Backbone(Weights& weights, const T3Config& config, mx::Dtype vectors)
+    : heads_(config.heads()),
+      dtype_(weights.dtype()),
+      alignment_heads_(config.settings.alignment_heads),
+      norm_(weights.take("tfmr.norm.weight", {config.hidden}, vectors)),
+      frequencies_(ops::rotary_frequencies(kHeadDim, ops::RotaryScaling{})) {
+  int hidden = config.hidden, ffn = config.ffn;
+  for (int i = 0; i < config.layers; ++i) {
+    std::string layer = "tfmr.layers." + std::to_string(i) + ".";
+    std::string attention = layer + "self_attn.", mlp = layer + "mlp.";
+    layers_.push_back(
+        {weights.take(layer + "input_layernorm.weight", {hidden}, vectors),
+         weights.take_rows(
+             {attention + "q_proj.weight",
+              attention + "k_proj.weight",
+              attention + "v_proj.weight"},
+             {hidden, hidden}),
+         weights.take(attention + "o_proj.weight", {hidden, hidden}),
+         weights.take(
+             layer + "post_attention_layernorm.weight", {hidden}, vectors),
+         weights.take_rows(
+             {mlp + "gate_proj.weight", mlp + "up_proj.weight"}, {ffn, hidden}),
+         weights.take(mlp + "down_proj.weight", {hidden, ffn})});
+  }
+}
+
+KvCache Backbone::make_cache(int batch, int capacity, mx::Stream s) const {
+  KvCache cache;
+  mx::Shape shape{batch, heads_, capacity, kHeadDim};
+  for (size_t i = 0; i < layers_.size(); ++i) {
+    cache.keys.push_back(ops::make_cache(shape, dtype_, s));
+    cache.values.push_back(ops::make_cache(shape, dtype_, s));
+  }
+  return cache;
+}
+
+mx::array Backbone::forward(
+    const mx::array& input,
+    KvCache& cache,
+    TextAttention* text_attention,
+    mx::Stream s) const {
+  int past = cache.length, length = input.shape(1);
+  if (past + length > cache.capacity()) {
+    throw Error(
+        "the KV cache holds " + std::to_string(cache.capacity()) +
+        " positions; " + std::to_string(past + length) + " are needed");
+  }
+  auto x = input;
+  for (size_t i = 0; i < layers_.size(); ++i) {
+    const Layer& layer = layers_[i];
+    auto normed = ops::rms_norm(x, layer.attention_norm, kNormEps, s);
+    auto qkv = mx::split(ops::linear(normed, layer.qkv, s), 3, -1, s);
+    auto q = ops::rotary(qkv[0], frequencies_, past, s);
+    auto k = ops::rotary(qkv[1], frequencies_, past, s);
+    auto& keys = cache.keys[i];
+    auto& values = cache.values[i];
+    keys = ops::write_heads(keys, k, past, s);
+    values = ops::write_heads(values, qkv[2], past, s);
+    if (text_attention) {
+      for (auto [at, head] : alignment_heads_) {
+        if (at == static_cast<int>(i)) {
+          text_attention->weights.push_back(ops::attention_weights(
+              q,
+              keys,
+              past,
+              head,
+              text_attention->rows,
+              text_attention->begin,
+              text_attention->count,
+              s));
+        }
+      }
+    }
+    auto attended = ops::cached_attention(q, keys, values, past, s);
+    x = ops::linear(attended, layer.out, std::nullopt, x, s);
+    normed = ops::rms_norm(x, layer.ffn_norm, kNormEps, s);
+    auto gated = ops::swiglu(ops::linear(normed, layer.gate_up, s), s);
+    x = ops::linear(gated, layer.down, std::nullopt, x, s);
+  }
+  cache.length = past + length;
+  return ops::rms_norm(x, norm_, kNormEps, s);
+}
+
+} // namespace nightingale

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <vector>
+
+#include "nightingale/checkpoint/weights.h"
+#include "nightingale/t3/config.h"
+#include "nightingale/t3/kv_cache.h"
+
+namespace nightingale {
+
+// Asks a forward pass for the weights that the aligned heads give to the text.
+struct TextAttention {
+  int begin; // first position of the text
+  int count;
+  int rows;                       // of the last queries
+  std::vector<mx::array> weights; // filled: one [rows, count] per head
+};
+
+// The Llama stack.
+class Backbone {
+ public:
+  Backbone(Weights& weights, const T3Config& config, mx::Dtype vectors);
+
+  KvCache make_cache(int batch, int capacity, mx::Stream s) const;
+
+  // Runs T new positions and appends them to the cache.
+  // x: [B, T, hidden] → [B, T, hidden], after the last norm
+  mx::array forward(
+      const mx::array& x,
+      KvCache& cache,
+      TextAttention* text_attention,
+      mx::Stream s) const;
+
+ private:
+  struct Layer {
+    mx::array attention_norm;
+    mx::array qkv; // [3 * hidden, hidden]
+    mx::array out;
+    mx::array ffn_norm;
+    mx::array gate_up; // [2 * ffn, hidden]
+    mx::array down;
+  };
+
+  int heads_;
+  mx::Dtype dtype_;
+  std::vector<AlignmentHead> alignment_heads_;
+  std::vector<Layer> layers_;
+  mx::array norm_;
+  mx::array frequencies_;
+};
+
+} // namespace nightingale

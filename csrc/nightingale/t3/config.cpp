@@ -1,0 +1,158 @@
+#include "nightingale/t3/config.h"
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "nightingale/checkpoint/json.h"
+#include "nightingale/error.h"
+
+namespace nightingale {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+T3Settings built_in(const std::string& file_name) {
+  const std::vector<AlignmentHead> official{{12, 15}, {13, 11}, {9, 2}};
+  T3Settings settings;
+  if (file_name == "t3_mtl23ls_v2.safetensors" ||
+      file_name == "t3_mtl23ls_v2.pt" || file_name == "t3_23lang.safetensors") {
+    settings.alignment_heads = official;
+    settings.analyser = true;
+    settings.repetition_penalty = 2.0f;
+  } else if (
+      file_name == "t3_mtl23ls_v3.safetensors" ||
+      file_name == "t3_mtl23ls_v3.pt") {
+    settings.alignment_heads = official;
+    settings.repetition_penalty = 2.0f;
+  }
+  return settings;
+}
+
+std::string read_text(const fs::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  std::stringstream text;
+  text << in.rdbuf();
+  if (!in) {
+    throw Error("cannot read " + path.string());
+  }
+  return text.str();
+}
+
+void apply(const Json& t3, T3Settings& settings) {
+  if (const Json* analyser = t3.find("analyser")) {
+    settings.analyser = analyser->boolean("t3.analyser");
+  }
+  if (const Json* heads = t3.find("alignment_heads")) {
+    settings.alignment_heads.clear();
+    for (const Json& pair : heads->array("t3.alignment_heads")) {
+      const auto& numbers = pair.array("t3.alignment_heads entry");
+      if (numbers.size() != 2) {
+        throw Error("t3.alignment_heads: each entry must be [layer, head]");
+      }
+      settings.alignment_heads.push_back(
+          {static_cast<int>(numbers[0].integer("alignment layer")),
+           static_cast<int>(numbers[1].integer("alignment head"))});
+    }
+  }
+  if (const Json* penalty = t3.find("repetition_penalty")) {
+    settings.repetition_penalty =
+        static_cast<float>(penalty->number("t3.repetition_penalty"));
+  }
+}
+
+// Dimension `axis` of a tensor that must have `ndim` of them.
+int size_of(const TensorFile& file, const char* name, int ndim, int axis) {
+  const auto& shape = file.info(name).shape;
+  if (static_cast<int>(shape.size()) != ndim) {
+    throw Error(
+        std::string(name) + ": expected " + std::to_string(ndim) +
+        " dimensions, found shape " + to_string(shape) + " in " + file.path());
+  }
+  return shape[axis];
+}
+
+int count_layers(const TensorFile& file) {
+  int layers = 0;
+  while (file.contains(
+      "tfmr.layers." + std::to_string(layers) + ".input_layernorm.weight")) {
+    ++layers;
+  }
+  return layers;
+}
+
+void check(const T3Config& config, const TensorFile& file) {
+  auto fail = [&](const std::string& what) {
+    throw Error(file.path() + " is not a T3 checkpoint: " + what);
+  };
+  if (config.layers == 0) {
+    fail("it has no tfmr.layers.0.input_layernorm.weight");
+  }
+  if (config.hidden == 0 || config.hidden % kHeadDim != 0) {
+    fail(
+        "hidden size " + std::to_string(config.hidden) +
+        " is not a multiple of the head size " + std::to_string(kHeadDim));
+  }
+  if (config.text_vocabulary <= kStartText) {
+    fail(
+        "text vocabulary " + std::to_string(config.text_vocabulary) +
+        " has no start token " + std::to_string(kStartText));
+  }
+  if (config.speech_vocabulary <= kStopSpeech) {
+    fail(
+        "speech vocabulary " + std::to_string(config.speech_vocabulary) +
+        " has no stop token " + std::to_string(kStopSpeech));
+  }
+  for (auto [layer, head] : config.settings.alignment_heads) {
+    if (layer < 0 || layer >= config.layers || head < 0 ||
+        head >= config.heads()) {
+      throw Error(
+          "alignment head [" + std::to_string(layer) + ", " +
+          std::to_string(head) + "] does not exist: the model has " +
+          std::to_string(config.layers) + " layers of " +
+          std::to_string(config.heads()) +
+          " heads; set t3.alignment_heads in nightingale.json beside " +
+          file.path());
+    }
+  }
+  if (config.settings.analyser && config.settings.alignment_heads.empty()) {
+    throw Error("t3.analyser is on but t3.alignment_heads is empty");
+  }
+}
+
+} // namespace
+
+T3Settings T3Settings::for_file(const std::string& path) {
+  fs::path file(path);
+  T3Settings settings = built_in(file.filename().string());
+  fs::path beside = file.parent_path() / "nightingale.json";
+  if (fs::exists(beside)) {
+    Json json = Json::parse(read_text(beside), beside.string());
+    if (const Json* t3 = json.find("t3")) {
+      apply(*t3, settings);
+    }
+  }
+  return settings;
+}
+
+T3Config T3Config::of(const TensorFile& file) {
+  T3Config config;
+  config.layers = count_layers(file);
+  config.hidden = size_of(file, "speech_emb.weight", 2, 1);
+  config.ffn = config.layers == 0
+      ? 0
+      : size_of(file, "tfmr.layers.0.mlp.gate_proj.weight", 2, 0);
+  config.text_vocabulary = size_of(file, "text_emb.weight", 2, 0);
+  config.speech_vocabulary = size_of(file, "speech_emb.weight", 2, 0);
+  config.text_positions = size_of(file, "text_pos_emb.emb.weight", 2, 0);
+  config.speech_positions = size_of(file, "speech_pos_emb.emb.weight", 2, 0);
+  config.speaker_size = size_of(file, "cond_enc.spkr_enc.weight", 2, 1);
+  config.perceiver_queries =
+      size_of(file, "cond_enc.perceiver.pre_attention_query", 3, 1);
+  config.settings = T3Settings::for_file(file.path());
+  check(config, file);
+  return config;
+}
+
+} // namespace nightingale

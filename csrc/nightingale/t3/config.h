@@ -1,0 +1,56 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "nightingale/checkpoint/tensor_file.h"
+
+namespace nightingale {
+
+// An attention head of the backbone that follows the text while speaking.
+struct AlignmentHead {
+  int layer;
+  int head;
+};
+
+// What the tensors cannot say. Built-in values go by the official file name; a
+// `nightingale.json` beside the file overrides them, e.g.
+//   {"t3": {"analyser": true, "alignment_heads": [[9, 2], [12, 15]],
+//           "repetition_penalty": 2.0}}
+struct T3Settings {
+  std::vector<AlignmentHead> alignment_heads;
+  bool analyser = false; // the alignment analyser guards the stop token
+  float repetition_penalty = 1.2f; // default where the caller gives none
+
+  static T3Settings for_file(const std::string& path);
+};
+
+// Fixed by the family of models.
+constexpr int kHeadDim = 64;
+constexpr int kStartText = 255;
+constexpr int kStopText = 0;
+constexpr int kStartSpeech = 6561;
+constexpr int kStopSpeech = 6562;
+
+// Sizes, as the tensors have them.
+struct T3Config {
+  int layers;
+  int hidden;
+  int ffn;
+  int text_vocabulary;
+  int speech_vocabulary;
+  int text_positions;
+  int speech_positions;
+  int speaker_size;
+  int perceiver_queries;
+  T3Settings settings;
+
+  int heads() const {
+    return hidden / kHeadDim;
+  }
+
+  // Reads the sizes off the tensors; an Error where they do not make a T3.
+  static T3Config of(const TensorFile& file);
+};
+
+} // namespace nightingale

@@ -1,0 +1,67 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "nightingale/ops/alignment.h"
+#include "nightingale/ops/sampling.h"
+#include "nightingale/t3/t3.h"
+
+namespace nightingale {
+
+struct SpeechRequest {
+  std::vector<int> text_tokens; // without start and stop
+  T3Voice voice;
+  float cfg_weight = 0.5f; // 0: one row, no guidance
+  ops::Sampling sampling;
+  bool analyser = false;
+  uint64_t seed = 0;
+  uint32_t sentence = 0; // which sentence of a longer text: part of the draws
+  int min_tokens = 0;    // the stop token is not drawn before these
+  int max_tokens = 1000;
+};
+
+// Speaks one request token by token; nothing is computed before it is asked
+// for, so that dropping the object is all that cancelling takes.
+class SpeechTokens {
+ public:
+  SpeechTokens(std::shared_ptr<const T3> model, SpeechRequest request);
+
+  // The next speech token, or none after the stop token or max_tokens.
+  std::optional<int> next();
+
+  // Where in the text the last token was spoken: an index into the text tokens
+  // with start and stop; -1 before the first token or without an analyser.
+  int text_position();
+
+  // What the analyser did in the last step: a sum of ops::AlignmentFault.
+  int stop_forced();
+
+ private:
+  void queue_step();
+  mx::array step_logits(TextAttention* text_attention);
+
+  std::shared_ptr<const T3> model_;
+  SpeechRequest request_;
+  int rows_;
+  std::optional<T3::Prompt> prompt_;
+  KvCache cache_;
+  mx::array seen_;  // [speech_vocabulary] uint8
+  mx::array token_; // [1] int32, the last one drawn
+  ops::AlignmentState alignment_;
+
+  // Steps that run but whose token the host has not read.
+  struct Step {
+    mx::array token;
+    mx::array marks;
+  };
+  std::deque<Step> queue_;
+  std::optional<mx::array> marks_; // of the last token that was read
+  int queued_ = 0;
+  bool stopped_ = false;
+};
+
+} // namespace nightingale

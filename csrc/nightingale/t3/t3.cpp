@@ -1,0 +1,227 @@
+#include "nightingale/t3/t3.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "mlx/ops.h"
+#include "mlx/transforms.h"
+#include "nightingale/error.h"
+#include "nightingale/ops/embedding.h"
+#include "nightingale/ops/linear.h"
+
+namespace nightingale {
+
+namespace {
+
+// In every checkpoint, and of no use when speaking.
+const std::vector<std::string> kUnused{
+    "text_head.weight",
+    "tfmr.embed_tokens.weight"};
+
+mx::array ids(const std::vector<int>& values) {
+  return mx::array(values.data(), {static_cast<int>(values.size())});
+}
+
+// Rows [begin, begin + count) of a position table: [1, count, hidden].
+mx::array
+positions(const mx::array& table, int begin, int count, mx::Stream s) {
+  std::vector<int> range(count);
+  std::iota(range.begin(), range.end(), begin);
+  return mx::expand_dims(ops::embedding(table, ids(range), s), 0, s);
+}
+
+void check_range(
+    const std::vector<int>& tokens,
+    int vocabulary,
+    const char* what) {
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    if (tokens[i] < 0 || tokens[i] >= vocabulary) {
+      throw std::invalid_argument(
+          std::string(what) + "[" + std::to_string(i) + "] is " +
+          std::to_string(tokens[i]) + "; this model has ids 0 to " +
+          std::to_string(vocabulary - 1));
+    }
+  }
+}
+
+void check_speech(const std::vector<int>& tokens, const T3Config& config) {
+  if (tokens.empty()) {
+    throw std::invalid_argument(
+        "speech_tokens is empty; its first entry should be " +
+        std::to_string(kStartSpeech));
+  }
+  check_range(tokens, config.speech_vocabulary, "speech_tokens");
+  if (static_cast<int>(tokens.size()) > config.speech_positions) {
+    throw std::invalid_argument(
+        std::to_string(tokens.size()) +
+        " speech tokens; this model has positions for " +
+        std::to_string(config.speech_positions));
+  }
+}
+
+} // namespace
+
+T3::T3(Weights& weights, const T3Config& config, mx::Stream s)
+    : config_(config),
+      stream_(s),
+      dtype_(weights.dtype()),
+      conditioning_(weights, config, ops::vector_dtype(dtype_, s)),
+      backbone_(weights, config, ops::vector_dtype(dtype_, s)),
+      text_table_(weights.take(
+          "text_emb.weight",
+          {config.text_vocabulary, config.hidden})),
+      text_positions_(weights.take(
+          "text_pos_emb.emb.weight",
+          {config.text_positions, config.hidden})),
+      speech_table_(weights.take(
+          "speech_emb.weight",
+          {config.speech_vocabulary, config.hidden})),
+      speech_positions_(weights.take(
+          "speech_pos_emb.emb.weight",
+          {config.speech_positions, config.hidden})),
+      speech_head_(weights.take(
+          "speech_head.weight",
+          {config.speech_vocabulary, config.hidden})) {
+  weight_bytes_ = weights.nbytes();
+}
+
+T3 T3::load(
+    const std::string& path,
+    std::optional<mx::Dtype> dtype,
+    mx::Stream s,
+    std::vector<std::string>* unknown) {
+  auto file = TensorFile::open(path);
+  T3Config config = T3Config::of(*file);
+  Weights weights(file, dtype.value_or(file->info("speech_head.weight").dtype));
+  T3 model(weights, config, s);
+  if (unknown) {
+    *unknown = weights.unused(kUnused);
+  }
+  return model;
+}
+
+size_t T3::step_bytes() const {
+  size_t per_layer = 4ull * config_.hidden * config_.hidden +
+      3ull * config_.hidden * config_.ffn;
+  size_t matrices = per_layer * config_.layers + speech_head_.size();
+  return matrices * mx::size_of(dtype_);
+}
+
+void T3::check(const std::vector<int>& text_tokens, const T3Voice& voice)
+    const {
+  if (text_tokens.empty()) {
+    throw std::invalid_argument("there are no text tokens to speak");
+  }
+  check_range(text_tokens, config_.text_vocabulary, "text_tokens");
+  int most = config_.text_positions - 2;
+  if (static_cast<int>(text_tokens.size()) > most) {
+    throw std::invalid_argument(
+        "the text has " + std::to_string(text_tokens.size()) +
+        " tokens; this model takes " + std::to_string(most) +
+        " at a time: split it into sentences");
+  }
+  if (static_cast<int>(voice.speaker.size()) != config_.speaker_size) {
+    throw std::invalid_argument(
+        "the voice's speaker embedding has " +
+        std::to_string(voice.speaker.size()) + " values; this model expects " +
+        std::to_string(config_.speaker_size));
+  }
+  if (voice.prompt_tokens &&
+      static_cast<int>(voice.prompt_tokens->size()) >
+          config_.speech_positions) {
+    throw std::invalid_argument(
+        "the voice's prompt has " +
+        std::to_string(voice.prompt_tokens->size()) +
+        " tokens; this model takes " +
+        std::to_string(config_.speech_positions));
+  }
+}
+
+T3::Prompt T3::prompt(
+    const std::vector<int>& text_tokens,
+    const T3Voice& voice,
+    int rows) const {
+  check(text_tokens, voice);
+  const auto& s = stream_;
+  std::optional<mx::array> prompt;
+  if (voice.prompt_tokens && voice.prompt_tokens->size() > 0) {
+    prompt = speech(*voice.prompt_tokens, 0, 1);
+  }
+  auto conditioning = conditioning_.encode(voice, prompt, s);
+
+  std::vector<int> framed{kStartText};
+  framed.insert(framed.end(), text_tokens.begin(), text_tokens.end());
+  framed.push_back(kStopText);
+  int count = framed.size();
+  auto places = positions(text_positions_, 0, count, s);
+  auto words =
+      mx::expand_dims(ops::embedding(text_table_, ids(framed), s), 0, s);
+  auto start = speech(ids({kStartSpeech}), 0, 1);
+
+  std::vector<mx::array> parts{conditioning, mx::add(words, places, s), start};
+  auto first = mx::concatenate(parts, 1, s);
+  int begin = conditioning.shape(1);
+  if (rows == 1) {
+    return {first, begin, count};
+  }
+  parts[1] = places;
+  auto second = mx::concatenate(parts, 1, s);
+  return {mx::concatenate({first, second}, 0, s), begin, count};
+}
+
+mx::array T3::speech(const mx::array& tokens, int position, int rows) const {
+  const auto& s = stream_;
+  auto sounds = mx::expand_dims(ops::embedding(speech_table_, tokens, s), 0, s);
+  auto places = positions(speech_positions_, position, tokens.size(), s);
+  auto one = mx::add(sounds, places, s);
+  return rows == 1 ? one
+                   : mx::concatenate(std::vector<mx::array>(rows, one), 0, s);
+}
+
+KvCache T3::make_cache(int rows, int capacity) const {
+  return backbone_.make_cache(rows, capacity, stream_);
+}
+
+mx::array T3::forward(
+    const mx::array& x,
+    KvCache& cache,
+    int count,
+    TextAttention* text_attention) const {
+  auto hidden = backbone_.forward(x, cache, text_attention, stream_);
+  int length = hidden.shape(1);
+  auto last = count == length ? hidden
+                              : mx::slice(
+                                    hidden,
+                                    {0, length - count, 0},
+                                    {hidden.shape(0), length, hidden.shape(2)},
+                                    stream_);
+  return ops::linear(last, speech_head_, stream_);
+}
+
+mx::array T3::logits(
+    const std::vector<int>& text_tokens,
+    const std::vector<int>& speech_tokens,
+    const T3Voice& voice,
+    int chunk) const {
+  check_speech(speech_tokens, config_);
+  int count = speech_tokens.size();
+  auto tokens = ids(speech_tokens);
+  auto x = prompt(text_tokens, voice, 2).embeddings;
+  KvCache cache = make_cache(2, x.shape(1) + count);
+  std::vector<mx::array> pieces;
+  for (int done = 0; done < count;) {
+    int size = chunk == 0 ? count : done == 0 ? 1 : chunk;
+    size = std::min(size, count - done);
+    auto piece = mx::slice(tokens, {done}, {done + size}, stream_);
+    auto embedded = speech(piece, done, 2);
+    if (done == 0) {
+      embedded = mx::concatenate({x, embedded}, 1, stream_);
+    }
+    pieces.push_back(forward(embedded, cache, size, nullptr));
+    mx::eval(pieces.back());
+    done += size;
+  }
+  return mx::concatenate(pieces, 1, stream_);
+}
+
+} // namespace nightingale

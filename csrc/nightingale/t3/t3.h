@@ -1,0 +1,93 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "nightingale/t3/backbone.h"
+#include "nightingale/t3/conditioning.h"
+#include "nightingale/t3/config.h"
+
+namespace nightingale {
+
+// Text and a voice to speech tokens. Const after loading: all that changes
+// while it speaks is in the caller's hands.
+class T3 {
+ public:
+  // Reads `path` with its matrices as `dtype`, or as the file has them. The
+  // names of tensors it does not know are put in `unknown`.
+  static T3 load(
+      const std::string& path,
+      std::optional<mx::Dtype> dtype,
+      mx::Stream s,
+      std::vector<std::string>* unknown);
+
+  const T3Config& config() const {
+    return config_;
+  }
+  size_t weight_bytes() const {
+    return weight_bytes_;
+  }
+  // Bytes of the weights that one decoding step reads.
+  size_t step_bytes() const;
+  mx::Dtype dtype() const {
+    return dtype_;
+  }
+  const mx::Stream& stream() const {
+    return stream_;
+  }
+
+  // The positions before the speech for each guidance row: conditioning, text
+  // between its start and stop tokens, the first start of speech. The second
+  // row's text is zeroed, its positions are kept. rows: 1 or 2.
+  // → [rows, L, hidden]
+  struct Prompt {
+    mx::array embeddings;
+    int text_begin;
+    int text_count; // with start and stop
+  };
+  Prompt prompt(
+      const std::vector<int>& text_tokens,
+      const T3Voice& voice,
+      int rows) const;
+
+  // tokens: [n] int32 at positions [position, position + n), the same for every
+  // row → [rows, n, hidden]
+  mx::array speech(const mx::array& tokens, int position, int rows) const;
+
+  KvCache make_cache(int rows, int capacity) const;
+
+  // Appends x: [rows, T, hidden] to the cache; logits of the last `count`
+  // positions: [rows, count, speech_vocabulary]
+  mx::array forward(
+      const mx::array& x,
+      KvCache& cache,
+      int count,
+      TextAttention* text_attention) const;
+
+  // Teacher-forced logits [2, n, speech_vocabulary]: out[:, i] follows
+  // speech_tokens[: i + 1], whose first stands at position 0. The tokens after
+  // the first are fed `chunk` at a time; 0 feeds everything at once.
+  mx::array logits(
+      const std::vector<int>& text_tokens,
+      const std::vector<int>& speech_tokens,
+      const T3Voice& voice,
+      int chunk) const;
+
+ private:
+  T3(Weights& weights, const T3Config& config, mx::Stream s);
+
+  void check(const std::vector<int>& text_tokens, const T3Voice& voice) const;
+
+  T3Config config_;
+  mx::Stream stream_;
+  mx::Dtype dtype_;
+  size_t weight_bytes_ = 0;
+  Conditioning conditioning_;
+  Backbone backbone_;
+  mx::array text_table_, text_positions_;
+  mx::array speech_table_, speech_positions_;
+  mx::array speech_head_;
+};
+
+} // namespace nightingale
