@@ -1,0 +1,15 @@
+#include "bindings.h"
+#include "mlx/device.h"
+#include "mlx/version.h"
+#include "nightingale/ops/cpu/blas.h"
+#include "nightingale/ops/cpu/simd.h"
+#include "nightingale/ops/cpu/threads.h"
+
+void bind_machine(nb::module_& m) {
+  m.def("set_threads", &nightingale::cpu::set_threads, nb::arg("count"));
+  m.def("threads", &nightingale::cpu::threads);
+  m.def("simd_name", [] { return nightingale::cpu::simd().name; });
+  m.def("blas_name", &nightingale::cpu::blas_name);
+  m.def("mlx_version", &mx::version);
+  m.def("gpu_available", [] { return mx::is_available(mx::Device::gpu); });
+}

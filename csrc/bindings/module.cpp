@@ -1,0 +1,64 @@
+#include "bindings.h"
+#include "mlx/ops.h"
+#include "mlx/transforms.h"
+#include "nightingale/error.h"
+
+namespace {
+
+template <typename T>
+nb::object share(mx::array x) {
+  auto* owner = new mx::array(std::move(x));
+  nb::capsule keep(
+      owner, [](void* p) noexcept { delete static_cast<mx::array*>(p); });
+  std::vector<size_t> shape(owner->shape().begin(), owner->shape().end());
+  return nb::cast(nb::ndarray<nb::numpy, T>(
+      owner->data<T>(), shape.size(), shape.data(), keep));
+}
+
+} // namespace
+
+nb::object to_numpy(const mx::array& x) {
+  mx::array dense = x;
+  {
+    nb::gil_scoped_release release;
+    bool integer = mx::issubdtype(x.dtype(), mx::integer);
+    auto type = integer ? mx::int32 : mx::float32;
+    dense = mx::contiguous(
+        mx::astype(x, type, mx::Device::cpu), false, mx::Device::cpu);
+    mx::eval(dense);
+  }
+  return dense.dtype() == mx::int32 ? share<int32_t>(dense)
+                                    : share<float>(dense);
+}
+
+std::string dtype_name(mx::Dtype dtype) {
+  if (dtype == mx::float32) {
+    return "float32";
+  }
+  if (dtype == mx::float16) {
+    return "float16";
+  }
+  if (dtype == mx::bfloat16) {
+    return "bfloat16";
+  }
+  return mx::issubdtype(dtype, mx::integer) ? "integer" : "other";
+}
+
+mx::Dtype dtype_from(const std::string& name) {
+  for (auto dtype : {mx::float32, mx::float16, mx::bfloat16}) {
+    if (name == dtype_name(dtype)) {
+      return dtype;
+    }
+  }
+  throw std::invalid_argument(
+      "dtype must be float32, float16 or bfloat16, not '" + name + "'");
+}
+
+NB_MODULE(_core, m) {
+  m.doc() = "Nightingale's C++ core.";
+  nb::exception<nightingale::Error>(m, "Error");
+  bind_checkpoint(m);
+  bind_machine(m);
+  bind_ops(m);
+  bind_t3(m);
+}

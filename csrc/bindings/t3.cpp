@@ -1,0 +1,159 @@
+#include "nightingale/t3/t3.h"
+#include "bindings.h"
+#include "mlx/stream.h"
+#include "nightingale/t3/speech_tokens.h"
+
+using namespace nightingale;
+
+namespace {
+
+using Floats =
+    nb::ndarray<const float, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Ints =
+    nb::ndarray<const int32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+std::vector<int> to_vector(const Ints& x) {
+  return {x.data(), x.data() + x.size()};
+}
+
+T3Voice make_voice(
+    const Floats& speaker,
+    const std::optional<Ints>& prompt,
+    float emotion) {
+  T3Voice voice{
+      mx::array(speaker.data(), {static_cast<int>(speaker.size())}),
+      std::nullopt,
+      emotion};
+  if (prompt && prompt->size() > 0) {
+    voice.prompt_tokens =
+        mx::array(prompt->data(), {static_cast<int>(prompt->size())});
+  }
+  return voice;
+}
+
+nb::dict describe(const T3& model) {
+  const auto& config = model.config();
+  nb::dict info;
+  info["layers"] = config.layers;
+  info["hidden"] = config.hidden;
+  info["ffn"] = config.ffn;
+  info["text_vocabulary"] = config.text_vocabulary;
+  info["speech_vocabulary"] = config.speech_vocabulary;
+  info["text_positions"] = config.text_positions;
+  info["speech_positions"] = config.speech_positions;
+  info["dtype"] = dtype_name(model.dtype());
+  info["device"] = model.stream().device == mx::Device::cpu ? "cpu" : "gpu";
+  info["weight_bytes"] = model.weight_bytes();
+  info["step_bytes"] = model.step_bytes();
+  info["analyser"] = config.settings.analyser;
+  info["alignment"] = !config.settings.alignment_heads.empty();
+  info["repetition_penalty"] = config.settings.repetition_penalty;
+  return info;
+}
+
+} // namespace
+
+void bind_t3(nb::module_& m) {
+  nb::class_<T3>(m, "T3")
+      .def_static(
+          "load",
+          [](const std::string& path,
+             const std::optional<std::string>& dtype,
+             bool gpu) {
+            std::optional<mx::Dtype> type;
+            if (dtype) {
+              type = dtype_from(*dtype);
+            }
+            std::vector<std::string> unknown;
+            std::shared_ptr<T3> model;
+            {
+              nb::gil_scoped_release release;
+              // One model, one stream, any thread: callers take turns.
+              auto stream = mx::new_thread_unsafe_stream(
+                  gpu ? mx::Device::gpu : mx::Device::cpu);
+              model =
+                  std::make_shared<T3>(T3::load(path, type, stream, &unknown));
+            }
+            return std::pair(model, unknown);
+          },
+          nb::arg("path"),
+          nb::arg("dtype").none(),
+          nb::arg("gpu"),
+          "The model and the names of tensors it does not know.")
+      .def("describe", &describe)
+      .def(
+          "logits",
+          [](const T3& model,
+             const Ints& text_tokens,
+             const Ints& speech_tokens,
+             const Floats& speaker,
+             const std::optional<Ints>& prompt,
+             float emotion,
+             int chunk) {
+            auto voice = make_voice(speaker, prompt, emotion);
+            auto text = to_vector(text_tokens);
+            auto speech = to_vector(speech_tokens);
+            std::optional<mx::array> out;
+            {
+              nb::gil_scoped_release release;
+              out = model.logits(text, speech, voice, chunk);
+            }
+            return to_numpy(*out);
+          },
+          nb::arg("text_tokens"),
+          nb::arg("speech_tokens"),
+          nb::arg("speaker"),
+          nb::arg("prompt_tokens").none(),
+          nb::arg("emotion"),
+          nb::arg("chunk") = 0)
+      .def(
+          "speak",
+          [](std::shared_ptr<T3> model,
+             const Ints& text_tokens,
+             const Floats& speaker,
+             const std::optional<Ints>& prompt,
+             float emotion,
+             float cfg_weight,
+             float temperature,
+             float repetition_penalty,
+             float min_p,
+             float top_p,
+             bool analyser,
+             uint64_t seed,
+             uint32_t sentence,
+             int min_tokens,
+             int max_tokens) {
+            SpeechRequest request{
+                to_vector(text_tokens),
+                make_voice(speaker, prompt, emotion),
+                cfg_weight,
+                {temperature, repetition_penalty, min_p, top_p},
+                analyser,
+                seed,
+                sentence,
+                min_tokens,
+                max_tokens};
+            return std::make_shared<SpeechTokens>(model, std::move(request));
+          },
+          nb::arg("text_tokens"),
+          nb::arg("speaker"),
+          nb::arg("prompt_tokens").none(),
+          nb::kw_only(),
+          nb::arg("emotion"),
+          nb::arg("cfg_weight"),
+          nb::arg("temperature"),
+          nb::arg("repetition_penalty"),
+          nb::arg("min_p"),
+          nb::arg("top_p"),
+          nb::arg("analyser"),
+          nb::arg("seed"),
+          nb::arg("sentence") = 0,
+          nb::arg("min_tokens") = 0,
+          nb::arg("max_tokens") = 1000);
+
+  nb::class_<SpeechTokens>(m, "SpeechTokens")
+      .def(
+          "next", &SpeechTokens::next, nb::call_guard<nb::gil_scoped_release>())
+      .def_prop_ro("text_position", &SpeechTokens::text_position)
+      .def_prop_ro("stop_forced", &SpeechTokens::stop_forced);
+}
