@@ -1,0 +1,103 @@
+"""Which files of a checkpoint folder are what."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from ._core import Error
+
+LANGUAGES = {
+    "ar": "Arabic",
+    "da": "Danish",
+    "de": "German",
+    "el": "Greek",
+    "en": "English",
+    "es": "Spanish",
+    "fi": "Finnish",
+    "fr": "French",
+    "he": "Hebrew",
+    "hi": "Hindi",
+    "it": "Italian",
+    "ja": "Japanese",
+    "ko": "Korean",
+    "ms": "Malay",
+    "nl": "Dutch",
+    "no": "Norwegian",
+    "pl": "Polish",
+    "pt": "Portuguese",
+    "ru": "Russian",
+    "sv": "Swedish",
+    "sw": "Swahili",
+    "tr": "Turkish",
+    "zh": "Chinese",
+}
+
+
+@dataclass(frozen=True)
+class Family:
+    """One kind of official checkpoint: its file names, newest and preferred first."""
+
+    name: str
+    t3: tuple[str, ...]
+    tokenizer: str
+    multilingual: bool
+
+
+MULTILINGUAL_TOKENIZER = "grapheme_mtl_merged_expanded_v1.json"
+
+# v2 is the reference's checkpoint and wins where a folder has both; .safetensors wins over .pt.
+FAMILIES = (
+    Family(
+        "multilingual v2",
+        ("t3_mtl23ls_v2.safetensors", "t3_mtl23ls_v2.pt"),
+        MULTILINGUAL_TOKENIZER,
+        True,
+    ),
+    Family(
+        "multilingual v3",
+        ("t3_mtl23ls_v3.safetensors", "t3_mtl23ls_v3.pt"),
+        MULTILINGUAL_TOKENIZER,
+        True,
+    ),
+    Family("english", ("t3_cfg.safetensors", "t3_cfg.pt"), "tokenizer.json", False),
+)
+
+VOICE_FILES = ("conds.safetensors", "conds.pt")
+SETTINGS_FILE = "nightingale.json"
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """The files of one model folder."""
+
+    folder: Path
+    family: Family
+    t3: Path
+    tokenizer: Path
+    voice: Path | None
+
+    @property
+    def languages(self) -> dict[str, str]:
+        return dict(LANGUAGES) if self.family.multilingual else {"en": LANGUAGES["en"]}
+
+
+def find_checkpoint(folder: str | Path) -> Checkpoint:
+    """Looks for a known family of files in `folder`; an Error names what is missing."""
+    folder = Path(folder)
+    if not folder.is_dir():
+        raise Error(f"{folder} is not a folder; expected one with a T3 checkpoint in it")
+    for family in FAMILIES:
+        t3 = _first(folder, family.t3)
+        if t3 is None:
+            continue
+        tokenizer = folder / family.tokenizer
+        if not tokenizer.is_file():
+            raise Error(f"{folder} has {t3.name} but not its tokenizer, {family.tokenizer}")
+        return Checkpoint(folder, family, t3, tokenizer, _first(folder, VOICE_FILES))
+    expected = ", ".join(family.t3[0] for family in FAMILIES)
+    raise Error(f"{folder} has no T3 checkpoint; expected one of {expected}")
+
+
+def _first(folder: Path, names: tuple[str, ...]) -> Path | None:
+    return next((folder / name for name in names if (folder / name).is_file()), None)

@@ -1,0 +1,83 @@
+"""A voice: what T3 and S3Gen know of a speaker."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+
+import numpy as np
+
+from ._core import Error, TensorFile
+from .tensor_writers import write_safetensors
+
+
+@dataclass(frozen=True, eq=False)
+class Voice:
+    """A baked voice. Saved as one safetensors file; the official conds.pt loads too."""
+
+    speaker_emb: np.ndarray  # [256] float32
+    cond_prompt_speech_tokens: np.ndarray | None = None  # [P] int32
+    emotion_adv: float = 0.5
+    prompt_token: np.ndarray | None = None  # [N] int32
+    prompt_feat: np.ndarray | None = None  # [frames, 80] float32
+    embedding: np.ndarray | None = None  # [192] float32
+
+    @classmethod
+    def load(cls, path: str | Path) -> Voice:
+        """Reads a .safetensors voice or an official conds.pt."""
+        file = TensorFile.open(str(path))
+        if "t3.speaker_emb" not in file:
+            raise Error(f"{path} is not a voice: it has no tensor t3.speaker_emb")
+        found = {name: _read(file, path, name, ndim) for name, ndim in _TENSORS.items()}
+        emotion = found.pop("t3.emotion_adv")
+        values = {name.split(".", 1)[1]: array for name, array in found.items()}
+        if emotion is not None:
+            values["emotion_adv"] = float(emotion.reshape(-1)[0])
+        return cls(**values)
+
+    def save(self, path: str | Path) -> None:
+        """Writes the voice as safetensors; the file appears whole or not at all."""
+        tensors = {}
+        for name in _TENSORS:
+            value = getattr(self, name.split(".", 1)[1])
+            if value is not None:
+                array = np.asarray(value)
+                kind = np.int32 if array.dtype.kind in "iu" else np.float32
+                tensors[name] = np.ascontiguousarray(np.atleast_1d(array).astype(kind))
+        write_safetensors(path, tensors)
+
+    def with_exaggeration(self, exaggeration: float) -> Voice:
+        """The same voice with another emotion; nothing is baked again."""
+        return replace(self, emotion_adv=float(exaggeration))
+
+    def __repr__(self) -> str:
+        has = [
+            f.name
+            for f in fields(self)
+            if f.name != "emotion_adv" and getattr(self, f.name) is not None
+        ]
+        return f"Voice({', '.join(has)}, emotion_adv={self.emotion_adv})"
+
+
+# Tensor names of a voice file and their dimensions once the batch is dropped.
+_TENSORS = {
+    "t3.speaker_emb": 1,
+    "t3.cond_prompt_speech_tokens": 1,
+    "t3.emotion_adv": 1,
+    "gen.prompt_token": 1,
+    "gen.prompt_feat": 2,
+    "gen.embedding": 1,
+}
+
+
+def _read(file: TensorFile, path: str | Path, name: str, ndim: int) -> np.ndarray | None:
+    if name not in file:
+        return None
+    array = file.read(name)
+    while array.ndim > ndim and array.shape[0] == 1:
+        array = array[0]
+    if array.ndim != ndim:
+        raise Error(f"{path}: {name} has shape {list(array.shape)}; expected {ndim} dimensions")
+    if array.dtype.kind == "f" and not np.isfinite(array).all():
+        raise Error(f"{path}: {name} holds values that are not finite")
+    return np.ascontiguousarray(array)
