@@ -12,23 +12,20 @@ using Floats =
 using Ints =
     nb::ndarray<const int32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
-std::vector<int> to_vector(const Ints& x) {
-  return {x.data(), x.data() + x.size()};
+template <typename T>
+auto to_vector(const T& x) {
+  using Value = std::remove_const_t<typename T::Scalar>;
+  return std::vector<Value>(x.data(), x.data() + x.size());
 }
 
 T3Voice make_voice(
     const Floats& speaker,
     const std::optional<Ints>& prompt,
     float emotion) {
-  T3Voice voice{
-      mx::array(speaker.data(), {static_cast<int>(speaker.size())}),
-      std::nullopt,
+  return {
+      to_vector(speaker),
+      prompt ? to_vector(*prompt) : std::vector<int>{},
       emotion};
-  if (prompt && prompt->size() > 0) {
-    voice.prompt_tokens =
-        mx::array(prompt->data(), {static_cast<int>(prompt->size())});
-  }
-  return voice;
 }
 
 nb::dict describe(const T3& model) {
@@ -81,6 +78,18 @@ void bind_t3(nb::module_& m) {
           nb::arg("gpu"),
           "The model and the names of tensors it does not know.")
       .def("describe", &describe)
+      .def(
+          "conditioning",
+          [](const T3& model,
+             const Floats& speaker,
+             const std::optional<Ints>& prompt,
+             float emotion) {
+            return to_numpy(
+                model.conditioning(make_voice(speaker, prompt, emotion)));
+          },
+          nb::arg("speaker"),
+          nb::arg("prompt_tokens").none(),
+          nb::arg("emotion"))
       .def(
           "logits",
           [](const T3& model,

@@ -27,7 +27,7 @@ constexpr uint64_t always_allowed_bytes = 1 << 20;
 struct StridedView {
   const ZipEntry* entry;
   uint64_t begin; // offset of the first element
-  uint64_t end;   // past the last element in memory
+  uint64_t end; // past the last element in memory
   std::vector<uint64_t> dims;
   std::vector<uint64_t> strides; // in bytes
   size_t itemsize;

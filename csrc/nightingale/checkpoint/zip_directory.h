@@ -11,7 +11,7 @@ namespace nightingale {
 struct ZipEntry {
   std::string name;
   uint64_t header = 0; // offset of the local header
-  uint64_t data = 0;   // offset of the bytes
+  uint64_t data = 0; // offset of the bytes
   uint64_t size = 0;
   uint32_t crc = 0;
   uint16_t flags = 0;

@@ -13,28 +13,28 @@ namespace nightingale::ops {
 
 // Places in AlignmentState::marks.
 enum AlignmentMark : int {
-  kFrame,        // steps taken
+  kFrame, // steps taken
   kTextPosition, // running position in the text tokens, start token included
   kStarted,
   kComplete,
   kLastToken,
-  kTokenCount,     // tokens heard, the start of speech included
+  kTokenCount, // tokens heard, the start of speech included
   kStopSuppressed, // in the last step
-  kStopForced,     // in the last step: a sum of AlignmentFault
+  kStopForced, // in the last step: a sum of AlignmentFault
   kMarks
 };
 
 enum AlignmentFault : int {
-  kLongTail = 1,        // the last text tokens last too long
-  kTextRepetition = 2,  // earlier text is attended to again after the end
+  kLongTail = 1, // the last text tokens last too long
+  kTextRepetition = 2, // earlier text is attended to again after the end
   kTokenRepetition = 4, // the same speech token twice in a row
 };
 
 // Places in AlignmentState::sums.
 enum AlignmentSum : int {
   kOpeningPeak, // largest weight yet on the first four text tokens
-  kEndingPeak,  // largest weight of the last row on the last two text tokens
-  kTail0,       // since completion: sums over the last three text tokens
+  kEndingPeak, // largest weight of the last row on the last two text tokens
+  kTail0, // since completion: sums over the last three text tokens
   kTail1,
   kTail2,
   kRepeated, // since completion: sum of the rows' peaks on earlier text
@@ -43,7 +43,7 @@ enum AlignmentSum : int {
 
 struct AlignmentState {
   mx::array marks; // [kMarks] int32
-  mx::array sums;  // [kSums] float32
+  mx::array sums; // [kSums] float32
 
   static AlignmentState start();
 };

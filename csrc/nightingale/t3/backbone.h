@@ -12,7 +12,7 @@ namespace nightingale {
 struct TextAttention {
   int begin; // first position of the text
   int count;
-  int rows;                       // of the last queries
+  int rows; // of the last queries
   std::vector<mx::array> weights; // filled: one [rows, count] per head
 };
 

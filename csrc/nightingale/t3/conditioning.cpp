@@ -72,8 +72,8 @@ mx::array Conditioning::encode(
     const std::optional<mx::array>& prompt,
     mx::Stream s) const {
   auto dtype = queries_.dtype();
-  auto speaker =
-      mx::reshape(mx::astype(voice.speaker, dtype, s), {1, 1, -1}, s);
+  int size = voice.speaker.size();
+  mx::array speaker(voice.speaker.data(), {1, 1, size}, dtype);
   auto emotion = mx::full({1, 1, 1}, voice.emotion, dtype, s);
   std::vector<mx::array> parts{
       ops::linear(speaker, speaker_w_, speaker_b_, std::nullopt, s)};

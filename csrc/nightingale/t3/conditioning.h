@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <vector>
 
 #include "nightingale/checkpoint/weights.h"
 #include "nightingale/t3/config.h"
@@ -9,8 +10,8 @@ namespace nightingale {
 
 // What a voice gives to T3.
 struct T3Voice {
-  mx::array speaker;                      // [speaker_size] float32
-  std::optional<mx::array> prompt_tokens; // [P] int32
+  std::vector<float> speaker; // [speaker_size]
+  std::vector<int> prompt_tokens; // may be empty
   float emotion = 0.5f;
 };
 
@@ -34,7 +35,7 @@ class Conditioning {
 
   mx::array speaker_w_, speaker_b_;
   mx::array emotion_w_; // [hidden, 1]
-  mx::array queries_;   // [1, perceiver_queries, hidden]
+  mx::array queries_; // [1, perceiver_queries, hidden]
   mx::array norm_w_, norm_b_;
   mx::array query_w_, query_b_;
   mx::array key_value_w_, key_value_b_; // keys first

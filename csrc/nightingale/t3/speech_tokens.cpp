@@ -37,9 +37,6 @@ void check(const SpeechRequest& request, const T3Config& config) {
       std::isfinite(request.cfg_weight) && request.cfg_weight >= 0.0f,
       "cfg_weight must be 0 or more, not " + shown(request.cfg_weight));
   require(
-      std::isfinite(request.voice.emotion) && request.voice.emotion >= 0.0f,
-      "exaggeration must be 0 or more, not " + shown(request.voice.emotion));
-  require(
       request.max_tokens >= 1,
       "max_tokens must be 1 or more, not " +
           std::to_string(request.max_tokens));

@@ -20,7 +20,7 @@ struct SpeechRequest {
   bool analyser = false;
   uint64_t seed = 0;
   uint32_t sentence = 0; // which sentence of a longer text: part of the draws
-  int min_tokens = 0;    // the stop token is not drawn before these
+  int min_tokens = 0; // the stop token is not drawn before these
   int max_tokens = 1000;
 };
 
@@ -49,7 +49,7 @@ class SpeechTokens {
   int rows_;
   std::optional<T3::Prompt> prompt_;
   KvCache cache_;
-  mx::array seen_;  // [speech_vocabulary] uint8
+  mx::array seen_; // [speech_vocabulary] uint8
   mx::array token_; // [1] int32, the last one drawn
   ops::AlignmentState alignment_;
 

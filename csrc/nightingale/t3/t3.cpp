@@ -1,6 +1,7 @@
 #include "nightingale/t3/t3.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "mlx/ops.h"
@@ -107,8 +108,7 @@ size_t T3::step_bytes() const {
   return matrices * mx::size_of(dtype_);
 }
 
-void T3::check(const std::vector<int>& text_tokens, const T3Voice& voice)
-    const {
+void T3::check(const std::vector<int>& text_tokens) const {
   if (text_tokens.empty()) {
     throw std::invalid_argument("there are no text tokens to speak");
   }
@@ -120,35 +120,54 @@ void T3::check(const std::vector<int>& text_tokens, const T3Voice& voice)
         " tokens; this model takes " + std::to_string(most) +
         " at a time: split it into sentences");
   }
-  if (static_cast<int>(voice.speaker.size()) != config_.speaker_size) {
+}
+
+void T3::check(const T3Voice& voice) const {
+  int size = voice.speaker.size();
+  if (size != config_.speaker_size) {
     throw std::invalid_argument(
-        "the voice's speaker embedding has " +
-        std::to_string(voice.speaker.size()) + " values; this model expects " +
-        std::to_string(config_.speaker_size));
+        "the voice's speaker embedding has " + std::to_string(size) +
+        " values; this model expects " + std::to_string(config_.speaker_size));
   }
-  if (voice.prompt_tokens &&
-      static_cast<int>(voice.prompt_tokens->size()) >
-          config_.speech_positions) {
+  for (float value : voice.speaker) {
+    if (!std::isfinite(value)) {
+      throw std::invalid_argument(
+          "the voice's speaker embedding holds values that are not finite");
+    }
+  }
+  if (!std::isfinite(voice.emotion) || voice.emotion < 0.0f) {
     throw std::invalid_argument(
-        "the voice's prompt has " +
-        std::to_string(voice.prompt_tokens->size()) +
+        "exaggeration must be 0 or more, not " + std::to_string(voice.emotion));
+  }
+  int prompt = voice.prompt_tokens.size();
+  if (prompt > config_.speech_positions) {
+    throw std::invalid_argument(
+        "the voice's prompt has " + std::to_string(prompt) +
         " tokens; this model takes " +
         std::to_string(config_.speech_positions));
   }
+  check_range(
+      voice.prompt_tokens,
+      config_.speech_vocabulary,
+      "the voice's prompt_tokens");
+}
+
+mx::array T3::conditioning(const T3Voice& voice) const {
+  check(voice);
+  std::optional<mx::array> prompt;
+  if (!voice.prompt_tokens.empty()) {
+    prompt = speech(ids(voice.prompt_tokens), 0, 1);
+  }
+  return conditioning_.encode(voice, prompt, stream_);
 }
 
 T3::Prompt T3::prompt(
     const std::vector<int>& text_tokens,
     const T3Voice& voice,
     int rows) const {
-  check(text_tokens, voice);
+  check(text_tokens);
   const auto& s = stream_;
-  std::optional<mx::array> prompt;
-  if (voice.prompt_tokens && voice.prompt_tokens->size() > 0) {
-    prompt = speech(*voice.prompt_tokens, 0, 1);
-  }
-  auto conditioning = conditioning_.encode(voice, prompt, s);
-
+  auto before = conditioning(voice);
   std::vector<int> framed{kStartText};
   framed.insert(framed.end(), text_tokens.begin(), text_tokens.end());
   framed.push_back(kStopText);
@@ -158,9 +177,9 @@ T3::Prompt T3::prompt(
       mx::expand_dims(ops::embedding(text_table_, ids(framed), s), 0, s);
   auto start = speech(ids({kStartSpeech}), 0, 1);
 
-  std::vector<mx::array> parts{conditioning, mx::add(words, places, s), start};
+  std::vector<mx::array> parts{before, mx::add(words, places, s), start};
   auto first = mx::concatenate(parts, 1, s);
-  int begin = conditioning.shape(1);
+  int begin = before.shape(1);
   if (rows == 1) {
     return {first, begin, count};
   }

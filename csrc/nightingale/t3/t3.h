@@ -37,6 +37,9 @@ class T3 {
     return stream_;
   }
 
+  // The voice's own positions, which come first: [1, 2 or more, hidden]
+  mx::array conditioning(const T3Voice& voice) const;
+
   // The positions before the speech for each guidance row: conditioning, text
   // between its start and stop tokens, the first start of speech. The second
   // row's text is zeroed, its positions are kept. rows: 1 or 2.
@@ -77,7 +80,8 @@ class T3 {
  private:
   T3(Weights& weights, const T3Config& config, mx::Stream s);
 
-  void check(const std::vector<int>& text_tokens, const T3Voice& voice) const;
+  void check(const std::vector<int>& text_tokens) const;
+  void check(const T3Voice& voice) const;
 
   T3Config config_;
   mx::Stream stream_;

@@ -140,8 +140,7 @@ void pack(const float* in, int64_t count, void* out) {
 // Applies `f` to vectors of one or two inputs; the last, partial vector goes
 // through a padded copy, so that every element takes the same arithmetic.
 template <typename F>
-inline void
-map(const float* a, const float* b, int64_t count, float* y, F f) {
+inline void map(const float* a, const float* b, int64_t count, float* y, F f) {
   int64_t i = 0;
   for (; i + Vec::width <= count; i += Vec::width) {
     f(Vec::load(a + i), Vec::load(b + i)).store(y + i);
@@ -207,8 +206,7 @@ inline float inverse_sqrt(float x) {
   return 1.0f / __builtin_sqrtf(x);
 }
 
-void rms_norm(
-    const float* x, const float* w, int count, float eps, float* y) {
+void rms_norm(const float* x, const float* w, int count, float eps, float* y) {
   float mean = sum_of(x, count, [](Vec a) { return a * a; }) / count;
   Vec scale = Vec::set1(inverse_sqrt(mean + eps));
   map(x, w, count, y, [=](Vec a, Vec b) { return a * scale * b; });
@@ -223,9 +221,9 @@ void layer_norm(
     float* y) {
   float mean = sum_of(x, count, [](Vec a) { return a; }) / count;
   Vec center = Vec::set1(mean);
-  float variance = sum_of(x, count, [=](Vec a) {
-    return (a - center) * (a - center);
-  }) / count;
+  float variance =
+      sum_of(x, count, [=](Vec a) { return (a - center) * (a - center); }) /
+      count;
   Vec scale = Vec::set1(inverse_sqrt(variance + eps));
   map(x, w, count, y, [=](Vec a, Vec c) { return (a - center) * scale * c; });
   map(y, b, count, y, [](Vec a, Vec c) { return a + c; });

@@ -129,7 +129,7 @@ thread_local bool inside_tile = false;
 
 struct PoolOwner {
   std::mutex mutex; // held while tiles run: streams take turns
-  int count = 0;    // 0: not set, all cores
+  int count = 0; // 0: not set, all cores
   std::unique_ptr<ThreadPool> pool;
 };
 

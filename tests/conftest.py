@@ -1,0 +1,43 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import nightingale
+from nightingale.synthetic import write_checkpoint
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--full",
+        action="store_true",
+        help="also compare with the reference at full size (minutes, 12 GB of memory)",
+    )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if not config.getoption("--full"):
+        skip = pytest.mark.skip(reason="full size: run with --full")
+        for item in items:
+            if "full_size" in item.keywords:
+                item.add_marker(skip)
+
+
+@pytest.fixture(scope="session")
+def checkpoints(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with small synthetic checkpoints: multilingual, multilingual-v3, english."""
+    root = tmp_path_factory.mktemp("checkpoints")
+    for model in ("multilingual", "multilingual-v3", "english"):
+        write_checkpoint(root / model, model=model)
+    return root
+
+
+@pytest.fixture(scope="session")
+def checkpoint(checkpoints: Path) -> Path:
+    return checkpoints / "multilingual"
+
+
+@pytest.fixture(scope="session")
+def tts(checkpoint: Path) -> nightingale.TTS:
+    return nightingale.load(checkpoint, device="cpu")

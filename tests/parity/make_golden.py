@@ -1,0 +1,132 @@
+"""Regenerates golden/*.npz from the PyTorch reference on the small synthetic checkpoints.
+
+    NIGHTINGALE_REFERENCE_PYTHON=... python make_golden.py
+
+Arrays are named "case/output"; tables over many cases are concatenated, with `lengths` to split.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import cases
+import numpy as np
+from live import run_reference
+from nightingale.synthetic import write_checkpoint
+
+GOLDEN = Path(__file__).with_name("golden")
+ANALYSER_CASES = 60
+SAMPLER_CASES = 60
+DECODE_CASES = 2
+FULL_LOGITS = (0, 1, 5)  # logits cases of which the last position is kept whole
+
+Arrays = dict[str, np.ndarray]
+
+
+def conditioning(folder: str) -> Arrays:
+    jobs = [
+        {"name": "prompt", "kind": "conditioning", "folder": folder},
+        {"name": "no_prompt", "kind": "conditioning", "folder": folder, "prompt": False},
+        {"name": "emotion", "kind": "conditioning", "folder": folder, "emotion": 1.5},
+    ]
+    return run_reference(jobs)
+
+
+def logits(folder: str) -> Arrays:
+    jobs = [
+        {"name": str(i), "kind": "logits", "folder": folder, **cases.logits_case(i)}
+        for i in range(len(cases.LOGITS_CORNERS))
+    ]
+    results = run_reference(jobs)
+    golden: Arrays = {}
+    for i in range(len(jobs)):
+        case = results[f"{i}/logits"]
+        golden |= {f"{i}/{key}": value for key, value in cases.logits_digest(case).items()}
+        if i in FULL_LOGITS:
+            golden[f"{i}/last"] = case[:, -1]
+    return golden
+
+
+def decode(folder: str) -> Arrays:
+    jobs = [
+        {"name": str(i), "kind": "decode", "folder": folder, **cases.decode_case(i)}
+        for i in range(DECODE_CASES)
+    ]
+    analysed = {"name": "analysed", "kind": "decode", "folder": folder}
+    return run_reference([*jobs, analysed | cases.analysed_decode_case()])
+
+
+def analyser() -> Arrays:
+    scripts = [cases.analyser_case(i) for i in range(ANALYSER_CASES)]
+    jobs = [
+        {"name": str(i), "kind": "analyse", "heads": script.heads, "tokens": script.tokens}
+        for i, script in enumerate(scripts)
+    ]
+    golden = concatenate(run_reference(jobs), len(jobs))
+    return {**golden, "lengths": np.array([len(script.tokens) for script in scripts], np.int32)}
+
+
+def sampler() -> Arrays:
+    jobs = [
+        {"name": str(i), "kind": "sample", **cases.sampler_case(i)} for i in range(SAMPLER_CASES)
+    ]
+    results = run_reference(jobs)
+    probabilities = np.stack([results[f"{i}/probabilities"] for i in range(len(jobs))])
+    likeliest = np.argsort(-probabilities, axis=1, kind="stable")[:, :8]
+    return {
+        "kept": np.packbits(probabilities > 0, axis=1),
+        "ids": likeliest.astype(np.int32),
+        "probabilities": np.take_along_axis(probabilities, likeliest, axis=1),
+    }
+
+
+def tokenizer(multilingual: str, english: str) -> Arrays:
+    languages, texts = zip(*cases.TOKENIZER_TEXTS, strict=True)
+    english_texts = [text for language, text in cases.TOKENIZER_TEXTS if language == "en"]
+    jobs: list[dict[str, Any]] = [
+        {
+            "name": "multilingual",
+            "kind": "tokenize",
+            "folder": multilingual,
+            "texts": texts,
+            "languages": languages,
+        },
+        {
+            "name": "english",
+            "kind": "tokenize",
+            "folder": english,
+            "texts": english_texts,
+            "languages": [None] * len(english_texts),
+        },
+    ]
+    return run_reference(jobs)
+
+
+def concatenate(results: Arrays, count: int) -> Arrays:
+    """Joins "0/x", "1/x", … end to end as "x"."""
+    names = sorted({key.split("/")[1] for key in results})
+    return {name: np.concatenate([results[f"{i}/{name}"] for i in range(count)]) for name in names}
+
+
+def main() -> None:
+    GOLDEN.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory() as folder:
+        multilingual, english = f"{folder}/multilingual", f"{folder}/english"
+        write_checkpoint(multilingual)
+        write_checkpoint(english, model="english")
+        golden = {
+            "conditioning": conditioning(multilingual),
+            "logits": logits(multilingual),
+            "decode": decode(multilingual),
+            "analyser": analyser(),
+            "sampler": sampler(),
+            "tokenizer": tokenizer(multilingual, english),
+        }
+    for name, arrays in golden.items():
+        np.savez_compressed(GOLDEN / f"{name}.npz", **arrays)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,50 @@
+"""Runs of Nightingale's T3 in the words of the parity cases."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import nightingale
+
+# Of max |logit|: the bound within which our float32 logits must be the reference's.
+LOGITS_BOUND = 2e-4
+
+
+def logits(tts: nightingale.TTS, case: dict[str, Any], chunk: int = 0) -> np.ndarray:
+    """Teacher-forced logits; `chunk` feeds the speech tokens that many at a time."""
+    voice = tts._voice(None)
+    return tts._t3.logits(
+        case["text_tokens"].astype(np.int32),
+        case["speech_tokens"].astype(np.int32),
+        voice.speaker_emb,
+        voice.cond_prompt_speech_tokens if case["prompt"] else None,
+        case["emotion"],
+        chunk,
+    )
+
+
+def greedy(tts: nightingale.TTS, case: dict[str, Any], prompt: bool = True) -> np.ndarray:
+    """Tokens at temperature 0.0001 with the reference's other defaults."""
+    voice = tts._voice(None)
+    stream = tts._t3.speak(
+        case["text_tokens"].astype(np.int32),
+        voice.speaker_emb,
+        voice.cond_prompt_speech_tokens if prompt else None,
+        emotion=voice.emotion_adv,
+        cfg_weight=0.5,
+        temperature=0.0001,
+        repetition_penalty=2.0,
+        min_p=0.05,
+        top_p=1.0,
+        analyser=case.get("analyser", False),
+        seed=0,
+        min_tokens=case["steps"] if case.get("mask_stop", True) else 0,
+        max_tokens=case["steps"],
+    )
+    return np.fromiter(iter(stream.next, None), np.int32)
+
+
+def relative_error(found: np.ndarray, expected: np.ndarray) -> float:
+    return float(np.abs(found - expected).max() / np.abs(expected).max())
