@@ -16,6 +16,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+    parser.addoption("--device", choices=("cpu", "gpu"), default="cpu", help="where models run")
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if not config.getoption("--full"):
         skip = pytest.mark.skip(reason="full size: run with --full")
@@ -39,5 +42,10 @@ def checkpoint(checkpoints: Path) -> Path:
 
 
 @pytest.fixture(scope="session")
-def tts(checkpoint: Path) -> nightingale.TTS:
-    return nightingale.load(checkpoint, device="cpu")
+def device(request: pytest.FixtureRequest) -> str:
+    return request.config.getoption("--device")
+
+
+@pytest.fixture(scope="session")
+def tts(checkpoint: Path, device: str) -> nightingale.TTS:
+    return nightingale.load(checkpoint, device=device)

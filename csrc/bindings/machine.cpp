@@ -2,6 +2,7 @@
 #include "mlx/device.h"
 #include "mlx/version.h"
 #include "nightingale/ops/cpu/blas.h"
+#include "nightingale/ops/cpu/peak.h"
 #include "nightingale/ops/cpu/simd.h"
 #include "nightingale/ops/cpu/threads.h"
 
@@ -10,6 +11,8 @@ void bind_machine(nb::module_& m) {
   m.def("threads", &nightingale::cpu::threads);
   m.def("simd_name", [] { return nightingale::cpu::simd().name; });
   m.def("blas_name", &nightingale::cpu::blas_name);
+  m.def("measure_read_bandwidth", &nightingale::cpu::measure_read_bandwidth);
+  m.def("measure_gemm_flops", &nightingale::cpu::measure_gemm_flops);
   m.def("mlx_version", &mx::version);
   m.def("gpu_available", [] { return mx::is_available(mx::Device::gpu); });
 }

@@ -14,6 +14,7 @@ from typing import Any
 import cases
 import numpy as np
 from live import run_reference
+
 from nightingale.synthetic import write_checkpoint
 
 GOLDEN = Path(__file__).with_name("golden")

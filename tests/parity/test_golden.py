@@ -14,8 +14,6 @@ from . import cases, t3_runs
 GOLDEN = Path(__file__).with_name("golden")
 
 
-
-
 def load(name: str) -> dict[str, np.ndarray]:
     with np.load(GOLDEN / f"{name}.npz") as file:
         return dict(file)

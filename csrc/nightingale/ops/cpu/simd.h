@@ -68,6 +68,9 @@ struct Simd {
       float eps,
       float* y);
 
+  // Reads as fast as memory gives: what bandwidth is measured with.
+  float (*sum)(const float* x, int64_t count);
+
   void (*silu)(const float* x, int64_t count, float* y);
   // y = silu(gate) * up
   void (*silu_mul)(const float* gate, const float* up, int64_t count, float* y);

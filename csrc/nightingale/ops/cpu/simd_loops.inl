@@ -186,6 +186,25 @@ inline float sum_of(const float* x, int count, F term) {
   return sum;
 }
 
+float sum(const float* x, int64_t count) {
+  constexpr int block = 4;
+  Vec acc[block];
+  for (int i = 0; i < block; ++i) {
+    acc[i] = Vec::zero();
+  }
+  int64_t k = 0;
+  for (; k + block * Vec::width <= count; k += block * Vec::width) {
+    for (int i = 0; i < block; ++i) {
+      acc[i] = acc[i] + Vec::load(x + k + i * Vec::width);
+    }
+  }
+  float total = ((acc[0] + acc[1]) + (acc[2] + acc[3])).sum();
+  for (; k < count; ++k) {
+    total += x[k];
+  }
+  return total;
+}
+
 void softmax(float* x, int count, float scale) {
   Vec most = Vec::set1(x[0]);
   int i = 0;
@@ -239,6 +258,7 @@ constexpr Simd make_simd(const char* name) {
       softmax,
       rms_norm,
       layer_norm,
+      sum,
       silu,
       silu_mul};
 }

@@ -1,0 +1,179 @@
+"""T3 end to end: Nightingale beside the PyTorch reference, from one run.
+
+    python -m bench.t3 [--reference PYTHON] [--rounds 2] [--json FILE]
+
+Full-size synthetic weights, 60 text tokens, 150 prompt tokens, 100 steps, the analyser on. Every
+measurement is a process of its own, and the two take turns, so that a machine whose speed drifts
+gives fair ratios. --reference names the Python that has chatterbox-tts (tests/parity/
+reference_env.sh makes one).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+TEXT_TOKENS = 60
+DTYPES = ("float32", "float16", "bfloat16")
+
+
+def main() -> None:
+    args = _arguments()
+    if args.measure:
+        print(json.dumps(measure(Path(args.folder), args.measure, args.steps)))
+        return
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(args.folder) if args.folder else Path(scratch, "checkpoint")
+        if not folder.exists():
+            from nightingale.synthetic import write_checkpoint
+
+            write_checkpoint(folder, size=args.size)
+        results = run(folder, args)
+    print_table(results)
+    if args.json:
+        Path(args.json).write_text(json.dumps(results, indent=1))
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--reference", help="Python of the reference's environment")
+    parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--steps", type=int, default=100)
+    parser.add_argument("--size", choices=("small", "full"), default="full")
+    parser.add_argument("--folder", help="a checkpoint to use instead of making one")
+    parser.add_argument("--json", help="also write the results here")
+    parser.add_argument("--measure", choices=DTYPES, help=argparse.SUPPRESS)
+    return parser.parse_args()
+
+
+def text_tokens() -> list[int]:
+    """Letters and spaces of the multilingual tokenizer, the same in every run."""
+    return [(7 * i) % 26 + 14 if i % 5 else 2 for i in range(TEXT_TOKENS)]
+
+
+class AnonymousMemory(threading.Thread):
+    """Samples this process's anonymous resident memory and keeps the peak."""
+
+    def __init__(self) -> None:
+        super().__init__(daemon=True)
+        self.peak = 0
+        self.start()
+
+    def run(self) -> None:
+        while True:
+            for line in Path("/proc/self/status").read_text().splitlines():
+                if line.startswith("RssAnon:"):
+                    self.peak = max(self.peak, 1024 * int(line.split()[1]))
+            time.sleep(0.01)
+
+
+def measure(folder: Path, dtype: str, steps: int) -> dict[str, Any]:
+    """Nightingale's prefill and decode at one precision, on the CPU."""
+    import numpy as np
+
+    import nightingale
+
+    memory = AnonymousMemory() if sys.platform == "linux" else None
+    started = time.perf_counter()
+    tts = nightingale.load(folder, dtype=dtype, device="cpu")
+    loaded = time.perf_counter()
+    voice = tts._voice(None)
+
+    def speak(count: int) -> tuple[float, float]:
+        begin = time.perf_counter()
+        stream = tts._t3.speak(
+            np.array(text_tokens(), np.int32),
+            voice.speaker_emb,
+            voice.cond_prompt_speech_tokens,
+            emotion=0.5,
+            cfg_weight=0.5,
+            temperature=0.8,
+            repetition_penalty=2.0,
+            min_p=0.05,
+            top_p=1.0,
+            analyser=tts.info["t3"]["analyser"],
+            seed=0,
+            min_tokens=count,
+            max_tokens=count,
+        )
+        stream.next()
+        first = time.perf_counter()
+        tokens = sum(1 for _ in iter(stream.next, None))
+        return first - begin, tokens / (time.perf_counter() - first)
+
+    speak(5)  # pages in, threads up
+    prefill, rate = speak(steps)
+    peak = memory.peak if memory else 0
+    bandwidth = nightingale._core.measure_read_bandwidth()
+    t3 = tts.info["t3"]
+    return {
+        "load_s": loaded - started,
+        "prefill_s": prefill,
+        "tokens_per_s": rate,
+        "weight_bytes": t3["weight_bytes"],
+        "bytes_per_s": rate * t3["step_bytes"],
+        "peak_bytes_per_s": bandwidth,
+        "anonymous_bytes": peak,
+    }
+
+
+def run(folder: Path, args: argparse.Namespace) -> dict[str, list[dict[str, Any]]]:
+    results: dict[str, list[dict[str, Any]]] = {name: [] for name in (*DTYPES, "reference")}
+    for _ in range(args.rounds):
+        for dtype in DTYPES:
+            command = [sys.executable, "-m", "bench.t3", "--measure", dtype]
+            command += ["--folder", str(folder), "--steps", str(args.steps)]
+            done = subprocess.run(command, capture_output=True, text=True, check=True)
+            results[dtype].append(json.loads(done.stdout))
+        if args.reference:
+            results["reference"].append(measure_reference(folder, args))
+    return results
+
+
+def measure_reference(folder: Path, args: argparse.Namespace) -> dict[str, Any]:
+    os.environ["NIGHTINGALE_REFERENCE_PYTHON"] = args.reference
+    from tests.parity import live
+
+    job = {"name": "t3", "kind": "time_t3", "folder": str(folder), "steps": args.steps}
+    out = live.run_reference([job | {"text_tokens": text_tokens(), "threads": os.cpu_count()}])
+    return {name: float(out[f"t3/{name}"]) for name in ("prefill_s", "tokens_per_s")}
+
+
+def print_table(results: dict[str, list[dict[str, Any]]]) -> None:
+    def middle(name: str, key: str) -> float:
+        return median(run[key] for run in results[name])
+
+    reference = bool(results["reference"])
+    print(f"{'T3 on the CPU':24}{'prefill s':>10}{'tok/s':>8}{'GB/s':>7}{'of peak':>9}", end="")
+    print(
+        f"{'weights GB':>12}{'RssAnon GB':>12}" + (f"{'decode x':>10}{'prefill x':>11}" * reference)
+    )
+    for name in DTYPES:
+        prefill, rate = middle(name, "prefill_s"), middle(name, "tokens_per_s")
+        share = median(run["bytes_per_s"] / run["peak_bytes_per_s"] for run in results[name])
+        line = f"{'nightingale ' + name:24}{prefill:10.2f}{rate:8.2f}"
+        line += f"{middle(name, 'bytes_per_s') / 1e9:7.1f}{share:9.0%}"
+        line += f"{middle(name, 'weight_bytes') / 1e9:12.2f}"
+        line += f"{middle(name, 'anonymous_bytes') / 1e9:12.2f}"
+        if reference:
+            line += f"{rate / middle('reference', 'tokens_per_s'):9.2f}x"
+            line += f"{middle('reference', 'prefill_s') / prefill:10.2f}x"
+        print(line)
+    if reference:
+        prefill, rate = middle("reference", "prefill_s"), middle("reference", "tokens_per_s")
+        print(f"{'chatterbox-tts float32':24}{prefill:10.2f}{rate:8.2f}")
+    peaks = [run["peak_bytes_per_s"] for name in DTYPES for run in results[name]]
+    print(f"read bandwidth, all cores: {min(peaks) / 1e9:.1f} to {max(peaks) / 1e9:.1f} GB/s")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,88 @@
+#include "nightingale/ops/cpu/peak.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <vector>
+
+#if defined(__linux__)
+#include <sys/mman.h>
+#endif
+
+#include "nightingale/ops/cpu/blas.h"
+#include "nightingale/ops/cpu/simd.h"
+#include "nightingale/ops/cpu/threads.h"
+
+namespace nightingale::cpu {
+
+namespace {
+
+template <typename F>
+double seconds_of(F body) {
+  auto start = std::chrono::steady_clock::now();
+  body();
+  std::chrono::duration<double> taken =
+      std::chrono::steady_clock::now() - start;
+  return taken.count();
+}
+
+} // namespace
+
+double measure_read_bandwidth() {
+  constexpr int64_t bytes = int64_t(1) << 30, tile = 1 << 18;
+  constexpr int64_t count = bytes / sizeof(float);
+  constexpr int passes = 8;
+  std::unique_ptr<float[], void (*)(float*)> buffer(
+      static_cast<float*>(std::aligned_alloc(1 << 21, bytes)),
+      [](float* p) { std::free(p); });
+#if defined(__linux__)
+  madvise(buffer.get(), bytes, MADV_HUGEPAGE); // as the weights are
+#endif
+  std::fill_n(buffer.get(), count, 1.0f);
+  std::atomic<float> sink = 0.0f; // what is read must be used
+  double best = 0.0;
+  for (int pass = 0; pass < passes; ++pass) {
+    double taken = seconds_of([&] {
+      parallel_for(count / tile, [&](int i) {
+        float sum = simd().sum(buffer.get() + i * tile, tile);
+        sink.store(sum, std::memory_order_relaxed);
+      });
+    });
+    best = std::max(best, bytes / taken);
+  }
+  return best;
+}
+
+double measure_gemm_flops() {
+  constexpr int size = 768, passes = 4;
+  std::vector<float> a(size * size, 1.0f), b(size * size, 1.0f);
+  int tiles = 2 * threads();
+  std::vector<std::vector<float>> c(tiles, std::vector<float>(size * size));
+  double flops = 2.0 * size * size * size * tiles, best = 0.0;
+  for (int pass = 0; pass < passes; ++pass) {
+    double taken = seconds_of([&] {
+      parallel_for(tiles, [&](int i) {
+        gemm(
+            size,
+            size,
+            size,
+            1.0f,
+            a.data(),
+            size,
+            b.data(),
+            size,
+            Layout::transposed,
+            0.0f,
+            c[i].data(),
+            size);
+      });
+    });
+    best = std::max(best, flops / taken);
+  }
+  return best;
+}
+
+} // namespace nightingale::cpu
