@@ -66,6 +66,7 @@ SpeechTokens::SpeechTokens(
       alignment_(ops::AlignmentState::start()) {
   check(request_, model_->config());
   prompt_ = model_->prompt(request_.text_tokens, request_.voice, rows_);
+  text_ = {prompt_->text_begin, prompt_->text_count, 1, {}};
   int prompt_length = prompt_->embeddings.shape(1);
   cache_ = model_->make_cache(rows_, prompt_length + request_.max_tokens);
   seen_ = ops::mark_seen(seen_, token_, model_->stream());
@@ -74,11 +75,11 @@ SpeechTokens::SpeechTokens(
 // Feeds the last token in and gives the logits of what follows: [rows, V].
 mx::array SpeechTokens::step_logits(TextAttention* text_attention) {
   auto x = model_->speech(token_, queued_, rows_);
-  if (queued_ == 0) {
+  if (prompt_) {
     // The reference gives the start of speech twice: once at the end of the
     // prompt, once as the first token fed in.
     x = mx::concatenate({prompt_->embeddings, x}, 1, model_->stream());
-    prompt_->embeddings = token_;
+    prompt_.reset();
   }
   auto logits = model_->forward(x, cache_, 1, text_attention);
   return mx::reshape(logits, {rows_, -1}, model_->stream());
@@ -86,8 +87,8 @@ mx::array SpeechTokens::step_logits(TextAttention* text_attention) {
 
 void SpeechTokens::queue_step() {
   const auto& s = model_->stream();
-  TextAttention text_attention{
-      prompt_->text_begin, prompt_->text_count, queued_ == 0 ? 2 : 1, {}};
+  TextAttention text_attention = text_;
+  text_attention.rows = queued_ == 0 ? 2 : 1; // both starts of speech
   auto logits = ops::guide(
       step_logits(request_.analyser ? &text_attention : nullptr),
       request_.cfg_weight,

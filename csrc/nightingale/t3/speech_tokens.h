@@ -47,7 +47,8 @@ class SpeechTokens {
   std::shared_ptr<const T3> model_;
   SpeechRequest request_;
   int rows_;
-  std::optional<T3::Prompt> prompt_;
+  std::optional<T3::Prompt> prompt_; // until it has been fed in
+  TextAttention text_; // where the text stands
   KvCache cache_;
   mx::array seen_; // [speech_vocabulary] uint8
   mx::array token_; // [1] int32, the last one drawn

@@ -180,7 +180,7 @@ mx::array write_heads(
   return make_op(
       "WriteHeads",
       {cache.shape(), cache.dtype(), 0},
-      {cache, x},
+      {cache, as_rows(x, s)},
       [past](const Arrays& in, Arrays& out) {
         const auto& x = in[1];
         int heads = in[0].shape(1), capacity = in[0].shape(2);

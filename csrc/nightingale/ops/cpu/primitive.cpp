@@ -1,6 +1,7 @@
 #include "nightingale/ops/cpu/primitive.h"
 
 #include <string>
+#include <string_view>
 
 #include "mlx/backend/cpu/encoder.h"
 #include "mlx/ops.h"
@@ -59,6 +60,13 @@ class CpuPrimitive : public mx::Primitive {
   Work work_;
 };
 
+// Whether `x` is sure to be row-contiguous once it is evaluated.
+bool is_dense(const mx::array& x) {
+  return x.has_primitive()
+      ? dynamic_cast<CpuPrimitive*>(&x.primitive()) != nullptr
+      : x.status() != mx::array::unscheduled && x.flags().row_contiguous;
+}
+
 } // namespace
 
 Arrays make_ops(
@@ -92,14 +100,18 @@ mx::array make_op(
 }
 
 mx::array dense(const mx::array& x, mx::Stream s) {
-  bool known_dense = x.has_primitive()
-      ? dynamic_cast<CpuPrimitive*>(&x.primitive()) != nullptr
-      : x.status() != mx::array::unscheduled && x.flags().row_contiguous;
-  return known_dense ? x : mx::contiguous(x, false, s);
+  return is_dense(x) ? x : mx::contiguous(x, false, s);
 }
 
 mx::array as_float(const mx::array& x, mx::Stream s) {
   return dense(x.dtype() == mx::float32 ? x : mx::astype(x, mx::float32, s), s);
+}
+
+mx::array as_rows(const mx::array& x, mx::Stream s) {
+  bool part_of_dense = x.dtype() == mx::float32 && x.has_primitive() &&
+      std::string_view(x.primitive().name()) == "Split" &&
+      is_dense(x.inputs()[0]);
+  return part_of_dense ? x : as_float(x, s);
 }
 
 Storage storage_of(const mx::array& x) {

@@ -1,11 +1,17 @@
 #include <cmath>
-#include <vector>
 
 #include "nightingale/ops/cpu/ops.h"
 #include "nightingale/ops/cpu/primitive.h"
+#include "nightingale/ops/cpu/scratch.h"
 #include "nightingale/ops/cpu/threads.h"
 
 namespace nightingale::cpu {
+
+namespace {
+
+struct Angles;
+
+} // namespace
 
 mx::array rotary(
     const mx::array& x,
@@ -15,7 +21,7 @@ mx::array rotary(
   return make_op(
       "Rotary",
       {x.shape()},
-      {x, dense(frequencies, s)},
+      {as_rows(x, s), dense(frequencies, s)},
       [past](const Arrays& in, Arrays& out) {
         const auto& x = in[0];
         int batch = x.shape(0), length = x.shape(1), channels = x.shape(2);
@@ -23,7 +29,8 @@ mx::array rotary(
         const float* frequencies = in[1].data<float>();
         parallel_for(length, [&](int t) {
           // In float32, as the reference turns its positions.
-          std::vector<float> cosine(half), sine(half);
+          float* cosine = scratch<Angles>(2 * half);
+          float* sine = cosine + half;
           for (int i = 0; i < half; ++i) {
             float angle = static_cast<float>(past + t) * frequencies[i];
             cosine[i] = std::cos(angle);
