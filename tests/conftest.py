@@ -15,7 +15,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="also compare with the reference at full size (minutes, 12 GB of memory)",
     )
 
-
     parser.addoption("--device", choices=("cpu", "gpu"), default="cpu", help="where models run")
 
 

@@ -10,7 +10,7 @@ from .checkpoint import FAMILIES, SETTINGS_FILE, VOICE_FILES, find_checkpoint
 
 DEFAULT_REPOSITORY = "ResembleAI/chatterbox"
 
-_HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
+_HUB_ID = re.compile(r"\w[\w.-]*/\w[\w.-]*", re.ASCII)
 
 
 def is_hub_id(text: str) -> bool:
@@ -23,20 +23,21 @@ def download(repository: str, offline: bool = False, progress: bool | None = Non
 
     `offline` uses only what an earlier download left; `progress` False hides the progress bars.
     """
-    from huggingface_hub import HfApi, snapshot_download
+    from huggingface_hub import constants, snapshot_download
     from huggingface_hub.errors import (
         GatedRepoError,
+        HfHubHTTPError,
         LocalEntryNotFoundError,
-        OfflineModeIsEnabled,
         RepositoryNotFoundError,
     )
 
+    offline = offline or constants.HF_HUB_OFFLINE
     quiet = progress is False
     try:
-        names = None if offline else HfApi().list_repo_files(repository)
+        names = _cached_names(repository) if offline else _listed_names(repository)
         folder = snapshot_download(
             repository,
-            allow_patterns=_wanted(names),
+            allow_patterns=_wanted(repository, names),
             local_files_only=offline,
             **({"tqdm_class": _silent_tqdm()} if quiet else {}),
         )
@@ -48,13 +49,10 @@ def download(repository: str, offline: bool = False, progress: bool | None = Non
         raise Error(
             f"the hub has no repository {repository!r} that you can read; check the name"
         ) from error
-    except (LocalEntryNotFoundError, OfflineModeIsEnabled) as error:
-        raise Error(
-            f"{repository} has not been downloaded and the hub was not asked (offline); "
-            "load it once with a network, or give the path of a local folder"
-        ) from error
-    except OSError as error:  # what every HTTP client's connection errors derive from
-        raise _no_network(repository) from error
+    except LocalEntryNotFoundError as error:
+        raise (_not_downloaded if offline else _no_network)(repository) from error
+    except HfHubHTTPError as error:
+        raise Error(f"the hub cannot give {repository}: {' '.join(str(error).split())}") from error
     except Exception as error:
         if _is_connection_error(error):
             raise _no_network(repository) from error
@@ -62,18 +60,29 @@ def download(repository: str, offline: bool = False, progress: bool | None = Non
     return Path(folder)
 
 
-def _wanted(names: list[str] | None) -> list[str]:
-    """The files of the first family that the repository has, so that no other model is fetched."""
-    shared = [SETTINGS_FILE, *VOICE_FILES]
+def _listed_names(repository: str) -> list[str]:
+    from huggingface_hub import HfApi
+
+    # Not list_repo_files: without a network that one tries for half a minute.
+    return [file.rfilename for file in HfApi().model_info(repository).siblings or []]
+
+
+def _cached_names(repository: str) -> list[str]:
+    from huggingface_hub import snapshot_download
+
+    # Given patterns, it would ask for the files of every family that matches them.
+    folder = snapshot_download(repository, allow_patterns=[], local_files_only=True)
+    return [path.name for path in Path(folder).iterdir()]
+
+
+def _wanted(repository: str, names: list[str]) -> list[str]:
+    """The files of the first family among `names`, so that no other model is fetched."""
     for family in FAMILIES:
-        found = [name for name in family.t3 if names is not None and name in names]
+        found = [name for name in family.t3 if name in names]
         if found:
-            return [found[0], family.tokenizer, *shared]
-    # Offline nothing is fetched, so the patterns do not matter; otherwise the listing has no model.
-    if names is not None:
-        expected = ", ".join(family.t3[0] for family in FAMILIES)
-        raise Error(f"the repository has no T3 checkpoint; expected one of {expected}")
-    return [name for family in FAMILIES for name in (*family.t3, family.tokenizer)] + shared
+            return [found[0], family.tokenizer, SETTINGS_FILE, *VOICE_FILES]
+    expected = ", ".join(family.t3[0] for family in FAMILIES)
+    raise Error(f"{repository} has no T3 checkpoint; expected one of {expected}")
 
 
 def _silent_tqdm() -> type:
@@ -91,7 +100,14 @@ def _silent_tqdm() -> type:
 def _is_connection_error(error: Exception) -> bool:
     """huggingface_hub changed its HTTP client more than once; their errors share these names."""
     kinds = {kind.__name__ for kind in type(error).__mro__}
-    return bool(kinds & {"TransportError", "ConnectionError", "ConnectError", "TimeoutException"})
+    return bool(kinds & {"TransportError", "ConnectionError", "Timeout", "TimeoutError"})
+
+
+def _not_downloaded(repository: str) -> Error:
+    return Error(
+        f"{repository} has not been downloaded, or not wholly, and the hub was not asked "
+        "(offline); load it once with a network, or give the path of a local folder"
+    )
 
 
 def _no_network(repository: str) -> Error:
@@ -103,6 +119,8 @@ def _no_network(repository: str) -> Error:
 
 def resolve(model: str | Path, offline: bool = False, progress: bool | None = None) -> Path:
     """The folder of a model given as a path or as a hub id; a path that exists wins."""
+    if not isinstance(model, (str, Path)) or not str(model):
+        raise ValueError(f"the model must be a folder or a hub id, not {model!r}")
     path = Path(model).expanduser()
     if path.is_dir():
         return path

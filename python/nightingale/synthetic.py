@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.random import Philox
 
 from .tensor_writers import stream_safetensors, write_torch
 
@@ -229,7 +230,7 @@ def uniform(seed: int, name: str, shape: tuple[int, ...]) -> np.ndarray:
     """
     key = int.from_bytes(hashlib.sha256(f"{seed}:{name}".encode()).digest()[:16], "little")
     count = int(np.prod(shape, dtype=np.int64))
-    words = np.random.Philox(key=key).random_raw(-(-count // 4)).astype("<u8", copy=False)
+    words = Philox(key=key).random_raw(-(-count // 4)).astype("<u8", copy=False)
     values = words.view("<u2")[:count].astype(np.float32)
     values -= np.float32(32767.5)
     values *= np.float32(1 / 32767.5)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 import struct
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
@@ -43,7 +44,7 @@ TORCH_STORAGES = {
 def atomic_path(path: str | Path) -> Iterator[Path]:
     """Gives a temporary name beside `path`: renamed to it on success, removed on error."""
     path = Path(path)
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}.partial")
     try:
         yield partial
         os.replace(partial, path)

@@ -65,6 +65,8 @@ class Tokenizer:
             raise ValueError(f"text must be a string, not {type(text).__name__}")
         if not text.strip():
             raise ValueError("there is no text to speak")
+        if any("\ud800" <= character <= "\udfff" for character in text):
+            raise ValueError("the text holds bytes that are not valid UTF-8")
         language = self._known(language)
         text = normalise_punctuation(text, self.multilingual)
         if self.multilingual:

@@ -47,7 +47,7 @@ def load(
         raise ValueError(f"dtype must be one of {', '.join(DTYPES)}, not {dtype!r}")
     gpu = _wants_gpu(device)
     if threads is not None:
-        if not isinstance(threads, int) or threads < 1:
+        if isinstance(threads, bool) or not isinstance(threads, int) or threads < 1:
             raise ValueError(f"threads must be a whole number above 0, not {threads!r}")
         _core.set_threads(threads)
     return TTS(resolve(model, offline, progress), dtype, gpu)
@@ -141,8 +141,7 @@ class TTS:
         with self._turn:
             stream = self._t3.speak(
                 text_tokens,
-                chosen.speaker_emb,
-                chosen.cond_prompt_speech_tokens,
+                *_t3_side(chosen),
                 emotion=_number("exaggeration", exaggeration),
                 cfg_weight=_number("cfg_weight", cfg_weight),
                 temperature=_number("temperature", temperature),
@@ -168,10 +167,9 @@ class TTS:
         chosen = self._voice(voice)
         with self._turn:
             return self._t3.logits(
-                np.ascontiguousarray(text_tokens, dtype=np.int32),
-                np.ascontiguousarray(speech_tokens, dtype=np.int32),
-                chosen.speaker_emb,
-                chosen.cond_prompt_speech_tokens,
+                _token_ids("text_tokens", text_tokens),
+                _token_ids("speech_tokens", speech_tokens),
+                *_t3_side(chosen),
                 _number("emotion_adv", chosen.emotion_adv),
             )
 
@@ -193,12 +191,38 @@ class TTS:
                     "a Voice or the path of a voice file"
                 )
             return self._voices["default"]
-        if voice in self._voices:
-            return self._voices[voice]
+        if not isinstance(voice, (str, Path)):
+            raise ValueError(f"voice must be a Voice, a name or a path, not {voice!r}")
+        if str(voice) in self._voices:
+            return self._voices[str(voice)]
         if Path(voice).is_file():
             return Voice.load(voice)
         known = ", ".join(self._voices) or "none"
         raise ValueError(f"unknown voice {str(voice)!r}: not a file, and the model has {known}")
+
+
+def _t3_side(voice: Voice) -> tuple[np.ndarray, np.ndarray | None]:
+    """A voice's speaker embedding and prompt tokens as the core takes them."""
+    speaker = np.asarray(voice.speaker_emb, dtype=np.float32)
+    if speaker.ndim != 1:
+        raise ValueError(f"the voice's speaker_emb has shape {list(speaker.shape)}; expected [256]")
+    tokens = voice.cond_prompt_speech_tokens
+    if tokens is not None:
+        tokens = _token_ids("the voice's cond_prompt_speech_tokens", tokens)
+    return np.ascontiguousarray(speaker), tokens
+
+
+def _token_ids(name: str, tokens: Any) -> np.ndarray:
+    ids = np.asarray(tokens)
+    if ids.size == 0:
+        ids = ids.astype(np.int32)
+    if ids.ndim != 1 or ids.dtype.kind not in "iu":
+        raise ValueError(
+            f"{name} must be a list of whole numbers, not {ids.dtype} of shape {list(ids.shape)}"
+        )
+    if ids.size and max(-int(ids.min()), int(ids.max())) >= 2**31:
+        raise ValueError(f"{name} holds {ids.min()} to {ids.max()}, which are no token ids")
+    return np.ascontiguousarray(ids, dtype=np.int32)
 
 
 def _number(name: str, value: Any) -> float:

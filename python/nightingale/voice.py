@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 import numpy as np
@@ -29,26 +29,20 @@ class Voice:
         if "t3.speaker_emb" not in file:
             raise Error(f"{path} is not a voice: it has no tensor t3.speaker_emb")
         found = {name: _read(file, path, name, ndim) for name, ndim in _TENSORS.items()}
-        emotion = found.pop("t3.emotion_adv")
         values = {name.split(".", 1)[1]: array for name, array in found.items()}
-        if emotion is not None:
-            values["emotion_adv"] = float(emotion.reshape(-1)[0])
-        return cls(**values)
+        emotion = _read_emotion(file, path)
+        return cls(**values) if emotion is None else cls(**values, emotion_adv=emotion)
 
     def save(self, path: str | Path) -> None:
         """Writes the voice as safetensors; the file appears whole or not at all."""
         tensors = {}
-        for name in _TENSORS:
+        for name in (*_TENSORS, _EMOTION):
             value = getattr(self, name.split(".", 1)[1])
             if value is not None:
                 array = np.asarray(value)
                 kind = np.int32 if array.dtype.kind in "iu" else np.float32
                 tensors[name] = np.ascontiguousarray(np.atleast_1d(array).astype(kind))
         write_safetensors(path, tensors)
-
-    def with_exaggeration(self, exaggeration: float) -> Voice:
-        """The same voice with another emotion; nothing is baked again."""
-        return replace(self, emotion_adv=float(exaggeration))
 
     def __repr__(self) -> str:
         has = [
@@ -63,21 +57,35 @@ class Voice:
 _TENSORS = {
     "t3.speaker_emb": 1,
     "t3.cond_prompt_speech_tokens": 1,
-    "t3.emotion_adv": 1,
     "gen.prompt_token": 1,
     "gen.prompt_feat": 2,
     "gen.embedding": 1,
 }
+_EMOTION = "t3.emotion_adv"  # one number, in whatever shape
 
 
 def _read(file: TensorFile, path: str | Path, name: str, ndim: int) -> np.ndarray | None:
     if name not in file:
         return None
-    array = file.read(name)
+    array = _read_finite(file, path, name)
     while array.ndim > ndim and array.shape[0] == 1:
         array = array[0]
     if array.ndim != ndim:
         raise Error(f"{path}: {name} has shape {list(array.shape)}; expected {ndim} dimensions")
+    return np.ascontiguousarray(array)
+
+
+def _read_emotion(file: TensorFile, path: str | Path) -> float | None:
+    if _EMOTION not in file:
+        return file.scalar(_EMOTION)
+    array = _read_finite(file, path, _EMOTION)
+    if array.size != 1:
+        raise Error(f"{path}: {_EMOTION} has shape {list(array.shape)}; expected one number")
+    return float(array.reshape(-1)[0])
+
+
+def _read_finite(file: TensorFile, path: str | Path, name: str) -> np.ndarray:
+    array = file.read(name)
     if array.dtype.kind == "f" and not np.isfinite(array).all():
         raise Error(f"{path}: {name} holds values that are not finite")
-    return np.ascontiguousarray(array)
+    return array

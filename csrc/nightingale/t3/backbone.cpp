@@ -76,7 +76,7 @@ mx::array Backbone::forward(
     values = ops::write_heads(values, qkv[2], past, s);
     if (text_attention) {
       for (auto [at, head] : alignment_heads_) {
-        if (at == static_cast<int>(i)) {
+        if (at == static_cast<int64_t>(i)) {
           text_attention->weights.push_back(ops::attention_weights(
               q,
               keys,

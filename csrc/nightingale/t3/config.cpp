@@ -1,7 +1,11 @@
 #include "nightingale/t3/config.h"
 
+#include <algorithm>
+#include <charconv>
+#include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <sstream>
 
 #include "nightingale/checkpoint/json.h"
@@ -40,25 +44,46 @@ std::string read_text(const fs::path& path) {
   return text.str();
 }
 
-void apply(const Json& t3, T3Settings& settings) {
-  if (const Json* analyser = t3.find("analyser")) {
-    settings.analyser = analyser->boolean("t3.analyser");
-  }
-  if (const Json* heads = t3.find("alignment_heads")) {
-    settings.alignment_heads.clear();
-    for (const Json& pair : heads->array("t3.alignment_heads")) {
-      const auto& numbers = pair.array("t3.alignment_heads entry");
-      if (numbers.size() != 2) {
-        throw Error("t3.alignment_heads: each entry must be [layer, head]");
-      }
-      settings.alignment_heads.push_back(
-          {static_cast<int>(numbers[0].integer("alignment layer")),
-           static_cast<int>(numbers[1].integer("alignment head"))});
+std::vector<AlignmentHead> read_heads(
+    const Json& value,
+    const std::string& what) {
+  std::vector<AlignmentHead> heads;
+  for (const Json& pair : value.array(what)) {
+    const auto& numbers = pair.array(what + " entry");
+    if (numbers.size() != 2) {
+      throw Error(what + ": each entry must be [layer, head]");
     }
+    heads.push_back(
+        {numbers[0].integer(what + " layer"),
+         numbers[1].integer(what + " head")});
   }
-  if (const Json* penalty = t3.find("repetition_penalty")) {
-    settings.repetition_penalty =
-        static_cast<float>(penalty->number("t3.repetition_penalty"));
+  return heads;
+}
+
+float read_penalty(const Json& value, const std::string& what) {
+  float penalty = static_cast<float>(value.number(what));
+  if (!std::isfinite(penalty) || penalty <= 0.0f) {
+    throw Error(what + " must be above 0");
+  }
+  return penalty;
+}
+
+// Overrides `settings` by the object `t3` of the file named in `what`.
+void apply(const Json& t3, const std::string& what, T3Settings& settings) {
+  for (const auto& [key, value] : t3.object(what)) {
+    std::string name = what + "." + key;
+    if (key == "analyser") {
+      settings.analyser = value.boolean(name);
+    } else if (key == "alignment_heads") {
+      settings.alignment_heads = read_heads(value, name);
+    } else if (key == "repetition_penalty") {
+      settings.repetition_penalty = read_penalty(value, name);
+    } else {
+      throw Error(
+          name +
+          " is not a setting; known are analyser, alignment_heads and "
+          "repetition_penalty");
+    }
   }
 }
 
@@ -73,13 +98,20 @@ int size_of(const TensorFile& file, const char* name, int ndim, int axis) {
   return shape[axis];
 }
 
+// One more than the highest layer that any tensor names, so that a layer with
+// tensors missing is an error and not the end of the stack.
 int count_layers(const TensorFile& file) {
-  int layers = 0;
-  while (file.contains(
-      "tfmr.layers." + std::to_string(layers) + ".input_layernorm.weight")) {
-    ++layers;
+  const std::string prefix = "tfmr.layers.";
+  int highest = -1;
+  for (const auto& name : file.names()) {
+    if (name.starts_with(prefix)) {
+      int layer = -1;
+      const char* digits = name.data() + prefix.size();
+      std::from_chars(digits, name.data() + name.size(), layer);
+      highest = std::max(highest, layer);
+    }
   }
-  return layers;
+  return highest == std::numeric_limits<int>::max() ? highest : highest + 1;
 }
 
 void check(const T3Config& config, const TensorFile& file) {
@@ -87,7 +119,7 @@ void check(const T3Config& config, const TensorFile& file) {
     throw Error(file.path() + " is not a T3 checkpoint: " + what);
   };
   if (config.layers == 0) {
-    fail("it has no tfmr.layers.0.input_layernorm.weight");
+    fail("it has no tensors named tfmr.layers.*");
   }
   if (config.hidden == 0 || config.hidden % kHeadDim != 0) {
     fail(
@@ -129,8 +161,9 @@ T3Settings T3Settings::for_file(const std::string& path) {
   fs::path beside = file.parent_path() / "nightingale.json";
   if (fs::exists(beside)) {
     Json json = Json::parse(read_text(beside), beside.string());
+    json.object(beside.string());
     if (const Json* t3 = json.find("t3")) {
-      apply(*t3, settings);
+      apply(*t3, beside.string() + ": t3", settings);
     }
   }
   return settings;

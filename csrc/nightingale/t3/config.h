@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -9,8 +10,8 @@ namespace nightingale {
 
 // An attention head of the backbone that follows the text while speaking.
 struct AlignmentHead {
-  int layer;
-  int head;
+  int64_t layer;
+  int64_t head;
 };
 
 // What the tensors cannot say. Built-in values go by the official file name; a

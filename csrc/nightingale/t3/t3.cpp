@@ -60,6 +60,13 @@ void check_speech(const std::vector<int>& tokens, const T3Config& config) {
   }
 }
 
+// The type to keep the weights in where the caller names none.
+mx::Dtype stored_dtype(const TensorFile& file) {
+  auto dtype = file.info("speech_head.weight").dtype;
+  bool half = dtype == mx::float16 || dtype == mx::bfloat16;
+  return half ? dtype : mx::float32;
+}
+
 } // namespace
 
 T3::T3(Weights& weights, const T3Config& config, mx::Stream s)
@@ -93,7 +100,7 @@ T3 T3::load(
     std::vector<std::string>* unknown) {
   auto file = TensorFile::open(path);
   T3Config config = T3Config::of(*file);
-  Weights weights(file, dtype.value_or(file->info("speech_head.weight").dtype));
+  Weights weights(file, dtype.value_or(stored_dtype(*file)));
   T3 model(weights, config, s);
   if (unknown) {
     *unknown = weights.unused(kUnused);
@@ -223,6 +230,10 @@ mx::array T3::logits(
     const T3Voice& voice,
     int chunk) const {
   check_speech(speech_tokens, config_);
+  if (chunk < 0) {
+    throw std::invalid_argument(
+        "chunk must be 0 or more, not " + std::to_string(chunk));
+  }
   int count = speech_tokens.size();
   auto tokens = ids(speech_tokens);
   auto x = prompt(text_tokens, voice, 2).embeddings;

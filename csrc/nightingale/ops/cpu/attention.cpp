@@ -180,7 +180,7 @@ mx::array write_heads(
   return make_op(
       "WriteHeads",
       {cache.shape(), cache.dtype(), 0},
-      {cache, as_rows(x, s)},
+      {dense(cache, s), as_rows(x, s)},
       [past](const Arrays& in, Arrays& out) {
         const auto& x = in[1];
         int heads = in[0].shape(1), capacity = in[0].shape(2);
@@ -213,7 +213,7 @@ mx::array cached_attention(
   return make_op(
       "CachedAttention",
       {q.shape()},
-      {as_float(q, s), keys, values},
+      {as_float(q, s), dense(keys, s), dense(values, s)},
       [past](const Arrays& in, Arrays& out) {
         const auto &q = in[0], &keys = in[1], &values = in[2];
         int rows = q.shape(1), heads = keys.shape(1);
@@ -243,7 +243,7 @@ mx::array attention_weights(
   return make_op(
       "AttentionWeights",
       {{rows, count}},
-      {as_float(q, s), keys},
+      {as_float(q, s), dense(keys, s)},
       [=](const Arrays& in, Arrays& out) {
         Attention a = cached_head(in[0], in[1], past, 0, head);
         for (int r = 0; r < rows; ++r) {

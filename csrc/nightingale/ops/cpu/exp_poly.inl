@@ -3,8 +3,9 @@
 // the float32 range. Included by the vector headers, inside their namespace.
 
 inline Vec exp(Vec x) {
-  x = max(x, Vec::set1(-87.33654f));
-  x = min(x, Vec::set1(88.37626f));
+  // The bound first: x86's max and min return the second where one is NaN.
+  x = max(Vec::set1(-87.33654f), x);
+  x = min(Vec::set1(88.37626f), x);
   Vec n = round(x * Vec::set1(1.44269504088896f));
   Vec r = fma(n, Vec::set1(-0.693359375f), x);
   r = fma(n, Vec::set1(2.12194440e-4f), r);

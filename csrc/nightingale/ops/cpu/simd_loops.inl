@@ -9,6 +9,17 @@ namespace {
 using nightingale::cpu::DotArgs;
 using nightingale::cpu::Simd;
 
+// The last, partial vector of a row, zeros behind it: every element then takes
+// the same arithmetic, whatever the number of rows beside it.
+template <typename T>
+inline Vec load_part(const T* p, int count) {
+  float padded[Vec::width] = {};
+  for (int i = 0; i < count; ++i) {
+    padded[i] = widen(p[i]);
+  }
+  return Vec::load(padded);
+}
+
 // Dot products of R rows of x with C rows of w: every loaded vector of w serves
 // all R rows, so that the guidance pair reads its weights once.
 template <typename W, int R, int C>
@@ -34,12 +45,18 @@ inline void dot_block(const DotArgs& a, const float* x, int row, int column) {
       }
     }
   }
+  if (k < a.depth) {
+    for (int c = 0; c < C; ++c) {
+      Vec ws = load_part(w + c * a.w_stride + k, a.depth - k);
+      for (int r = 0; r < R; ++r) {
+        Vec xs = load_part(x + r * a.x_stride + k, a.depth - k);
+        acc[r][c] = fma(xs, ws, acc[r][c]);
+      }
+    }
+  }
   for (int r = 0; r < R; ++r) {
     for (int c = 0; c < C; ++c) {
       float sum = acc[r][c].sum();
-      for (int i = k; i < a.depth; ++i) {
-        sum += x[r * a.x_stride + i] * widen(w[c * a.w_stride + i]);
-      }
       if (a.bias) {
         sum += a.bias[column + c];
       }

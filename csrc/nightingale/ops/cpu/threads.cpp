@@ -32,19 +32,23 @@ void relax() {
 // Which tile of which job is next, in one word: a worker that comes late can
 // then never take a tile of a job it has not seen.
 struct Ticket {
-  static constexpr int kBits = 20; // of each of the two tile counts
+  static constexpr int kBits = 24; // of each of the two tile counts
+  static constexpr uint64_t kOneTile = 1u << kBits;
+  static constexpr uint64_t kMostTiles = kOneTile - 1;
 
   static uint64_t make(uint64_t job, uint64_t tiles) {
     return job << (2 * kBits) | tiles;
   }
   static uint64_t tiles(uint64_t ticket) {
-    return ticket & ((1u << kBits) - 1);
+    return ticket & kMostTiles;
   }
   static uint64_t next(uint64_t ticket) {
-    return (ticket >> kBits) & ((1u << kBits) - 1);
+    return (ticket >> kBits) & kMostTiles;
   }
-  static constexpr uint64_t kOneTile = 1u << kBits;
 };
+
+// Set on a thread while it runs tiles: what is nested in them runs inline.
+thread_local bool inside_tile = false;
 
 class ThreadPool {
  public:
@@ -101,6 +105,7 @@ class ThreadPool {
   }
 
   void work() {
+    inside_tile = true;
     uint32_t seen = 0;
     while (!stopping_.load()) {
       int spins = 0;
@@ -124,8 +129,6 @@ class ThreadPool {
   detail::Body body_ = nullptr;
   void* context_ = nullptr;
 };
-
-thread_local bool inside_tile = false;
 
 struct PoolOwner {
   std::mutex mutex; // held while tiles run: streams take turns
@@ -165,7 +168,8 @@ int threads() {
 }
 
 void detail::run_tiles(int tiles, Body body, void* context) {
-  if (tiles <= 1 || inside_tile) {
+  if (tiles <= 1 || inside_tile ||
+      static_cast<uint64_t>(tiles) > Ticket::kMostTiles) {
     for (int tile = 0; tile < tiles; ++tile) {
       body(context, tile);
     }

@@ -99,6 +99,11 @@ mx::array attention_weights(
       mx::array(-std::numeric_limits<float>::infinity()),
       s);
   auto weights = mx::softmax(scores, -1, true, s);
+  int missing = begin + count - length;
+  if (missing > 0) {
+    weights = mx::concatenate(
+        {weights, mx::zeros({rows, missing}, mx::float32, s)}, 1, s);
+  }
   return mx::slice(weights, {0, begin}, {rows, begin + count}, s);
 }
 

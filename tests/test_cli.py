@@ -1,0 +1,224 @@
+"""The `nightingale` command, run as users run it."""
+
+from __future__ import annotations
+
+import errno
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import nightingale
+from nightingale import cli, synthetic
+
+COMMAND = [sys.executable, "-m", "nightingale"]
+FILES = ["conds.pt", "grapheme_mtl_merged_expanded_v1.json"]
+FILES += ["nightingale.json", "t3_mtl23ls_v2.safetensors"]
+
+
+def run(*args: str | Path, **kwargs: Any) -> subprocess.CompletedProcess[str]:
+    command = [*COMMAND, *map(str, args)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, **kwargs)
+
+
+def names_in(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+@pytest.fixture(scope="module")
+def model(checkpoint: Path, device: str) -> list[str]:
+    return ["--model", str(checkpoint), "--device", device, "--max-tokens", "6"]
+
+
+@pytest.fixture(scope="module")
+def expected(tts: nightingale.TTS) -> list[int]:
+    return tts.speech_tokens("Hello there.", max_tokens=6).tolist()
+
+
+def test_tokens_prints_one_line_of_numbers(model: list[str], expected: list[int]) -> None:
+    done = run("tokens", "Hello there.", *model)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.endswith("\n")
+    assert [int(word) for word in done.stdout.split()] == expected
+    assert len(done.stdout.splitlines()) == 1
+
+
+def test_tokens_as_json_from_standard_input(model: list[str], expected: list[int]) -> None:
+    done = run("tokens", "-", "--json", *model, input="Hello\nthere.\n")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert json.loads(done.stdout) == expected
+
+
+def test_tokens_takes_the_settings_of_the_package(model: list[str], tts: nightingale.TTS) -> None:
+    options = ["--seed", "5", "--temperature", "1.5", "--language", "fr", "--threads", "1"]
+    done = run("tokens", "Bonjour.", "--json", *model, *options)
+    settings = {"seed": 5, "temperature": 1.5, "language": "fr", "max_tokens": 6}
+    assert json.loads(done.stdout) == tts.speech_tokens("Bonjour.", **settings).tolist()
+
+
+def test_tokens_of_a_voice_file_and_another_dtype(
+    model: list[str], tts: nightingale.TTS, checkpoint: Path, tmp_path: Path, device: str
+) -> None:
+    voice = nightingale.Voice(nightingale.Voice.load(checkpoint / "conds.pt").speaker_emb)
+    voice.save(tmp_path / "me.safetensors")
+    options = ["--voice", tmp_path / "me.safetensors", "--dtype", "bfloat16"]
+    done = run("tokens", "Hello there.", "--json", *model, *options)
+    short = nightingale.load(checkpoint, dtype="bfloat16", device=device)
+    expected = short.speech_tokens("Hello there.", voice=voice, max_tokens=6)
+    assert json.loads(done.stdout) == expected.tolist()
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "phrase"),
+    [
+        (" ", [], "there is no text to speak"),
+        ("Hello.", ["--max-tokens", "5000"], "max_tokens is 5000; this model has positions for"),
+        ("Hello.", ["--temperature", "nan"], "temperature must be 0 or more, not nan"),
+        ("Hello.", ["--language", "xx"], "unknown language 'xx'; this model speaks ar, da, de"),
+        ("Hello.", ["--voice", "nobody"], "unknown voice 'nobody'"),
+        ("Hello.", ["--threads", "0"], "threads must be a whole number above 0, not 0"),
+        ("Hello.", ["--model", "no/such/folder"], "there is no folder no/such/folder"),
+        ("\udcff", [], "the text holds bytes that are not valid UTF-8"),
+    ],
+)
+def test_an_error_is_one_line_on_standard_error(
+    model: list[str], text: str, options: list[str], phrase: str
+) -> None:
+    done = run("tokens", text, *model, *options)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert len(done.stderr.splitlines()) == 1
+    assert done.stderr.startswith(f"nightingale: {phrase}")
+
+
+def test_a_message_of_several_lines_becomes_one(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(*args: Any, **kwargs: Any) -> None:
+        raise nightingale.Error("first\n  second")
+
+    monkeypatch.setattr(nightingale, "load", fail)
+    assert cli.main(["tokens", "Hello.", "--model", "any"]) == 1
+    assert capsys.readouterr() == ("", "nightingale: first second\n")
+
+
+@pytest.mark.parametrize(
+    ("args", "phrase"),
+    [
+        ([], "the following arguments are required: COMMAND"),
+        (["sing"], "invalid choice: 'sing'"),
+        (["tokens", "Hello."], "the following arguments are required: --model"),
+        (["tokens", "Hello.", "--model", "m", "--seed", "x"], "argument --seed: invalid int"),
+        (["tokens", "Hello.", "--model", "m", "--loud"], "unrecognized arguments: --loud"),
+        (["synthetic", "folder", "--size", "huge"], "argument --size: invalid choice: 'huge'"),
+    ],
+)
+def test_wrong_usage_exits_with_2(
+    args: list[str], phrase: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as caught:
+        cli.main(args)
+    assert caught.value.code == 2
+    output, errors = capsys.readouterr()
+    assert output == ""
+    assert errors.startswith("usage: nightingale")
+    assert phrase in errors
+
+
+def test_wrong_usage_exits_with_2_as_a_process() -> None:
+    done = run("tokens")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("usage: nightingale tokens ")
+
+
+def test_synthetic_writes_a_checkpoint_and_one_line_where_there_is_no_terminal(
+    tmp_path: Path, checkpoint: Path
+) -> None:
+    folder = tmp_path / "new" / "model"
+    done = run("synthetic", folder)
+    assert (done.returncode, done.stdout) == (0, "")
+    assert done.stderr == f"{folder}: a small multilingual checkpoint; it speaks noise\n"
+    assert names_in(folder) == FILES
+    assert names_in(folder.parent) == ["model"]
+    for name in FILES:
+        assert (folder / name).read_bytes() == (checkpoint / name).read_bytes()
+
+
+def test_synthetic_replaces_its_own_files_only(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["synthetic", str(tmp_path)]) == 0
+    assert cli.main(["synthetic", str(tmp_path), "--seed", "1"]) == 0
+    before = (tmp_path / "t3_mtl23ls_v2.safetensors").read_bytes()
+    (tmp_path / "notes.txt").write_text("mine")
+    capsys.readouterr()
+
+    assert cli.main(["synthetic", str(tmp_path), "--seed", "2"]) == 1
+    output, errors = capsys.readouterr()
+    assert output == ""
+    assert errors == (
+        f"nightingale: {tmp_path} holds notes.txt, which this checkpoint would not replace; "
+        "give a new or empty folder\n"
+    )
+    assert names_in(tmp_path) == sorted([*FILES, "notes.txt"])
+    assert (tmp_path / "notes.txt").read_text() == "mine"
+    assert (tmp_path / "t3_mtl23ls_v2.safetensors").read_bytes() == before
+
+
+def test_synthetic_does_not_write_over_a_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "model").write_text("mine")
+    assert cli.main(["synthetic", str(tmp_path / "model")]) == 1
+    assert capsys.readouterr().err.endswith("model is a file, expected a folder\n")
+    assert (tmp_path / "model").read_text() == "mine"
+
+
+def test_a_full_disk_leaves_nothing_half_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(path: Path, tree: Any) -> None:
+        assert (path.parent / "t3_mtl23ls_v2.safetensors").is_file()  # half the work is done
+        raise OSError(errno.ENOSPC, "No space left on device", str(path))
+
+    monkeypatch.setattr(synthetic, "write_torch", fail)
+    assert cli.main(["synthetic", str(tmp_path / "model")]) == 1
+    output, errors = capsys.readouterr()
+    assert output == ""
+    assert errors.startswith(f"nightingale: [Errno {errno.ENOSPC}] No space left on device")
+    assert len(errors.splitlines()) == 1
+    assert names_in(tmp_path) == []
+
+
+def test_ctrl_c_leaves_nothing_half_written(tmp_path: Path) -> None:
+    command = [*COMMAND, "synthetic", str(tmp_path / "model"), "--size", "full"]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as writer:
+        try:
+            deadline = time.monotonic() + 30
+            while not any(tmp_path.glob(".model.*/.t3_*.partial")):
+                assert writer.poll() is None
+                assert time.monotonic() < deadline
+                time.sleep(0.01)
+            writer.send_signal(signal.SIGINT)
+            output, errors = writer.communicate(timeout=20)
+        finally:
+            writer.kill()
+    assert (writer.returncode, output, errors) == (130, "", "nightingale: stopped\n")
+    assert names_in(tmp_path) == []
+
+
+def test_a_reader_that_leaves_early_causes_no_traceback(model: list[str]) -> None:
+    command = [*COMMAND, "tokens", "Hello. " * 20, *model, "--max-tokens", "3000"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as speaker:
+        assert speaker.stdout.read(1).isdigit()
+        speaker.stdout.close()
+        errors = speaker.stderr.read().decode()
+    assert speaker.returncode == 1
+    assert "Traceback" not in errors
+    assert len(errors.splitlines()) <= 1

@@ -1,0 +1,200 @@
+"""Voices: files, and what can be given as voice=."""
+
+from __future__ import annotations
+
+import resource
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import fields, replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import nightingale
+from nightingale import Voice, synthetic
+from nightingale.tensor_writers import write_safetensors, write_torch
+
+
+@pytest.fixture(scope="module")
+def voice(checkpoint: Path) -> Voice:
+    return Voice.load(checkpoint / "conds.pt")
+
+
+def assert_equal(found: Voice, expected: Voice) -> None:
+    for field in fields(Voice):
+        values = getattr(found, field.name), getattr(expected, field.name)
+        np.testing.assert_array_equal(*values, err_msg=field.name)
+        if isinstance(values[1], np.ndarray):
+            assert values[0].dtype == values[1].dtype
+
+
+def names_in(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_the_official_file_loads_without_its_batch_dimension(voice: Voice) -> None:
+    official = synthetic.voice()
+    assert voice.speaker_emb.shape == (256,)
+    assert voice.cond_prompt_speech_tokens.dtype == np.int32
+    assert voice.emotion_adv == 0.5
+    for name in ("speaker_emb", "cond_prompt_speech_tokens"):
+        np.testing.assert_array_equal(getattr(voice, name), official["t3"][name][0])
+    for name in ("prompt_token", "prompt_feat", "embedding"):
+        np.testing.assert_array_equal(getattr(voice, name), official["gen"][name][0])
+    assert voice.prompt_feat.shape == (500, 80)
+
+
+def test_save_and_load_give_the_same_values(voice: Voice, tmp_path: Path) -> None:
+    voice.save(tmp_path / "me.safetensors")
+    assert_equal(Voice.load(tmp_path / "me.safetensors"), voice)
+    assert names_in(tmp_path) == ["me.safetensors"]
+
+
+def test_a_voice_may_be_only_a_speaker(voice: Voice, tmp_path: Path) -> None:
+    bare = Voice(voice.speaker_emb)
+    bare.save(tmp_path / "me.safetensors")
+    found = Voice.load(str(tmp_path / "me.safetensors"))
+    assert_equal(found, bare)
+    assert found.prompt_token is None
+    assert repr(found) == "Voice(speaker_emb, emotion_adv=0.5)"
+
+
+def test_a_file_without_a_speaker_is_not_a_voice(checkpoint: Path, tmp_path: Path) -> None:
+    path = tmp_path / "me.safetensors"
+    write_safetensors(path, {"gen.embedding": np.zeros(192, np.float32)})
+    with pytest.raises(nightingale.Error) as caught:
+        Voice.load(path)
+    assert str(caught.value) == f"{path} is not a voice: it has no tensor t3.speaker_emb"
+    with pytest.raises(nightingale.Error, match=r"it has no tensor t3\.speaker_emb"):
+        Voice.load(checkpoint / "t3_mtl23ls_v2.safetensors")
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+@pytest.mark.parametrize("name", ["t3.speaker_emb", "t3.emotion_adv", "gen.prompt_feat"])
+def test_values_that_are_not_finite_are_refused(tmp_path: Path, name: str, value: float) -> None:
+    tensors = {
+        "t3.speaker_emb": np.zeros(256, np.float32),
+        "t3.emotion_adv": np.full(1, 0.5, np.float32),
+        "gen.prompt_feat": np.zeros((4, 80), np.float32),
+    }
+    tensors[name].reshape(-1)[-1] = value
+    path = tmp_path / "me.safetensors"
+    write_safetensors(path, tensors)
+    with pytest.raises(nightingale.Error) as caught:
+        Voice.load(path)
+    assert str(caught.value) == f"{path}: {name} holds values that are not finite"
+
+
+@pytest.mark.parametrize(
+    ("name", "shape", "phrase"),
+    [
+        ("t3.speaker_emb", (2, 256), "t3.speaker_emb has shape [2, 256]; expected 1 dimensions"),
+        ("gen.prompt_feat", (80,), "gen.prompt_feat has shape [80]; expected 2 dimensions"),
+        ("t3.emotion_adv", (0,), "t3.emotion_adv has shape [0]"),
+    ],
+)
+def test_a_tensor_of_wrong_shape_is_refused(
+    tmp_path: Path, name: str, shape: tuple[int, ...], phrase: str
+) -> None:
+    path = tmp_path / "me.safetensors"
+    tensors = {"t3.speaker_emb": np.zeros(256, np.float32)}
+    write_safetensors(path, tensors | {name: np.zeros(shape, np.float32)})
+    with pytest.raises(nightingale.Error) as caught:
+        Voice.load(path)
+    assert str(caught.value).startswith(f"{path}: {phrase}")
+
+
+def test_an_emotion_without_dimensions_is_a_number(tmp_path: Path) -> None:
+    write_torch(
+        tmp_path / "conds.pt",
+        {"t3": {"speaker_emb": np.zeros((1, 256), np.float32), "emotion_adv": np.array(0.75)}},
+    )
+    assert Voice.load(tmp_path / "conds.pt").emotion_adv == 0.75
+
+
+def test_an_emotion_stored_as_a_plain_number_is_read(tmp_path: Path) -> None:
+    write_torch(
+        tmp_path / "conds.pt",
+        {"t3": {"speaker_emb": np.zeros((1, 256), np.float32), "emotion_adv": 0.75}},
+    )
+    assert Voice.load(tmp_path / "conds.pt").emotion_adv == 0.75
+
+
+@contextmanager
+def files_at_most(size: int) -> Iterator[None]:
+    """A disk that is full for any file past `size` bytes."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def test_a_save_that_fails_leaves_the_old_file_and_no_other(voice: Voice, tmp_path: Path) -> None:
+    path = tmp_path / "me.safetensors"
+    voice.save(path)
+    before = path.read_bytes()
+    assert len(before) > 100_000
+    with files_at_most(50_000), pytest.raises(OSError, match="File too large"):
+        replace(voice, emotion_adv=2.0).save(path)
+    assert path.read_bytes() == before
+    assert names_in(tmp_path) == ["me.safetensors"]
+
+
+def test_a_save_that_cannot_take_its_name_leaves_nothing(voice: Voice, tmp_path: Path) -> None:
+    (tmp_path / "me").mkdir()
+    with pytest.raises(OSError, match="me"):
+        voice.save(tmp_path / "me")
+    assert names_in(tmp_path) == ["me"]
+    with pytest.raises(FileNotFoundError, match="missing"):
+        voice.save(tmp_path / "missing" / "me.safetensors")
+    assert names_in(tmp_path) == ["me"]
+
+
+def test_a_voice_a_path_and_a_name_say_the_same(
+    tts: nightingale.TTS, voice: Voice, tmp_path: Path
+) -> None:
+    saved = tmp_path / "me.safetensors"
+    voice.save(saved)
+    assert tts.voices == ["default"]
+    expected = tts.speech_tokens("Good morning.", max_tokens=12)
+    assert len(expected) == 12
+    for given in (voice, "default", saved, str(saved), Path(tts.info["model"]) / "conds.pt"):
+        found = tts.speech_tokens("Good morning.", voice=given, max_tokens=12)
+        np.testing.assert_array_equal(found, expected, err_msg=repr(given))
+
+
+def test_another_voice_says_something_else(tts: nightingale.TTS, voice: Voice) -> None:
+    other = replace(voice, speaker_emb=voice.speaker_emb[::-1])
+    expected = tts.speech_tokens("Good morning.", max_tokens=12)
+    assert (tts.speech_tokens("Good morning.", voice=other, max_tokens=12) != expected).any()
+
+
+@pytest.mark.parametrize("size", [0, 255, 257])
+def test_a_speaker_of_wrong_size_is_refused(tts: nightingale.TTS, voice: Voice, size: int) -> None:
+    wrong = replace(voice, speaker_emb=np.ones(size, np.float32))
+    with pytest.raises(ValueError, match="speaker embedding has") as caught:
+        tts.speech_tokens("Hello.", voice=wrong)
+    assert str(caught.value) == (
+        f"the voice's speaker embedding has {size} values; this model expects 256"
+    )
+    with pytest.raises(ValueError, match="this model expects 256"):
+        tts.t3_logits([5], [6561], voice=wrong)
+
+
+def test_a_speaker_of_two_dimensions_is_refused(tts: nightingale.TTS, voice: Voice) -> None:
+    with pytest.raises(ValueError, match="speaker") as caught:
+        tts.speech_tokens("Hello.", voice=replace(voice, speaker_emb=np.ones((1, 256))))
+    assert "\n" not in str(caught.value)
+
+
+def test_prompt_tokens_outside_the_vocabulary_are_refused(
+    tts: nightingale.TTS, voice: Voice
+) -> None:
+    wrong = replace(voice, cond_prompt_speech_tokens=np.array([7, 8194], np.int32))
+    with pytest.raises(ValueError, match="prompt_tokens") as caught:
+        tts.speech_tokens("Hello.", voice=wrong)
+    expected = "the voice's prompt_tokens[1] is 8194; this model has ids 0 to 8193"
+    assert str(caught.value) == expected
