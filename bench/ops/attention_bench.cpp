@@ -1,0 +1,106 @@
+#include "arrays.h"
+#include "nightingale/ops/attention.h"
+#include "peak.h"
+
+namespace nightingale::bench {
+
+namespace {
+
+constexpr int kRows = 2, kHeads = 16, kHeadDim = 64, kHidden = 1024;
+constexpr int kCapacity = 1200;
+
+// A score and a weighted value for every query-key pair.
+double attention_flops(double pairs, int channels) {
+  return 4.0 * pairs * channels;
+}
+
+Cold cold_caches(mx::Dtype dtype) {
+  return Cold({kRows, kHeads, kCapacity, kHeadDim}, dtype);
+}
+
+// One step of a guidance pair over `positions` that are filled.
+void cached_attention_decode(benchmark::State& state, mx::Dtype dtype) {
+  int positions = state.range(0);
+  auto q = warm({kRows, 1, kHidden});
+  Cold caches = cold_caches(dtype);
+  Work work{
+      2.0 * kRows * positions * kHidden * mx::size_of(dtype),
+      attention_flops(double(kRows) * positions, kHidden)};
+  run(state, work, [&] {
+    auto keys = caches.next(), values = caches.next();
+    return ops::cached_attention(q, keys, values, positions - 1, cpu_stream());
+  });
+}
+
+void cached_attention_prefill(benchmark::State& state, mx::Dtype dtype) {
+  int length = state.range(0);
+  auto q = warm({kRows, length, kHidden});
+  Cold caches = cold_caches(dtype);
+  double elements = double(kRows) * length * kHidden;
+  Work work{
+      elements * (2 * sizeof(float) + 2 * mx::size_of(dtype)),
+      attention_flops(kRows * length * (length + 1) / 2.0, kHidden)};
+  run(state, work, [&] {
+    auto keys = caches.next(), values = caches.next();
+    return ops::cached_attention(q, keys, values, 0, cpu_stream());
+  });
+}
+
+void write_heads(benchmark::State& state, mx::Dtype dtype) {
+  int length = state.range(0);
+  auto x = warm({kRows, length, kHidden});
+  Cold caches = cold_caches(dtype);
+  double elements = double(kRows) * length * kHidden;
+  Work work{elements * (sizeof(float) + mx::size_of(dtype)), 0.0};
+  run(state, work, [&] {
+    return ops::write_heads(caches.next(), x, 500, cpu_stream());
+  });
+}
+
+// Every frame sees every frame, as in S3Gen: 8 heads of 64.
+void full_attention(benchmark::State& state) {
+  constexpr int heads = 8, channels = 512;
+  int length = state.range(0);
+  auto x = warm({2, length, channels});
+  Work work{
+      2.0 * length * channels * 4 * sizeof(float),
+      attention_flops(2.0 * length * length, channels)};
+  run(state, work, [&] {
+    return ops::full_attention(x, x, x, heads, cpu_stream());
+  });
+}
+
+BENCHMARK_CAPTURE(cached_attention_decode, f32, mx::float32)
+    ->Arg(250)
+    ->Arg(500)
+    ->Arg(1000)
+    ->UseRealTime();
+BENCHMARK_CAPTURE(cached_attention_decode, f16, mx::float16)
+    ->Arg(250)
+    ->Arg(500)
+    ->Arg(1000)
+    ->UseRealTime();
+BENCHMARK_CAPTURE(cached_attention_decode, bf16, mx::bfloat16)
+    ->Arg(250)
+    ->Arg(500)
+    ->Arg(1000)
+    ->UseRealTime();
+BENCHMARK_CAPTURE(cached_attention_prefill, f32, mx::float32)
+    ->Arg(200)
+    ->UseRealTime();
+BENCHMARK_CAPTURE(cached_attention_prefill, f16, mx::float16)
+    ->Arg(200)
+    ->UseRealTime();
+BENCHMARK_CAPTURE(write_heads, f32, mx::float32)
+    ->Arg(1)
+    ->Arg(200)
+    ->UseRealTime();
+BENCHMARK_CAPTURE(write_heads, f16, mx::float16)
+    ->Arg(1)
+    ->Arg(200)
+    ->UseRealTime();
+BENCHMARK(full_attention)->Arg(100)->Arg(500)->Arg(1400)->UseRealTime();
+
+} // namespace
+
+} // namespace nightingale::bench

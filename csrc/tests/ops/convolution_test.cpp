@@ -1,0 +1,97 @@
+#include "nightingale/ops/convolution.h"
+
+#include <doctest/doctest.h>
+
+#include "arrays.h"
+#include "nightingale/ops/cpu/ops.h"
+#include "nightingale/ops/gpu/ops.h"
+
+using namespace nightingale;
+using namespace nightingale::testing;
+
+namespace {
+
+Values
+conv1d_twin(const mx::array& x, const mx::array& w, const ops::Conv1d& shape) {
+  int batch = x.shape(0), length = x.shape(1), channels = x.shape(2);
+  int filters = w.shape(0), taps = w.shape(1), width = w.shape(2);
+  int padded = length + shape.pad_left + shape.pad_right;
+  int rows = (padded - (taps - 1) * shape.dilation - 1) / shape.stride + 1;
+  Values in = values(x), kernel = values(w), y;
+  for (int b = 0; b < batch; ++b) {
+    for (int row = 0; row < rows; ++row) {
+      for (int o = 0; o < filters; ++o) {
+        int first = o / (filters / shape.groups) * width;
+        double sum = 0.0;
+        for (int tap = 0; tap < taps; ++tap) {
+          int t = row * shape.stride + tap * shape.dilation - shape.pad_left;
+          for (int c = 0; c < width && t >= 0 && t < length; ++c) {
+            sum += in[(b * length + t) * channels + first + c] *
+                kernel[(o * taps + tap) * width + c];
+          }
+        }
+        y.push_back(sum);
+      }
+    }
+  }
+  return y;
+}
+
+} // namespace
+
+TEST_CASE("conv1d of every stride, dilation, grouping and padding") {
+  for (int length : {9, 70}) {
+    for (int taps : {1, 3, 4}) {
+      for (int groups : {1, 2, 6}) {
+        for (int stride : {1, 2, 3}) {
+          for (int dilation : {1, 2}) {
+            for (auto [left, right] : {std::pair(0, 0), std::pair(3, 1)}) {
+              CAPTURE(length);
+              CAPTURE(taps);
+              CAPTURE(groups);
+              CAPTURE(stride);
+              CAPTURE(dilation);
+              CAPTURE(left);
+              auto x = noise_array({2, length, 12}, 1);
+              auto w = noise_array({18, taps, 12 / groups}, 2);
+              ops::Conv1d shape{stride, dilation, groups, left, right};
+              Values expected = conv1d_twin(x, w, shape);
+              auto y = cpu::conv1d(x, w, shape, cpu_stream());
+              CHECK(relative_error(y, expected) < 1e-6);
+              y = gpu::conv1d(x, w, shape, graph_stream());
+              CHECK(relative_error(y, expected) < graph_tolerance(1e-6));
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("conv1d of half weights is computed in float32 on the CPU") {
+  auto x = noise_array({1, 20, 7}, 1);
+  for (mx::Dtype dtype : kFloatTypes) {
+    auto w = noise_array({5, 3, 7}, 2, dtype);
+    ops::Conv1d shape{.pad_left = 2};
+    auto y = cpu::conv1d(x, w, shape, cpu_stream());
+    CHECK(y.dtype() == mx::float32);
+    CHECK(relative_error(y, conv1d_twin(x, w, shape)) < 1e-6);
+  }
+}
+
+TEST_CASE("conv1d of an input shorter than its kernel has no rows") {
+  auto x = noise_array({1, 2, 4}, 1), w = noise_array({3, 5, 4}, 2);
+  auto y = cpu::conv1d(x, w, {}, cpu_stream());
+  mx::eval(y);
+  CHECK(y.shape() == mx::Shape{1, 0, 3});
+}
+
+TEST_CASE("conv1d of every layout of its inputs") {
+  auto x = noise_array({2, 11, 6}, 1), w = noise_array({4, 3, 3}, 2);
+  ops::Conv1d shape{.groups = 2, .pad_left = 1, .pad_right = 1};
+  for (auto [form, conv1d, s] : forms(cpu::conv1d, gpu::conv1d)) {
+    CAPTURE(form);
+    check_views(x, [&](auto& v) { return conv1d(v, w, shape, s); });
+    check_views(w, [&](auto& v) { return conv1d(x, v, shape, s); });
+  }
+}
