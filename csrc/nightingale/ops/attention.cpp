@@ -6,7 +6,7 @@
 namespace nightingale::ops {
 
 mx::array make_cache(const mx::Shape& shape, mx::Dtype dtype, mx::Stream s) {
-  return on_cpu(s) ? cpu::make_cache(shape, dtype)
+  return on_cpu(s) ? cpu::make_cache(shape, dtype, s)
                    : gpu::make_cache(shape, dtype, s);
 }
 

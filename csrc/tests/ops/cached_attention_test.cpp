@@ -21,9 +21,9 @@ struct Backend {
   decltype(&cpu::attention_weights) attention_weights;
 
   mx::array make_cache(const mx::Shape& shape, mx::Dtype dtype) const {
-    return write_heads == cpu::write_heads
-        ? cpu::make_cache(shape, dtype)
-        : gpu::make_cache(shape, dtype, stream);
+    auto make =
+        write_heads == cpu::write_heads ? cpu::make_cache : gpu::make_cache;
+    return make(shape, dtype, stream);
   }
 };
 
@@ -272,7 +272,8 @@ TEST_CASE("write_heads takes the parts of a wider result") {
   for (int axis : {1, 2}) {
     auto wide = cpu::silu(noise_array({2, 6, 48}, 1), s);
     for (const auto& part : mx::split(wide, 3, axis, s)) {
-      auto cache = cpu::make_cache({2, 2, 6, part.shape(2) / 2}, mx::float32);
+      auto cache =
+          cpu::make_cache({2, 2, 6, part.shape(2) / 2}, mx::float32, s);
       cache =
           cpu::write_heads(cache, mx::zeros({2, 6, part.shape(2)}, s), 0, s);
       Values written = values(cpu::write_heads(cache, part, 0, s));
@@ -293,8 +294,8 @@ TEST_CASE("an older cache still reads its own positions after an append") {
   auto s = cpu_stream();
   Sequence x(2, 12, 2, 64);
   mx::Shape shape{2, 2, 16, 64};
-  auto keys = cpu::make_cache(shape, mx::float16);
-  auto values_ = cpu::make_cache(shape, mx::float16);
+  auto keys = cpu::make_cache(shape, mx::float16, s);
+  auto values_ = cpu::make_cache(shape, mx::float16, s);
   auto old_keys = cpu::write_heads(keys, rows_of(x.k, 0, 8), 0, s);
   auto old_values = cpu::write_heads(values_, rows_of(x.v, 0, 8), 0, s);
   auto last = rows_of(x.q, 7, 8);
@@ -319,8 +320,8 @@ TEST_CASE("decoding steps leave MLX's memory as it was") {
   auto s = cpu_stream();
   Sequence x(2, 210, 2, 64);
   mx::Shape shape{2, 2, 210, 64};
-  auto keys = cpu::make_cache(shape, mx::float32);
-  auto values_ = cpu::make_cache(shape, mx::float32);
+  auto keys = cpu::make_cache(shape, mx::float32, s);
+  auto values_ = cpu::make_cache(shape, mx::float32, s);
   auto step = [&](int t) {
     auto k = rows_of(x.k, t, t + 1), v = rows_of(x.v, t, t + 1);
     keys = cpu::write_heads(keys, k, t, s);

@@ -163,7 +163,7 @@ Attention cached_head(
 
 } // namespace
 
-mx::array make_cache(const mx::Shape& shape, mx::Dtype dtype) {
+mx::array make_cache(const mx::Shape& shape, mx::Dtype dtype, mx::Stream) {
   size_t count = 1;
   for (int size : shape) {
     count *= size;

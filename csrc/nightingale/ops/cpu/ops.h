@@ -1,13 +1,12 @@
 #pragma once
 
 #include <optional>
+#include <vector>
 
 #include "nightingale/ops/alignment.h"
 #include "nightingale/ops/backend.h"
 #include "nightingale/ops/convolution.h"
 #include "nightingale/ops/sampling.h"
-
-// The CPU form of every op; the headers in nightingale/ops/ say what each does.
 
 namespace nightingale::cpu {
 
@@ -15,81 +14,6 @@ namespace nightingale::cpu {
 // sums do not depend on the number of rows; above it BLAS is faster.
 constexpr int kDotRows = 16;
 
-mx::array linear(
-    const mx::array& x,
-    const mx::array& w,
-    const std::optional<mx::array>& bias,
-    const std::optional<mx::array>& residual,
-    mx::Stream s);
-
-mx::array embedding(const mx::array& table, const mx::array& ids, mx::Stream s);
-
-mx::array
-rms_norm(const mx::array& x, const mx::array& w, float eps, mx::Stream s);
-mx::array layer_norm(
-    const mx::array& x,
-    const mx::array& w,
-    const mx::array& b,
-    float eps,
-    mx::Stream s);
-
-mx::array silu(const mx::array& x, mx::Stream s);
-mx::array swiglu(const mx::array& gate_up, mx::Stream s);
-
-mx::array rotary(
-    const mx::array& x,
-    const mx::array& frequencies,
-    int past,
-    mx::Stream s);
-
-mx::array make_cache(const mx::Shape& shape, mx::Dtype dtype);
-mx::array
-write_heads(const mx::array& cache, const mx::array& x, int past, mx::Stream s);
-mx::array cached_attention(
-    const mx::array& q,
-    const mx::array& keys,
-    const mx::array& values,
-    int past,
-    mx::Stream s);
-mx::array attention_weights(
-    const mx::array& q,
-    const mx::array& keys,
-    int past,
-    int head,
-    int rows,
-    int begin,
-    int count,
-    mx::Stream s);
-mx::array full_attention(
-    const mx::array& q,
-    const mx::array& k,
-    const mx::array& v,
-    int heads,
-    mx::Stream s);
-
-mx::array conv1d(
-    const mx::array& x,
-    const mx::array& w,
-    const ops::Conv1d& shape,
-    mx::Stream s);
-
-mx::array guide(const mx::array& logits, float weight, mx::Stream s);
-mx::array filter_logits(
-    const mx::array& logits,
-    const mx::array& seen,
-    const ops::Sampling& sampling,
-    mx::Stream s);
-mx::array draw_token(const mx::array& logits, DrawKey key, mx::Stream s);
-mx::array forbid_token(const mx::array& logits, int token, mx::Stream s);
-mx::array
-mark_seen(const mx::array& seen, const mx::array& token, mx::Stream s);
-
-ops::AlignmentStep alignment_step(
-    const std::vector<mx::array>& weights,
-    const mx::array& logits,
-    const mx::array& token,
-    const ops::AlignmentState& state,
-    int stop_token,
-    mx::Stream s);
+#include "nightingale/ops/forms.inl"
 
 } // namespace nightingale::cpu
