@@ -5,8 +5,7 @@
 namespace nightingale::ops {
 
 // Rows of a table. table: [V, C]; ids: [...] int32 → [..., C], float32 on the
-// CPU, the table's type on a GPU. Ids outside the table are the caller's error:
-// they read row 0.
+// CPU, the table's type on a GPU. Ids must be rows of the table.
 mx::array embedding(const mx::array& table, const mx::array& ids, mx::Stream s);
 
 } // namespace nightingale::ops

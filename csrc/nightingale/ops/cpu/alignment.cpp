@@ -111,7 +111,7 @@ ops::AlignmentStep alignment_step(
   inputs.insert(
       inputs.end(),
       {as_float(logits, s),
-       token,
+       as_ids(token, s),
        dense(state.marks, s),
        dense(state.sums, s)});
   auto outputs = make_ops(

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "nightingale/error.h"
 #include "nightingale/ops/cpu/blas.h"
 #include "nightingale/ops/cpu/ops.h"
 #include "nightingale/ops/cpu/primitive.h"
@@ -210,6 +211,9 @@ mx::array cached_attention(
     const mx::array& values,
     int past,
     mx::Stream s) {
+  if (keys.dtype() != values.dtype()) {
+    throw Error("the caches of keys and values must be of one type");
+  }
   return make_op(
       "CachedAttention",
       {q.shape()},

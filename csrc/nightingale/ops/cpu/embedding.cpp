@@ -11,7 +11,7 @@ embedding(const mx::array& table, const mx::array& ids, mx::Stream s) {
   return make_op(
       "Embedding",
       {shape},
-      {dense(table, s), dense(ids, s)},
+      {dense(table, s), as_ids(ids, s)},
       [=](const Arrays& in, Arrays& out) {
         int rows = in[0].shape(0), channels = in[0].shape(1);
         const char* table = in[0].data<char>();

@@ -32,7 +32,7 @@ double seconds_of(F body) {
 } // namespace
 
 double measure_read_bandwidth() {
-  constexpr int64_t bytes = int64_t(1) << 30, tile = 1 << 18;
+  constexpr int64_t bytes = int64_t(1) << 30, tile = 1 << 16;
   constexpr int64_t count = bytes / sizeof(float);
   constexpr int passes = 8;
   std::unique_ptr<float[], void (*)(float*)> buffer(
@@ -57,7 +57,7 @@ double measure_read_bandwidth() {
 }
 
 double measure_gemm_flops() {
-  constexpr int size = 768, passes = 4;
+  constexpr int size = 768, passes = 12;
   std::vector<float> a(size * size, 1.0f), b(size * size, 1.0f);
   int tiles = 2 * threads();
   std::vector<std::vector<float>> c(tiles, std::vector<float>(size * size));

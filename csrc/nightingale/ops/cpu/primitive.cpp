@@ -107,6 +107,10 @@ mx::array as_float(const mx::array& x, mx::Stream s) {
   return dense(x.dtype() == mx::float32 ? x : mx::astype(x, mx::float32, s), s);
 }
 
+mx::array as_ids(const mx::array& x, mx::Stream s) {
+  return dense(x.dtype() == mx::int32 ? x : mx::astype(x, mx::int32, s), s);
+}
+
 mx::array as_rows(const mx::array& x, mx::Stream s) {
   bool part_of_dense = x.dtype() == mx::float32 && x.has_primitive() &&
       std::string_view(x.primitive().name()) == "Split" &&

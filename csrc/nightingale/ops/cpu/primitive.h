@@ -47,6 +47,9 @@ mx::array make_op(
 mx::array dense(const mx::array& x, mx::Stream s);
 mx::array as_float(const mx::array& x, mx::Stream s);
 
+// Token ids as a row-major int32 array.
+mx::array as_ids(const mx::array& x, mx::Stream s);
+
 // `x` as float32 with its last axis contiguous, for work that reads the strides
 // of the others: a part of a wider array is then not copied.
 mx::array as_rows(const mx::array& x, mx::Stream s);

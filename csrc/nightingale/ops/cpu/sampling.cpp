@@ -161,7 +161,9 @@ mx::array forbid_token(const mx::array& logits, int token, mx::Stream s) {
       [token](const Arrays& in, Arrays& out) {
         float* y = out[0].data<float>();
         std::copy_n(in[0].data<float>(), in[0].size(), y);
-        y[token] = kRemoved;
+        if (token >= 0 && token < static_cast<int>(in[0].size())) {
+          y[token] = kRemoved;
+        }
       },
       s);
 }
@@ -171,9 +173,12 @@ mark_seen(const mx::array& seen, const mx::array& token, mx::Stream s) {
   return make_op(
       "MarkSeen",
       {seen.shape(), mx::uint8, 0},
-      {dense(seen, s), token},
+      {dense(seen, s), as_ids(token, s)},
       [](const Arrays& in, Arrays& out) {
-        out[0].data<uint8_t>()[in[1].data<int>()[0]] = 1;
+        int token = in[1].data<int>()[0];
+        if (token >= 0 && token < static_cast<int>(out[0].size())) {
+          out[0].data<uint8_t>()[token] = 1;
+        }
       },
       s);
 }

@@ -15,7 +15,8 @@ void run_tiles(int tiles, Body body, void* context);
 
 // Calls body(tile) for every tile in [0, tiles), spread over the threads; the
 // caller works too. Tiles are handed out in any order, so that a result must
-// not depend on which thread runs which tile. Nested calls run inline.
+// not depend on which thread runs which tile. Nested calls run inline. A tile
+// must neither throw nor ask for or set the thread count.
 template <typename F>
 void parallel_for(int tiles, F&& body) {
   using Fn = std::remove_reference_t<F>;
