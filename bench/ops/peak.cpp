@@ -8,7 +8,7 @@ namespace nightingale::bench {
 
 const Peak& peak() {
   static const Peak measured{
-      cpu::measure_read_bandwidth(), cpu::measure_gemm_flops()};
+      cpu::measure_best_bandwidth(), cpu::measure_gemm_flops()};
   return measured;
 }
 

@@ -12,6 +12,7 @@ void bind_machine(nb::module_& m) {
   m.def("simd_name", [] { return nightingale::cpu::simd().name; });
   m.def("blas_name", &nightingale::cpu::blas_name);
   m.def("measure_read_bandwidth", &nightingale::cpu::measure_read_bandwidth);
+  m.def("measure_best_bandwidth", &nightingale::cpu::measure_best_bandwidth);
   m.def("measure_gemm_flops", &nightingale::cpu::measure_gemm_flops);
   m.def("mlx_version", &mx::version);
   m.def("gpu_available", [] { return mx::is_available(mx::Device::gpu); });

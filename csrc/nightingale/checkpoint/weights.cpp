@@ -1,43 +1,16 @@
 #include "nightingale/checkpoint/weights.h"
 
-#ifdef __linux__
-#include <sys/mman.h>
-#endif
-
 #include <algorithm>
-#include <cstdint>
 #include <numeric>
 #include <optional>
 #include <string_view>
 
-#include "mlx/allocator.h"
 #include "nightingale/checkpoint/dtype.h"
 #include "nightingale/error.h"
 
 namespace nightingale {
 
 namespace {
-
-// Weights are streamed through once per token; with 4 KB pages that misses the
-// TLB all the way. The advice counts only for pages not touched yet.
-void advise_huge_pages([[maybe_unused]] void* data, [[maybe_unused]] size_t n) {
-#ifdef __linux__
-  constexpr uintptr_t page = 4096;
-  constexpr size_t huge_page = size_t(2) << 20;
-  uintptr_t begin =
-      (reinterpret_cast<uintptr_t>(data) + page - 1) & ~(page - 1);
-  uintptr_t end = (reinterpret_cast<uintptr_t>(data) + n) & ~(page - 1);
-  if (begin + huge_page <= end) {
-    ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE);
-  }
-#endif
-}
-
-mx::allocator::Data allocate(size_t nbytes) {
-  auto data = mx::allocator::malloc(nbytes);
-  advise_huge_pages(data.buffer().raw_ptr(), nbytes);
-  return data;
-}
 
 bool matches(const mx::Shape& found, const mx::Shape& expected) {
   return std::equal(
@@ -111,12 +84,11 @@ mx::array Weights::take(
     const mx::Shape& expected,
     mx::Dtype dtype) {
   const TensorInfo& info = check(name, expected, dtype);
-  size_t nbytes = info.size * dtype.size();
-  auto data = allocate(nbytes);
-  file_->read(name, dtype, data.buffer().raw_ptr());
+  auto tensor = memory_.allocate(info.shape, dtype);
+  file_->read(name, dtype, tensor.data<void>());
   taken_.insert(name);
-  nbytes_ += nbytes;
-  return mx::array(std::move(data), info.shape, dtype);
+  nbytes_ += tensor.nbytes();
+  return tensor;
 }
 
 mx::array Weights::take(const std::string& name, const mx::Shape& expected) {
@@ -134,24 +106,22 @@ mx::array Weights::take_rows(
   mx::Shape shape = check(names[0], expected, dtype).shape;
   std::copy(shape.begin() + 1, shape.end(), expected.begin() + 1);
   shape[0] = 0;
-  size_t nbytes = 0;
   for (const std::string& name : names) {
     const TensorInfo& info = check(name, expected, dtype);
     if (__builtin_add_overflow(shape[0], info.shape[0], &shape[0])) {
       fail(name, "too many rows to stack");
     }
-    nbytes += info.size * dtype.size();
   }
 
-  auto data = allocate(nbytes);
-  auto* rows = static_cast<char*>(data.buffer().raw_ptr());
+  auto stacked = memory_.allocate(shape, dtype);
+  auto* rows = stacked.data<char>();
   for (const std::string& name : names) {
     file_->read(name, dtype, rows);
     rows += find(name).size * dtype.size();
   }
   taken_.insert(names.begin(), names.end());
-  nbytes_ += nbytes;
-  return mx::array(std::move(data), std::move(shape), dtype);
+  nbytes_ += stacked.nbytes();
+  return stacked;
 }
 
 mx::array Weights::take_rows(

@@ -9,6 +9,7 @@
 #include "mlx/array.h"
 #include "mlx/dtype.h"
 #include "nightingale/checkpoint/tensor_file.h"
+#include "nightingale/checkpoint/weight_memory.h"
 
 namespace nightingale {
 
@@ -69,6 +70,7 @@ class Weights {
   std::shared_ptr<const TensorFile> file_;
   mx::Dtype dtype_;
   std::set<std::string> taken_;
+  WeightMemory memory_;
   size_t nbytes_ = 0;
 };
 

@@ -43,6 +43,18 @@ mx::array attention_weights(
       : gpu::attention_weights(q, keys, past, head, rows, begin, count, s);
 }
 
+SelfAttention self_attention(
+    const mx::array& qkv,
+    const mx::array& frequencies,
+    const mx::array& keys,
+    const mx::array& values,
+    int past,
+    const AttentionWatch& watch,
+    mx::Stream s) {
+  auto run = on_cpu(s) ? cpu::self_attention : gpu::self_attention;
+  return run(qkv, frequencies, keys, values, past, watch, s);
+}
+
 mx::array full_attention(
     const mx::array& q,
     const mx::array& k,

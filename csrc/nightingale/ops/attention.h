@@ -1,5 +1,7 @@
 #pragma once
 
+#include <vector>
+
 #include "nightingale/ops/backend.h"
 
 namespace nightingale::ops {
@@ -39,6 +41,35 @@ mx::array attention_weights(
     int rows,
     int begin,
     int count,
+    mx::Stream s);
+
+// Which heads' weights a self-attention should also give, as attention_weights
+// does.
+struct AttentionWatch {
+  std::vector<int> heads;
+  int rows = 0;
+  int begin = 0;
+  int count = 0;
+};
+
+struct SelfAttention {
+  mx::array out; // [B, T, heads * head_dim]
+  mx::array keys; // the caches, T positions longer
+  mx::array values;
+  std::vector<mx::array> weights; // [rows, count] for each watched head
+};
+
+// All of a layer's attention but its projections: rotates queries and keys,
+// writes keys and values into the caches, attends.
+// qkv: [B, T, 3 * heads * head_dim]; caches and `past` as above;
+// frequencies as in rotary
+SelfAttention self_attention(
+    const mx::array& qkv,
+    const mx::array& frequencies,
+    const mx::array& keys,
+    const mx::array& values,
+    int past,
+    const AttentionWatch& watch,
     mx::Stream s);
 
 // Every query sees every key. q: [B, T, heads * head_dim]; k, v:

@@ -8,6 +8,19 @@ mx::array linear(
     const std::optional<mx::array>& residual,
     mx::Stream s);
 
+mx::array norm_linear(
+    const mx::array& x,
+    const mx::array& norm,
+    float eps,
+    const mx::array& w,
+    mx::Stream s);
+mx::array norm_swiglu(
+    const mx::array& x,
+    const mx::array& norm,
+    float eps,
+    const mx::array& gate_up,
+    mx::Stream s);
+
 mx::array embedding(const mx::array& table, const mx::array& ids, mx::Stream s);
 
 mx::array
@@ -45,6 +58,14 @@ mx::array attention_weights(
     int rows,
     int begin,
     int count,
+    mx::Stream s);
+ops::SelfAttention self_attention(
+    const mx::array& qkv,
+    const mx::array& frequencies,
+    const mx::array& keys,
+    const mx::array& values,
+    int past,
+    const ops::AttentionWatch& watch,
     mx::Stream s);
 mx::array full_attention(
     const mx::array& q,

@@ -15,4 +15,24 @@ mx::array linear(
                    : gpu::linear(x, w, bias, residual, s);
 }
 
+mx::array norm_linear(
+    const mx::array& x,
+    const mx::array& norm,
+    float eps,
+    const mx::array& w,
+    mx::Stream s) {
+  return on_cpu(s) ? cpu::norm_linear(x, norm, eps, w, s)
+                   : gpu::norm_linear(x, norm, eps, w, s);
+}
+
+mx::array norm_swiglu(
+    const mx::array& x,
+    const mx::array& norm,
+    float eps,
+    const mx::array& gate_up,
+    mx::Stream s) {
+  return on_cpu(s) ? cpu::norm_swiglu(x, norm, eps, gate_up, s)
+                   : gpu::norm_swiglu(x, norm, eps, gate_up, s);
+}
+
 } // namespace nightingale::ops

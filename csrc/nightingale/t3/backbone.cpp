@@ -2,7 +2,6 @@
 
 #include "mlx/ops.h"
 #include "nightingale/error.h"
-#include "nightingale/ops/activation.h"
 #include "nightingale/ops/attention.h"
 #include "nightingale/ops/linear.h"
 #include "nightingale/ops/norm.h"
@@ -52,6 +51,17 @@ KvCache Backbone::make_cache(int batch, int capacity, mx::Stream s) const {
   return cache;
 }
 
+ops::AttentionWatch Backbone::watch_for(int layer, const TextAttention& text)
+    const {
+  ops::AttentionWatch watch{{}, text.rows, text.begin, text.count};
+  for (auto [at, head] : alignment_heads_) {
+    if (at == layer) {
+      watch.heads.push_back(head);
+    }
+  }
+  return watch;
+}
+
 mx::array Backbone::forward(
     const mx::array& input,
     KvCache& cache,
@@ -66,33 +76,27 @@ mx::array Backbone::forward(
   auto x = input;
   for (size_t i = 0; i < layers_.size(); ++i) {
     const Layer& layer = layers_[i];
-    auto normed = ops::rms_norm(x, layer.attention_norm, kNormEps, s);
-    auto qkv = mx::split(ops::linear(normed, layer.qkv, s), 3, -1, s);
-    auto q = ops::rotary(qkv[0], frequencies_, past, s);
-    auto k = ops::rotary(qkv[1], frequencies_, past, s);
-    auto& keys = cache.keys[i];
-    auto& values = cache.values[i];
-    keys = ops::write_heads(keys, k, past, s);
-    values = ops::write_heads(values, qkv[2], past, s);
+    auto qkv =
+        ops::norm_linear(x, layer.attention_norm, kNormEps, layer.qkv, s);
+    auto attention = ops::self_attention(
+        qkv,
+        frequencies_,
+        cache.keys[i],
+        cache.values[i],
+        past,
+        text_attention ? watch_for(i, *text_attention) : ops::AttentionWatch{},
+        s);
+    cache.keys[i] = attention.keys;
+    cache.values[i] = attention.values;
     if (text_attention) {
-      for (auto [at, head] : alignment_heads_) {
-        if (at == static_cast<int64_t>(i)) {
-          text_attention->weights.push_back(ops::attention_weights(
-              q,
-              keys,
-              past,
-              head,
-              text_attention->rows,
-              text_attention->begin,
-              text_attention->count,
-              s));
-        }
-      }
+      text_attention->weights.insert(
+          text_attention->weights.end(),
+          attention.weights.begin(),
+          attention.weights.end());
     }
-    auto attended = ops::cached_attention(q, keys, values, past, s);
-    x = ops::linear(attended, layer.out, std::nullopt, x, s);
-    normed = ops::rms_norm(x, layer.ffn_norm, kNormEps, s);
-    auto gated = ops::swiglu(ops::linear(normed, layer.gate_up, s), s);
+    x = ops::linear(attention.out, layer.out, std::nullopt, x, s);
+    auto gated =
+        ops::norm_swiglu(x, layer.ffn_norm, kNormEps, layer.gate_up, s);
     x = ops::linear(gated, layer.down, std::nullopt, x, s);
   }
   cache.length = past + length;

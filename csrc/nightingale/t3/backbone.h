@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "nightingale/checkpoint/weights.h"
+#include "nightingale/ops/attention.h"
 #include "nightingale/t3/config.h"
 #include "nightingale/t3/kv_cache.h"
 
@@ -40,6 +41,9 @@ class Backbone {
     mx::array gate_up; // [2 * ffn, hidden]
     mx::array down;
   };
+
+  // The aligned heads of one layer.
+  ops::AttentionWatch watch_for(int layer, const TextAttention& text) const;
 
   int heads_;
   mx::Dtype dtype_;

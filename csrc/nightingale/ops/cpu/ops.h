@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "nightingale/ops/alignment.h"
+#include "nightingale/ops/attention.h"
 #include "nightingale/ops/backend.h"
 #include "nightingale/ops/convolution.h"
 #include "nightingale/ops/sampling.h"

@@ -29,12 +29,10 @@ double seconds_of(F body) {
   return taken.count();
 }
 
-} // namespace
-
-double measure_read_bandwidth() {
+double measure_bandwidth(float (*read)(const float*, int64_t)) {
   constexpr int64_t bytes = int64_t(1) << 30, tile = 1 << 16;
   constexpr int64_t count = bytes / sizeof(float);
-  constexpr int passes = 8;
+  constexpr int passes = 9;
   std::unique_ptr<float[], void (*)(float*)> buffer(
       static_cast<float*>(std::aligned_alloc(1 << 21, bytes)),
       [](float* p) { std::free(p); });
@@ -43,17 +41,28 @@ double measure_read_bandwidth() {
 #endif
   std::fill_n(buffer.get(), count, 1.0f);
   std::atomic<float> sink = 0.0f; // what is read must be used
-  double best = 0.0;
+  std::vector<double> rates;
   for (int pass = 0; pass < passes; ++pass) {
     double taken = seconds_of([&] {
       parallel_for(count / tile, [&](int i) {
-        float sum = simd().sum(buffer.get() + i * tile, tile);
+        float sum = read(buffer.get() + i * tile, tile);
         sink.store(sum, std::memory_order_relaxed);
       });
     });
-    best = std::max(best, bytes / taken);
+    rates.push_back(bytes / taken);
   }
-  return best;
+  std::nth_element(rates.begin(), rates.begin() + passes / 2, rates.end());
+  return rates[passes / 2];
+}
+
+} // namespace
+
+double measure_read_bandwidth() {
+  return measure_bandwidth(simd().sum);
+}
+
+double measure_best_bandwidth() {
+  return measure_bandwidth(simd().sum_streams);
 }
 
 double measure_gemm_flops() {

@@ -21,7 +21,7 @@ class CpuPrimitive : public mx::Primitive {
       : Primitive(stream),
         name_(name),
         in_place_of_(std::move(in_place_of)),
-        work_(std::move(work)) {}
+        work_(std::make_shared<const Work>(std::move(work))) {}
 
   void eval_cpu(const Arrays& inputs, Arrays& outputs) override {
     for (size_t i = 0; i < outputs.size(); ++i) {
@@ -34,7 +34,7 @@ class CpuPrimitive : public mx::Primitive {
     auto& encoder = mx::cpu::get_command_encoder(stream());
     encoder.dispatch([work = work_,
                       in = weak(inputs),
-                      out = weak(outputs)]() mutable { work(in, out); });
+                      out = weak(outputs)]() mutable { (*work)(in, out); });
   }
 
   void eval_gpu(const Arrays&, Arrays&) override {
@@ -57,7 +57,8 @@ class CpuPrimitive : public mx::Primitive {
 
   const char* name_;
   std::vector<std::optional<int>> in_place_of_;
-  Work work_;
+  // Shared with what is dispatched, which may outlive this.
+  std::shared_ptr<const Work> work_;
 };
 
 // Whether `x` is sure to be row-contiguous once it is evaluated.

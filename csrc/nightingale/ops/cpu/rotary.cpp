@@ -1,7 +1,6 @@
-#include <cmath>
-
 #include "nightingale/ops/cpu/ops.h"
 #include "nightingale/ops/cpu/primitive.h"
+#include "nightingale/ops/cpu/rotary_angles.h"
 #include "nightingale/ops/cpu/scratch.h"
 #include "nightingale/ops/cpu/threads.h"
 
@@ -28,24 +27,15 @@ mx::array rotary(
         int half = in[1].shape(0);
         const float* frequencies = in[1].data<float>();
         parallel_for(length, [&](int t) {
-          // In float32, as the reference turns its positions.
           float* cosine = scratch<Angles>(2 * half);
           float* sine = cosine + half;
-          for (int i = 0; i < half; ++i) {
-            float angle = static_cast<float>(past + t) * frequencies[i];
-            cosine[i] = std::cos(angle);
-            sine[i] = std::sin(angle);
-          }
+          rotary_angles(frequencies, half, past + t, cosine, sine);
           for (int b = 0; b < batch; ++b) {
             const float* row = row_of<float>(x, b, t);
             float* y =
                 out[0].data<float>() + (int64_t(b) * length + t) * channels;
             for (int c = 0; c < channels; c += 2 * half) {
-              for (int i = 0; i < half; ++i) {
-                float first = row[c + i], second = row[c + half + i];
-                y[c + i] = first * cosine[i] - second * sine[i];
-                y[c + half + i] = second * cosine[i] + first * sine[i];
-              }
+              rotate_head(row + c, cosine, sine, half, y + c);
             }
           }
         });

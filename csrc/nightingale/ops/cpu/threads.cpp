@@ -1,5 +1,6 @@
 #include "nightingale/ops/cpu/threads.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -92,15 +93,28 @@ class ThreadPool {
   }
 
  private:
+  // Takes runs of tiles, long ones while there are many left: neighbours in
+  // memory are then read in one go, and the threads still end together.
   void take_tiles() {
     uint64_t ticket = ticket_.load(std::memory_order_acquire);
-    while (Ticket::next(ticket) < Ticket::tiles(ticket)) {
-      if (ticket_.compare_exchange_weak(
-              ticket, ticket + Ticket::kOneTile, std::memory_order_acquire)) {
-        body_(context_, static_cast<int>(Ticket::next(ticket)));
-        done_.fetch_add(1, std::memory_order_release);
-        ticket = ticket_.load(std::memory_order_acquire);
+    for (;;) {
+      uint64_t first = Ticket::next(ticket), tiles = Ticket::tiles(ticket);
+      if (first >= tiles) {
+        return;
       }
+      uint64_t shares = 2 * (workers_.size() + 1);
+      uint64_t run = std::max<uint64_t>(1, (tiles - first) / shares);
+      if (!ticket_.compare_exchange_weak(
+              ticket,
+              ticket + run * Ticket::kOneTile,
+              std::memory_order_acquire)) {
+        continue;
+      }
+      for (uint64_t tile = first; tile < first + run; ++tile) {
+        body_(context_, static_cast<int>(tile));
+      }
+      done_.fetch_add(static_cast<int>(run), std::memory_order_release);
+      ticket = ticket_.load(std::memory_order_acquire);
     }
   }
 

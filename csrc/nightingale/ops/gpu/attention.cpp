@@ -107,6 +107,28 @@ mx::array attention_weights(
   return mx::slice(weights, {0, begin}, {rows, begin + count}, s);
 }
 
+ops::SelfAttention self_attention(
+    const mx::array& qkv,
+    const mx::array& frequencies,
+    const mx::array& keys,
+    const mx::array& values,
+    int past,
+    const ops::AttentionWatch& watch,
+    mx::Stream s) {
+  auto parts = mx::split(qkv, 3, -1, s);
+  auto q = rotary(parts[0], frequencies, past, s);
+  auto k = rotary(parts[1], frequencies, past, s);
+  auto all_keys = write_heads(keys, k, past, s);
+  auto all_values = write_heads(values, parts[2], past, s);
+  std::vector<mx::array> weights;
+  for (int head : watch.heads) {
+    weights.push_back(attention_weights(
+        q, all_keys, past, head, watch.rows, watch.begin, watch.count, s));
+  }
+  auto out = cached_attention(q, all_keys, all_values, past, s);
+  return {out, all_keys, all_values, std::move(weights)};
+}
+
 mx::array full_attention(
     const mx::array& q,
     const mx::array& k,

@@ -16,4 +16,22 @@ mx::array linear(
   return residual ? mx::add(*residual, y, s) : y;
 }
 
+mx::array norm_linear(
+    const mx::array& x,
+    const mx::array& norm,
+    float eps,
+    const mx::array& w,
+    mx::Stream s) {
+  return linear(rms_norm(x, norm, eps, s), w, std::nullopt, std::nullopt, s);
+}
+
+mx::array norm_swiglu(
+    const mx::array& x,
+    const mx::array& norm,
+    float eps,
+    const mx::array& gate_up,
+    mx::Stream s) {
+  return swiglu(norm_linear(x, norm, eps, gate_up, s), s);
+}
+
 } // namespace nightingale::gpu
