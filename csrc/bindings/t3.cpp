@@ -51,6 +51,10 @@ nb::dict describe(const T3& model) {
 } // namespace
 
 void bind_t3(nb::module_& m) {
+  nb::class_<KvCache>(m, "KvCache")
+      .def_prop_ro("length", [](const KvCache& cache) { return cache.length; })
+      .def_prop_ro("nbytes", &KvCache::nbytes);
+
   nb::class_<T3>(m, "T3")
       .def_static(
           "load",
@@ -91,15 +95,26 @@ void bind_t3(nb::module_& m) {
           nb::arg("prompt_tokens").none(),
           nb::arg("emotion"))
       .def(
+          "condition",
+          [](const T3& model,
+             const Floats& speaker,
+             const std::optional<Ints>& prompt,
+             float emotion) {
+            auto voice = make_voice(speaker, prompt, emotion);
+            nb::gil_scoped_release release;
+            return model.condition(voice);
+          },
+          nb::arg("speaker"),
+          nb::arg("prompt_tokens").none(),
+          nb::arg("emotion"),
+          "The cache that every text in this voice begins with.")
+      .def(
           "logits",
           [](const T3& model,
              const Ints& text_tokens,
              const Ints& speech_tokens,
-             const Floats& speaker,
-             const std::optional<Ints>& prompt,
-             float emotion,
+             const KvCache& voice,
              int chunk) {
-            auto voice = make_voice(speaker, prompt, emotion);
             auto text = to_vector(text_tokens);
             auto speech = to_vector(speech_tokens);
             std::optional<mx::array> out;
@@ -111,17 +126,13 @@ void bind_t3(nb::module_& m) {
           },
           nb::arg("text_tokens"),
           nb::arg("speech_tokens"),
-          nb::arg("speaker"),
-          nb::arg("prompt_tokens").none(),
-          nb::arg("emotion"),
+          nb::arg("voice"),
           nb::arg("chunk") = 0)
       .def(
           "speak",
           [](std::shared_ptr<T3> model,
              const Ints& text_tokens,
-             const Floats& speaker,
-             const std::optional<Ints>& prompt,
-             float emotion,
+             const KvCache& voice,
              float cfg_weight,
              float temperature,
              float repetition_penalty,
@@ -134,7 +145,7 @@ void bind_t3(nb::module_& m) {
              int max_tokens) {
             SpeechRequest request{
                 to_vector(text_tokens),
-                make_voice(speaker, prompt, emotion),
+                voice,
                 cfg_weight,
                 {temperature, repetition_penalty, min_p, top_p},
                 analyser,
@@ -145,10 +156,8 @@ void bind_t3(nb::module_& m) {
             return std::make_shared<SpeechTokens>(model, std::move(request));
           },
           nb::arg("text_tokens"),
-          nb::arg("speaker"),
-          nb::arg("prompt_tokens").none(),
+          nb::arg("voice"),
           nb::kw_only(),
-          nb::arg("emotion"),
           nb::arg("cfg_weight"),
           nb::arg("temperature"),
           nb::arg("repetition_penalty"),

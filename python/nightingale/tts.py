@@ -21,6 +21,7 @@ logger = logging.getLogger(__name__)
 
 DTYPES = ("float32", "float16", "bfloat16")
 DEVICES = ("auto", "cpu", "gpu")
+KEPT_CONDITIONS = 8  # of 8 MB each at full size in float32
 
 
 def load(
@@ -82,6 +83,7 @@ class TTS:
         if self._checkpoint.voice is not None:
             self._voices["default"] = Voice.load(self._checkpoint.voice)
         self._settings = self._t3.describe()
+        self._conditions: dict[tuple[Voice, float], _core.KvCache] = {}
         self._turn = threading.Lock()
 
     @property
@@ -141,8 +143,7 @@ class TTS:
         with self._turn:
             stream = self._t3.speak(
                 text_tokens,
-                *_t3_side(chosen),
-                emotion=_number("exaggeration", exaggeration),
+                self._condition(chosen, _number("exaggeration", exaggeration)),
                 cfg_weight=_number("cfg_weight", cfg_weight),
                 temperature=_number("temperature", temperature),
                 repetition_penalty=_number("repetition_penalty", repetition_penalty),
@@ -169,8 +170,7 @@ class TTS:
             return self._t3.logits(
                 _token_ids("text_tokens", text_tokens),
                 _token_ids("speech_tokens", speech_tokens),
-                *_t3_side(chosen),
-                _number("emotion_adv", chosen.emotion_adv),
+                self._condition(chosen, _number("emotion_adv", chosen.emotion_adv)),
             )
 
     def _drain(self, stream: _core.SpeechTokens) -> Iterator[int]:
@@ -180,6 +180,16 @@ class TTS:
             if token is None:
                 return
             yield token
+
+    def _condition(self, voice: Voice, emotion: float) -> _core.KvCache:
+        """What T3 makes of a voice, kept for the voices used last."""
+        key = (voice, emotion)
+        if key not in self._conditions:
+            speaker, prompt_tokens = _t3_side(voice)
+            self._conditions[key] = self._t3.condition(speaker, prompt_tokens, emotion)
+            if len(self._conditions) > KEPT_CONDITIONS:
+                del self._conditions[next(iter(self._conditions))]
+        return self._conditions[key]
 
     def _voice(self, voice: Voice | str | Path | None) -> Voice:
         if isinstance(voice, Voice):

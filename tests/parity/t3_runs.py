@@ -7,32 +7,33 @@ from typing import Any
 import numpy as np
 
 import nightingale
+from nightingale import _core
 
 # Of max |logit|: the bound within which our float32 logits must be the reference's.
 LOGITS_BOUND = 2e-4
 
 
+def condition(tts: nightingale.TTS, prompt: bool, emotion: float) -> _core.KvCache:
+    voice = tts._voice(None)
+    tokens = voice.cond_prompt_speech_tokens if prompt else None
+    return tts._t3.condition(voice.speaker_emb, tokens, emotion)
+
+
 def logits(tts: nightingale.TTS, case: dict[str, Any], chunk: int = 0) -> np.ndarray:
     """Teacher-forced logits; `chunk` feeds the speech tokens that many at a time."""
-    voice = tts._voice(None)
     return tts._t3.logits(
         case["text_tokens"].astype(np.int32),
         case["speech_tokens"].astype(np.int32),
-        voice.speaker_emb,
-        voice.cond_prompt_speech_tokens if case["prompt"] else None,
-        case["emotion"],
+        condition(tts, case["prompt"], case["emotion"]),
         chunk,
     )
 
 
-def greedy(tts: nightingale.TTS, case: dict[str, Any], prompt: bool = True) -> np.ndarray:
+def greedy(tts: nightingale.TTS, case: dict[str, Any]) -> np.ndarray:
     """Tokens at temperature 0.0001 with the reference's other defaults."""
-    voice = tts._voice(None)
     stream = tts._t3.speak(
         case["text_tokens"].astype(np.int32),
-        voice.speaker_emb,
-        voice.cond_prompt_speech_tokens if prompt else None,
-        emotion=voice.emotion_adv,
+        condition(tts, True, 0.5),
         cfg_weight=0.5,
         temperature=0.0001,
         repetition_penalty=2.0,

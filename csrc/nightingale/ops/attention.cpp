@@ -10,6 +10,16 @@ mx::array make_cache(const mx::Shape& shape, mx::Dtype dtype, mx::Stream s) {
                    : gpu::make_cache(shape, dtype, s);
 }
 
+mx::array fork_cache(
+    const mx::array& prefix,
+    int length,
+    int batch,
+    int capacity,
+    mx::Stream s) {
+  auto run = on_cpu(s) ? cpu::fork_cache : gpu::fork_cache;
+  return run(prefix, length, batch, capacity, s);
+}
+
 mx::array write_heads(
     const mx::array& cache,
     const mx::array& x,

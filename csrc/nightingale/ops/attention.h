@@ -12,6 +12,17 @@ namespace nightingale::ops {
 // a capacity that is never reached costs nothing.
 mx::array make_cache(const mx::Shape& shape, mx::Dtype dtype, mx::Stream s);
 
+// A cache of `batch` rows that all begin with the first `length` positions of
+// `prefix`, as make_cache is otherwise.
+// prefix: [1, heads, at least length, head_dim] → [batch, heads, capacity,
+// head_dim]
+mx::array fork_cache(
+    const mx::array& prefix,
+    int length,
+    int batch,
+    int capacity,
+    mx::Stream s);
+
 // Writes the heads of x into positions [past, past + T) of a cache and returns
 // it. The returned array takes over the cache's buffer; the argument must not
 // be read past `past` afterwards.

@@ -42,6 +42,12 @@ mx::array rotary(
     mx::Stream s);
 
 mx::array make_cache(const mx::Shape& shape, mx::Dtype dtype, mx::Stream s);
+mx::array fork_cache(
+    const mx::array& prefix,
+    int length,
+    int batch,
+    int capacity,
+    mx::Stream s);
 mx::array
 write_heads(const mx::array& cache, const mx::array& x, int past, mx::Stream s);
 mx::array cached_attention(

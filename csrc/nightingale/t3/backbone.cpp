@@ -51,6 +51,23 @@ KvCache Backbone::make_cache(int batch, int capacity, mx::Stream s) const {
   return cache;
 }
 
+KvCache Backbone::fork(
+    const KvCache& prefix,
+    int batch,
+    int capacity,
+    mx::Stream s) const {
+  KvCache cache;
+  cache.length = prefix.length;
+  auto forked = [&](const mx::array& one) {
+    return ops::fork_cache(one, prefix.length, batch, capacity, s);
+  };
+  for (size_t i = 0; i < layers_.size(); ++i) {
+    cache.keys.push_back(forked(prefix.keys[i]));
+    cache.values.push_back(forked(prefix.values[i]));
+  }
+  return cache;
+}
+
 ops::AttentionWatch Backbone::watch_for(int layer, const TextAttention& text)
     const {
   ops::AttentionWatch watch{{}, text.rows, text.begin, text.count};

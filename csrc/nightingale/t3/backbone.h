@@ -24,6 +24,10 @@ class Backbone {
 
   KvCache make_cache(int batch, int capacity, mx::Stream s) const;
 
+  // A cache of `batch` rows that all begin as `prefix`, a cache of one, does.
+  KvCache fork(const KvCache& prefix, int batch, int capacity, mx::Stream s)
+      const;
+
   // Runs T new positions and appends them to the cache.
   // x: [B, T, hidden] → [B, T, hidden], after the last norm
   mx::array forward(

@@ -65,10 +65,11 @@ SpeechTokens::SpeechTokens(
       token_(mx::array({kStartSpeech})),
       alignment_(ops::AlignmentState::start()) {
   check(request_, model_->config());
-  prompt_ = model_->prompt(request_.text_tokens, request_.voice, rows_);
-  text_ = {prompt_->text_begin, prompt_->text_count, 1, {}};
-  int prompt_length = prompt_->embeddings.shape(1);
-  cache_ = model_->make_cache(rows_, prompt_length + request_.max_tokens);
+  prompt_ = model_->prompt(request_.text_tokens, rows_);
+  int text_count = request_.text_tokens.size() + 2; // with start and stop
+  text_ = {request_.voice.length, text_count, 1, {}};
+  cache_ = model_->begin(
+      request_.voice, rows_, prompt_->shape(1) + request_.max_tokens);
   seen_ = ops::mark_seen(seen_, token_, model_->stream());
 }
 
@@ -78,7 +79,7 @@ mx::array SpeechTokens::step_logits(TextAttention* text_attention) {
   if (prompt_) {
     // The reference gives the start of speech twice: once at the end of the
     // prompt, once as the first token fed in.
-    x = mx::concatenate({prompt_->embeddings, x}, 1, model_->stream());
+    x = mx::concatenate({*prompt_, x}, 1, model_->stream());
     prompt_.reset();
   }
   auto logits = model_->forward(x, cache_, 1, text_attention);

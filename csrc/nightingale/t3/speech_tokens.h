@@ -14,7 +14,7 @@ namespace nightingale {
 
 struct SpeechRequest {
   std::vector<int> text_tokens; // without start and stop
-  T3Voice voice;
+  KvCache voice; // T3::condition of a voice
   float cfg_weight = 0.5f; // 0: one row, no guidance
   ops::Sampling sampling;
   bool analyser = false;
@@ -47,7 +47,7 @@ class SpeechTokens {
   std::shared_ptr<const T3> model_;
   SpeechRequest request_;
   int rows_;
-  std::optional<T3::Prompt> prompt_; // until it has been fed in
+  std::optional<mx::array> prompt_; // until it has been fed in
   TextAttention text_; // where the text stands
   KvCache cache_;
   mx::array seen_; // [speech_vocabulary] uint8

@@ -168,31 +168,32 @@ mx::array T3::conditioning(const T3Voice& voice) const {
   return conditioning_.encode(voice, prompt, stream_);
 }
 
-T3::Prompt T3::prompt(
-    const std::vector<int>& text_tokens,
-    const T3Voice& voice,
-    int rows) const {
+KvCache T3::condition(const T3Voice& voice) const {
+  auto positions = conditioning(voice);
+  KvCache cache = backbone_.make_cache(1, positions.shape(1), stream_);
+  backbone_.forward(positions, cache, nullptr, stream_);
+  std::vector<mx::array> filled = cache.keys;
+  filled.insert(filled.end(), cache.values.begin(), cache.values.end());
+  mx::eval(filled);
+  return cache;
+}
+
+mx::array T3::prompt(const std::vector<int>& text_tokens, int rows) const {
   check(text_tokens);
   const auto& s = stream_;
-  auto before = conditioning(voice);
   std::vector<int> framed{kStartText};
   framed.insert(framed.end(), text_tokens.begin(), text_tokens.end());
   framed.push_back(kStopText);
-  int count = framed.size();
-  auto places = positions(text_positions_, 0, count, s);
+  auto places = positions(text_positions_, 0, framed.size(), s);
   auto words =
       mx::expand_dims(ops::embedding(text_table_, ids(framed), s), 0, s);
   auto start = speech(ids({kStartSpeech}), 0, 1);
-
-  std::vector<mx::array> parts{before, mx::add(words, places, s), start};
-  auto first = mx::concatenate(parts, 1, s);
-  int begin = before.shape(1);
+  auto first = mx::concatenate({mx::add(words, places, s), start}, 1, s);
   if (rows == 1) {
-    return {first, begin, count};
+    return first;
   }
-  parts[1] = places;
-  auto second = mx::concatenate(parts, 1, s);
-  return {mx::concatenate({first, second}, 0, s), begin, count};
+  auto second = mx::concatenate({places, start}, 1, s);
+  return mx::concatenate({first, second}, 0, s);
 }
 
 mx::array T3::speech(const mx::array& tokens, int position, int rows) const {
@@ -204,8 +205,8 @@ mx::array T3::speech(const mx::array& tokens, int position, int rows) const {
                    : mx::concatenate(std::vector<mx::array>(rows, one), 0, s);
 }
 
-KvCache T3::make_cache(int rows, int capacity) const {
-  return backbone_.make_cache(rows, capacity, stream_);
+KvCache T3::begin(const KvCache& voice, int rows, int room) const {
+  return backbone_.fork(voice, rows, voice.length + room, stream_);
 }
 
 mx::array T3::forward(
@@ -227,7 +228,7 @@ mx::array T3::forward(
 mx::array T3::logits(
     const std::vector<int>& text_tokens,
     const std::vector<int>& speech_tokens,
-    const T3Voice& voice,
+    const KvCache& voice,
     int chunk) const {
   check_speech(speech_tokens, config_);
   if (chunk < 0) {
@@ -236,8 +237,8 @@ mx::array T3::logits(
   }
   int count = speech_tokens.size();
   auto tokens = ids(speech_tokens);
-  auto x = prompt(text_tokens, voice, 2).embeddings;
-  KvCache cache = make_cache(2, x.shape(1) + count);
+  auto x = prompt(text_tokens, 2);
+  KvCache cache = begin(voice, 2, x.shape(1) + count);
   std::vector<mx::array> pieces;
   for (int done = 0; done < count;) {
     int size = chunk == 0 ? count : done == 0 ? 1 : chunk;

@@ -40,25 +40,22 @@ class T3 {
   // The voice's own positions, which come first: [1, 2 or more, hidden]
   mx::array conditioning(const T3Voice& voice) const;
 
-  // The positions before the speech for each guidance row: conditioning, text
-  // between its start and stop tokens, the first start of speech. The second
-  // row's text is zeroed, its positions are kept. rows: 1 or 2.
-  // → [rows, L, hidden]
-  struct Prompt {
-    mx::array embeddings;
-    int text_begin;
-    int text_count; // with start and stop
-  };
-  Prompt prompt(
-      const std::vector<int>& text_tokens,
-      const T3Voice& voice,
-      int rows) const;
+  // The cache after a voice's positions. They are the same for both guidance
+  // rows and for every text, so they are computed once: a cache of one row.
+  KvCache condition(const T3Voice& voice) const;
+
+  // The positions between the voice and the speech for each guidance row: the
+  // text between its start and stop tokens, the first start of speech. The
+  // second row's text is zeroed, its positions are kept. rows: 1 or 2.
+  // → [rows, text + 3, hidden]
+  mx::array prompt(const std::vector<int>& text_tokens, int rows) const;
 
   // tokens: [n] int32 at positions [position, position + n), the same for every
   // row → [rows, n, hidden]
   mx::array speech(const mx::array& tokens, int position, int rows) const;
 
-  KvCache make_cache(int rows, int capacity) const;
+  // `room` more positions for each of `rows` that begin with the voice's cache.
+  KvCache begin(const KvCache& voice, int rows, int room) const;
 
   // Appends x: [rows, T, hidden] to the cache; logits of the last `count`
   // positions: [rows, count, speech_vocabulary]
@@ -70,11 +67,12 @@ class T3 {
 
   // Teacher-forced logits [2, n, speech_vocabulary]: out[:, i] follows
   // speech_tokens[: i + 1], whose first stands at position 0. The tokens after
-  // the first are fed `chunk` at a time; 0 feeds everything at once.
+  // the first are fed `chunk` at a time; 0 feeds everything at once. voice:
+  // what condition() gave.
   mx::array logits(
       const std::vector<int>& text_tokens,
       const std::vector<int>& speech_tokens,
-      const T3Voice& voice,
+      const KvCache& voice,
       int chunk) const;
 
  private:

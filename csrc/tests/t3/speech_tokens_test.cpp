@@ -13,7 +13,7 @@ namespace {
 SpeechRequest request() {
   SpeechRequest r;
   r.text_tokens = {5, 6, 7, 8, 9, 10, 30};
-  r.voice = tiny_voice();
+  r.voice = tiny_condition();
   r.max_tokens = 20;
   return r;
 }
@@ -105,6 +105,8 @@ TEST_CASE("cfg_weight 0 keeps one row of cache, guidance two") {
     mx::synchronize(cpu_stream());
     size_t before = mx::get_active_memory();
     SpeechTokens speech(tiny_t3(), r);
+    speech.next();
+    mx::synchronize(tiny_t3()->stream());
     return mx::get_active_memory() - before;
   };
   tiny_t3();
@@ -212,9 +214,6 @@ TEST_CASE("a request that makes no sense is refused with the value seen") {
   CHECK(error([](auto& r) {
           r.cfg_weight = -1.0f;
         }) == "cfg_weight must be 0 or more, not -1.000000");
-  CHECK(error([](auto& r) {
-          r.voice.emotion = -1.0f;
-        }) == "exaggeration must be 0 or more, not -1.000000");
   CHECK(error([](auto& r) {
           r.max_tokens = 0;
         }) == "max_tokens must be 1 or more, not 0");

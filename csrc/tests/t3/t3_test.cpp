@@ -43,11 +43,11 @@ TEST_CASE("T3 reads its sizes off the tensors") {
 TEST_CASE("logits step by step equal logits all at once") {
   for (mx::Dtype dtype : {mx::float32, mx::float16, mx::bfloat16}) {
     auto model = TinyT3{}.load(dtype);
-    Values whole = values(model->logits(kText, kSpeech, tiny_voice(), 0));
+    Values whole = values(model->logits(kText, kSpeech, tiny_condition(), 0));
     CHECK(whole.size() == 2 * kSpeech.size() * 6565);
     for (int chunk : {1, 3, 9, 100}) {
       CAPTURE(chunk);
-      auto stepwise = model->logits(kText, kSpeech, tiny_voice(), chunk);
+      auto stepwise = model->logits(kText, kSpeech, tiny_condition(), chunk);
       // With a half cache, keys an ulp apart may round to neighbours.
       double tolerance = dtype == mx::float32 ? 1e-5 : 1e-2;
       CHECK(relative_error(stepwise, whole) < tolerance);
@@ -58,18 +58,18 @@ TEST_CASE("logits step by step equal logits all at once") {
 TEST_CASE("logits of a prefix do not depend on what follows it") {
   auto model = tiny_t3();
   auto s = cpu_stream();
-  auto whole = model->logits(kText, kSpeech, tiny_voice(), 1);
+  auto whole = model->logits(kText, kSpeech, tiny_condition(), 1);
   std::vector<int> prefix(kSpeech.begin(), kSpeech.begin() + 4);
   auto expected = mx::slice(whole, {0, 0, 0}, {2, 4, 6565}, s);
-  CHECK(same_bits(model->logits(kText, prefix, tiny_voice(), 1), expected));
+  CHECK(same_bits(model->logits(kText, prefix, tiny_condition(), 1), expected));
 }
 
 TEST_CASE("half weights change the logits by their rounding only") {
-  Values exact = values(tiny_t3()->logits(kText, kSpeech, tiny_voice(), 1));
+  Values exact = values(tiny_t3()->logits(kText, kSpeech, tiny_condition(), 1));
   auto half = TinyT3{}.load(mx::float16);
   CHECK(half->dtype() == mx::float16);
   CHECK(half->weight_bytes() < 0.51 * tiny_t3()->weight_bytes());
-  auto rounded = half->logits(kText, kSpeech, tiny_voice(), 1);
+  auto rounded = half->logits(kText, kSpeech, half->condition(tiny_voice()), 1);
   double error = relative_error(rounded, exact);
   CHECK(error > 0.0);
   CHECK(error < 1e-2);
@@ -77,32 +77,28 @@ TEST_CASE("half weights change the logits by their rounding only") {
 
 TEST_CASE("the guidance rows of a prompt differ only by the text") {
   auto model = tiny_t3();
-  auto prompt = model->prompt(kText, tiny_voice(), 2);
-  // Speaker, four perceiver queries, emotion.
-  CHECK(prompt.text_begin == 6);
-  CHECK(prompt.text_count == int(kText.size()) + 2);
-  CHECK(prompt.embeddings.shape() == mx::Shape{2, 6 + 9 + 1, 128});
-  Values row0 = row_of_batch(prompt.embeddings, 0);
-  Values row1 = row_of_batch(prompt.embeddings, 1);
-  for (int t = 0; t < 16; ++t) {
+  auto prompt = model->prompt(kText, 2);
+  CHECK(prompt.shape() == mx::Shape{2, 9 + 1, 128});
+  Values row0 = row_of_batch(prompt, 0);
+  Values row1 = row_of_batch(prompt, 1);
+  for (int t = 0; t < 10; ++t) {
     CAPTURE(t);
-    bool is_text = t >= 6 && t < 15;
+    bool is_text = t < 9;
     bool equal = std::equal(
         row0.begin() + t * 128,
         row0.begin() + (t + 1) * 128,
         row1.begin() + t * 128);
     CHECK(equal != is_text);
   }
-  auto one = model->prompt(kText, tiny_voice(), 1);
-  CHECK(values(one.embeddings) == row0);
+  CHECK(values(model->prompt(kText, 1)) == row0);
 }
 
 TEST_CASE("the unconditioned row sees the length of the text, not its words") {
   auto model = tiny_t3();
   auto other_text = kText;
   other_text[2] = 200;
-  auto a = model->logits(kText, kSpeech, tiny_voice(), 0);
-  auto b = model->logits(other_text, kSpeech, tiny_voice(), 0);
+  auto a = model->logits(kText, kSpeech, tiny_condition(), 0);
+  auto b = model->logits(other_text, kSpeech, tiny_condition(), 0);
   CHECK(row_of_batch(a, 1) == row_of_batch(b, 1));
   CHECK(row_of_batch(a, 0) != row_of_batch(b, 0));
 }
@@ -110,9 +106,11 @@ TEST_CASE("the unconditioned row sees the length of the text, not its words") {
 TEST_CASE("every part of a voice is heard") {
   auto model = tiny_t3();
   auto voice = tiny_voice();
-  Values before = values(model->logits(kText, {kStartSpeech}, voice, 0));
+  Values before =
+      values(model->logits(kText, {kStartSpeech}, model->condition(voice), 0));
   auto differs = [&](const T3Voice& other) {
-    return values(model->logits(kText, {kStartSpeech}, other, 0)) != before;
+    return values(model->logits(
+               kText, {kStartSpeech}, model->condition(other), 0)) != before;
   };
   CHECK_FALSE(differs(voice));
   auto other = voice;
@@ -126,15 +124,16 @@ TEST_CASE("every part of a voice is heard") {
   CHECK(differs(other));
   other.prompt_tokens.clear();
   CHECK(differs(other));
-  CHECK(model->prompt(kText, other, 1).text_begin == 2);
+  // Speaker and emotion, and between them four perceiver queries or none.
+  CHECK(model->condition(other).length == 2);
+  CHECK(model->condition(voice).length == 6);
 }
 
 TEST_CASE("a cache that was trimmed speaks on as if it had never gone on") {
   auto model = tiny_t3();
   auto s = cpu_stream();
-  auto prompt = model->prompt(kText, tiny_voice(), 2);
-  auto cache = model->make_cache(2, 40);
-  mx::eval(model->forward(prompt.embeddings, cache, 1, nullptr));
+  auto cache = model->begin(model->condition(tiny_voice()), 2, 40);
+  mx::eval(model->forward(model->prompt(kText, 2), cache, 1, nullptr));
   int length = cache.length;
   KvCache earlier = cache;
   auto next = [&](KvCache& from, int token) {
@@ -155,8 +154,8 @@ TEST_CASE("a cache that was trimmed speaks on as if it had never gone on") {
 
 TEST_CASE("a cache too small says what it holds and what is needed") {
   auto model = tiny_t3();
-  auto x = model->prompt(kText, tiny_voice(), 2).embeddings;
-  auto cache = model->make_cache(2, 15);
+  auto x = model->prompt(kText, 2);
+  auto cache = model->begin(model->condition(tiny_voice()), 2, 9);
   CHECK(error_of([&] {
           model->forward(x, cache, 1, nullptr);
         }) == "the KV cache holds 15 positions; 16 are needed");
@@ -168,7 +167,8 @@ TEST_CASE("T3 refuses tokens and voices it cannot take, and says why") {
   auto logits_error = [&](const std::vector<int>& text,
                           const std::vector<int>& speech,
                           const T3Voice& v) {
-    return argument_error_of([&] { model->logits(text, speech, v, 0); });
+    return argument_error_of(
+        [&] { model->logits(text, speech, model->condition(v), 0); });
   };
   CHECK(logits_error(kText, kSpeech, voice) == "");
   CHECK(
@@ -205,6 +205,11 @@ TEST_CASE("T3 refuses tokens and voices it cannot take, and says why") {
       logits_error(kText, kSpeech, bad) ==
       "the voice's speaker embedding holds values that are not finite");
   bad = voice;
+  bad.emotion = -1.0f;
+  CHECK(
+      logits_error(kText, kSpeech, bad) ==
+      "exaggeration must be 0 or more, not -1.000000");
+  bad = voice;
   bad.prompt_tokens.push_back(7000);
   CHECK(
       logits_error(kText, kSpeech, bad) ==
@@ -218,7 +223,7 @@ TEST_CASE("T3 refuses tokens and voices it cannot take, and says why") {
 TEST_CASE("T3 refuses a chunk size below 0") {
   auto model = tiny_t3();
   std::string message = argument_error_of(
-      [&] { model->logits(kText, kSpeech, tiny_voice(), -1); });
+      [&] { model->logits(kText, kSpeech, tiny_condition(), -1); });
   CHECK(contains(message, "chunk"));
   CHECK(contains(message, "-1"));
 }

@@ -110,6 +110,12 @@ inline T3Voice tiny_voice() {
       .emotion = 0.5f};
 }
 
+// The tiny model's cache of that voice.
+inline const KvCache& tiny_condition() {
+  static const KvCache cache = tiny_t3()->condition(tiny_voice());
+  return cache;
+}
+
 // The message of the std::invalid_argument that `body` throws, "" where it
 // throws none.
 template <typename Body>

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cstring>
 
 #include "nightingale/error.h"
 #include "nightingale/ops/cpu/attention_tile.h"
@@ -55,6 +56,29 @@ mx::array make_cache(const mx::Shape& shape, mx::Dtype dtype, mx::Stream) {
   }
   return mx::array(
       mx::allocator::malloc(count * mx::size_of(dtype)), shape, dtype);
+}
+
+mx::array fork_cache(
+    const mx::array& prefix,
+    int length,
+    int batch,
+    int capacity,
+    mx::Stream s) {
+  int heads = prefix.shape(1), depth = prefix.shape(3);
+  return make_op(
+      "ForkCache",
+      {{batch, heads, capacity, depth}, prefix.dtype()},
+      {dense(prefix, s)},
+      [=](const Arrays& in, Arrays& out) {
+        int64_t row_bytes = depth * in[0].itemsize();
+        for (int i = 0; i < batch * heads; ++i) {
+          std::memcpy(
+              out[0].data<char>() + i * capacity * row_bytes,
+              in[0].data<char>() + i % heads * in[0].shape(2) * row_bytes,
+              length * row_bytes);
+        }
+      },
+      s);
 }
 
 mx::array write_heads(

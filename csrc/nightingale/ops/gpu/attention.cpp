@@ -36,6 +36,20 @@ mx::array make_cache(const mx::Shape& shape, mx::Dtype dtype, mx::Stream s) {
   return mx::zeros(shape, dtype, s);
 }
 
+mx::array fork_cache(
+    const mx::array& prefix,
+    int length,
+    int batch,
+    int capacity,
+    mx::Stream s) {
+  mx::Shape shape{batch, prefix.shape(1), capacity, prefix.shape(3)};
+  mx::Shape stop = shape;
+  stop[2] = length;
+  auto first = mx::broadcast_to(filled(prefix, length, s), stop, s);
+  auto empty = make_cache(shape, prefix.dtype(), s);
+  return mx::slice_update(empty, first, {0, 0, 0, 0}, stop, s);
+}
+
 mx::array write_heads(
     const mx::array& cache,
     const mx::array& x,
