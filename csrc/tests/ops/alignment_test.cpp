@@ -228,8 +228,8 @@ TEST_CASE("the same speech token twice in a row is stopped from the third on") {
 TEST_CASE("texts too short to judge do not hold the stop token back") {
   for (int text : {1, 2, 3, 4, 5, 6}) {
     CAPTURE(text);
-    auto outcome = follow(
-        text, 4, 1, [](int step) { return step / 4; }, always_new);
+    auto outcome =
+        follow(text, 4, 1, [](int step) { return step / 4; }, always_new);
     CHECK(outcome.ever_suppressed == (text > 5));
   }
 }
