@@ -8,8 +8,6 @@ from pathlib import Path
 from ._core import Error
 from .checkpoint import FAMILIES, SETTINGS_FILE, VOICE_FILES, find_checkpoint
 
-DEFAULT_REPOSITORY = "ResembleAI/chatterbox"
-
 _HUB_ID = re.compile(r"\w[\w.-]*/\w[\w.-]*", re.ASCII)
 
 
