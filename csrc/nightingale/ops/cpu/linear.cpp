@@ -4,6 +4,7 @@
 #include "nightingale/ops/cpu/blas.h"
 #include "nightingale/ops/cpu/ops.h"
 #include "nightingale/ops/cpu/primitive.h"
+#include "nightingale/ops/cpu/row_tiles.h"
 #include "nightingale/ops/cpu/scratch.h"
 #include "nightingale/ops/cpu/threads.h"
 
@@ -151,20 +152,16 @@ DotArgs dots_of(const float* x, int rows, const mx::array& w, mx::array& y) {
 
 // The normalised rows of x, in memory of the calling thread.
 const float* normed_rows(const mx::array& x, const mx::array& norm, float eps) {
-  constexpr int rows_per_tile = 16;
   int64_t channels = x.shape(-1);
   int rows = row_count(x);
   float* normed = scratch<NormedRows>(rows * channels);
-  parallel_for(tiles_of(rows, rows_per_tile), [&](int tile) {
-    int end = std::min(rows, (tile + 1) * rows_per_tile);
-    for (int row = tile * rows_per_tile; row < end; ++row) {
-      simd().rms_norm(
-          x.data<float>() + row * channels,
-          norm.data<float>(),
-          channels,
-          eps,
-          normed + row * channels);
-    }
+  for_rows(rows, [&](int row) {
+    simd().rms_norm(
+        x.data<float>() + row * channels,
+        norm.data<float>(),
+        channels,
+        eps,
+        normed + row * channels);
   });
   return normed;
 }

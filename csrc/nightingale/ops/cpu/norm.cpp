@@ -1,26 +1,8 @@
-#include <algorithm>
-
 #include "nightingale/ops/cpu/ops.h"
 #include "nightingale/ops/cpu/primitive.h"
-#include "nightingale/ops/cpu/threads.h"
+#include "nightingale/ops/cpu/row_tiles.h"
 
 namespace nightingale::cpu {
-
-namespace {
-
-constexpr int kRowsPerTile = 16;
-
-template <typename F>
-void for_rows(int rows, F body) {
-  parallel_for((rows + kRowsPerTile - 1) / kRowsPerTile, [&](int tile) {
-    int end = std::min(rows, (tile + 1) * kRowsPerTile);
-    for (int row = tile * kRowsPerTile; row < end; ++row) {
-      body(row);
-    }
-  });
-}
-
-} // namespace
 
 mx::array
 rms_norm(const mx::array& x, const mx::array& w, float eps, mx::Stream s) {
