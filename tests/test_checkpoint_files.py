@@ -62,9 +62,6 @@ def load_error(path: Path) -> str:
     return message
 
 
-LAST_NORM = "tfmr.layers.1.input_layernorm.weight"
-
-
 @pytest.mark.parametrize(
     "name",
     [name for name in TINY if name not in UNUSED],

@@ -23,5 +23,7 @@ void bind_t3(nb::module_& m);
 // A NumPy array over the elements of `x`, evaluated; float32 or int32.
 nb::object to_numpy(const mx::array& x);
 
-std::string dtype_name(mx::Dtype dtype);
+// The type in which Python is given an array: int32 or float32.
+mx::Dtype numpy_dtype(mx::Dtype dtype);
+
 mx::Dtype dtype_from(const std::string& name);

@@ -1,5 +1,7 @@
 #include "bindings.h"
-#include "nightingale/checkpoint/weights.h"
+#include "mlx/allocator.h"
+#include "nightingale/checkpoint/dtype.h"
+#include "nightingale/checkpoint/tensor_file.h"
 
 using nightingale::TensorFile;
 
@@ -23,17 +25,18 @@ void bind_checkpoint(nb::module_& m) {
       .def(
           "dtype",
           [](const TensorFile& file, const std::string& name) {
-            return dtype_name(file.info(name).dtype);
+            return nightingale::dtype_name(file.info(name).dtype);
           })
       .def("scalar", &TensorFile::scalar)
       .def(
           "read",
-          [](std::shared_ptr<TensorFile> file, const std::string& name) {
-            const auto& info = file->info(name);
-            bool integer = mx::issubdtype(info.dtype, mx::integer);
-            auto dtype = integer ? mx::int32 : mx::float32;
-            nightingale::Weights weights(file, dtype);
-            return to_numpy(weights.take(name, info.shape, dtype));
+          [](const TensorFile& file, const std::string& name) {
+            const auto& info = file.info(name);
+            auto dtype = numpy_dtype(info.dtype);
+            auto data = mx::allocator::malloc(info.size * dtype.size());
+            mx::array tensor(std::move(data), info.shape, dtype);
+            file.read(name, dtype, tensor.data<void>());
+            return to_numpy(tensor);
           },
           nb::arg("name"),
           "The tensor as a NumPy array, float32 or int32.");

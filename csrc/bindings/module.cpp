@@ -1,6 +1,7 @@
 #include "bindings.h"
 #include "mlx/ops.h"
 #include "mlx/transforms.h"
+#include "nightingale/checkpoint/dtype.h"
 #include "nightingale/error.h"
 
 namespace {
@@ -21,32 +22,21 @@ nb::object to_numpy(const mx::array& x) {
   mx::array dense = x;
   {
     nb::gil_scoped_release release;
-    bool integer = mx::issubdtype(x.dtype(), mx::integer);
-    auto type = integer ? mx::int32 : mx::float32;
-    dense = mx::contiguous(
-        mx::astype(x, type, mx::Device::cpu), false, mx::Device::cpu);
+    auto typed = mx::astype(x, numpy_dtype(x.dtype()), mx::Device::cpu);
+    dense = mx::contiguous(typed, false, mx::Device::cpu);
     mx::eval(dense);
   }
   return dense.dtype() == mx::int32 ? share<int32_t>(dense)
                                     : share<float>(dense);
 }
 
-std::string dtype_name(mx::Dtype dtype) {
-  if (dtype == mx::float32) {
-    return "float32";
-  }
-  if (dtype == mx::float16) {
-    return "float16";
-  }
-  if (dtype == mx::bfloat16) {
-    return "bfloat16";
-  }
-  return mx::issubdtype(dtype, mx::integer) ? "integer" : "other";
+mx::Dtype numpy_dtype(mx::Dtype dtype) {
+  return mx::issubdtype(dtype, mx::integer) ? mx::int32 : mx::float32;
 }
 
 mx::Dtype dtype_from(const std::string& name) {
   for (auto dtype : {mx::float32, mx::float16, mx::bfloat16}) {
-    if (name == dtype_name(dtype)) {
+    if (name == nightingale::dtype_name(dtype)) {
       return dtype;
     }
   }

@@ -1,6 +1,7 @@
 #include "nightingale/t3/t3.h"
 #include "bindings.h"
 #include "mlx/stream.h"
+#include "nightingale/checkpoint/dtype.h"
 #include "nightingale/t3/speech_tokens.h"
 
 using namespace nightingale;

@@ -20,12 +20,8 @@ from typing import Any
 import numpy as np
 from numpy.random import Philox
 
+from .checkpoint import LANGUAGES, MULTILINGUAL_TOKENIZER
 from .tensor_writers import stream_safetensors, write_torch
-
-LANGUAGES = (
-    "ar", "da", "de", "el", "en", "es", "fi", "fr", "he", "hi", "it", "ja",
-    "ko", "ms", "nl", "no", "pl", "pt", "ru", "sv", "sw", "tr", "zh",
-)  # fmt: skip
 
 SPEECH_VOCABULARY = 8194
 SPEECH_CODES = 6561  # ids below this are sound
@@ -63,17 +59,17 @@ class Model:
 MODELS = {
     "multilingual": Model(
         "t3_mtl23ls_v2.safetensors",
-        "grapheme_mtl_merged_expanded_v1.json",
+        MULTILINGUAL_TOKENIZER,
         2454,
-        LANGUAGES,
+        tuple(LANGUAGES),
         alignment_heads=True,
         analyser=True,
     ),
     "multilingual-v3": Model(
         "t3_mtl23ls_v3.safetensors",
-        "grapheme_mtl_merged_expanded_v1.json",
+        MULTILINGUAL_TOKENIZER,
         2454,
-        LANGUAGES,
+        tuple(LANGUAGES),
         alignment_heads=True,
         analyser=False,
     ),

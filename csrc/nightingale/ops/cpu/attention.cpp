@@ -5,14 +5,11 @@
 #include "nightingale/ops/cpu/attention_tile.h"
 #include "nightingale/ops/cpu/ops.h"
 #include "nightingale/ops/cpu/primitive.h"
-#include "nightingale/ops/cpu/scratch.h"
 #include "nightingale/ops/cpu/threads.h"
 
 namespace nightingale::cpu {
 
 namespace {
-
-struct Weights;
 
 // Spreads blocks of query rows of every head over the threads.
 template <typename HeadOf>
@@ -158,16 +155,7 @@ mx::array attention_weights(
       {as_float(q, s), dense(keys, s)},
       [=](const Arrays& in, Arrays& out) {
         Attention a = cached_head(in[0], in[1], past, 0, head);
-        for (int r = 0; r < rows; ++r) {
-          int row = a.rows - rows + r;
-          int visible = a.visible_to(row);
-          float* weights = scratch<Weights>(visible);
-          weigh(a, row, weights);
-          float* y = out[0].data<float>() + int64_t(r) * count;
-          for (int i = 0; i < count; ++i) {
-            y[i] = begin + i < visible ? weights[begin + i] : 0.0f;
-          }
-        }
+        weigh_span(a, rows, begin, count, out[0].data<float>());
       },
       s);
 }

@@ -87,6 +87,18 @@ void attend_block(const Attention& a) {
 
 } // namespace
 
+void weigh_span(const Attention& a, int rows, int begin, int count, float* y) {
+  for (int r = 0; r < rows; ++r) {
+    int row = a.rows - rows + r, visible = a.visible_to(row);
+    float* weights = scratch<Scores>(visible);
+    weigh(a, row, weights);
+    for (int i = 0; i < count; ++i) {
+      int at = begin + i;
+      y[int64_t(r) * count + i] = at < visible ? weights[at] : 0.0f;
+    }
+  }
+}
+
 void attend(const Attention& whole, int begin, int end) {
   Attention a = whole;
   a.q += begin * whole.q_stride;

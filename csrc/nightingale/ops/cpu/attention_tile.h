@@ -36,6 +36,10 @@ struct Attention {
 // The softmax weights of one row, visible_to(row) of them.
 void weigh(const Attention& a, int row, float* weights);
 
+// What each of the last `rows` gives to the keys [begin, begin + count), 0 to
+// those it does not see: y [rows, count].
+void weigh_span(const Attention& a, int rows, int begin, int count, float* y);
+
 // Runs rows [begin, end) of `whole`.
 void attend(const Attention& whole, int begin, int end);
 

@@ -14,7 +14,6 @@ namespace {
 
 struct Angles;
 struct RotatedHead;
-struct WatchedRow;
 
 // What one head of one batch row needs: its place in qkv and in the caches.
 struct Head {
@@ -47,22 +46,6 @@ void rotate_and_write(const Head& h, float* queries, float* turned) {
     rotate_head(h.row(t, 1), cosine, sine, half, turned);
     pack(turned, h.depth, h.keys + (h.past + t) * row_bytes);
     pack(h.row(t, 2), h.depth, h.values + (h.past + t) * row_bytes);
-  }
-}
-
-void give_weights(
-    const Attention& a,
-    const ops::AttentionWatch& watch,
-    float* y) {
-  for (int r = 0; r < watch.rows; ++r) {
-    int row = a.rows - watch.rows + r;
-    int visible = a.visible_to(row);
-    float* weights = scratch<WatchedRow>(visible);
-    weigh(a, row, weights);
-    for (int i = 0; i < watch.count; ++i) {
-      int at = watch.begin + i;
-      y[r * watch.count + i] = at < visible ? weights[at] : 0.0f;
-    }
   }
 }
 
@@ -130,7 +113,12 @@ ops::SelfAttention self_attention(
       }
       for (size_t i = 0; i < watch.heads.size(); ++i) {
         if (b == 0 && watch.heads[i] == head) {
-          give_weights(a, watch, out[3 + i].data<float>());
+          weigh_span(
+              a,
+              watch.rows,
+              watch.begin,
+              watch.count,
+              out[3 + i].data<float>());
         }
       }
     });
