@@ -1,6 +1,7 @@
 #include "nightingale/checkpoint/weights.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <optional>
 #include <string_view>
@@ -128,6 +129,99 @@ mx::array Weights::take_rows(
     const std::vector<std::string>& names,
     const mx::Shape& expected_each) {
   return take_rows(names, expected_each, dtype_);
+}
+
+mx::array Weights::take_conv(
+    const std::string& layer,
+    const mx::Shape& expected,
+    mx::Dtype dtype) {
+  return take_kernel(layer, expected, false, dtype);
+}
+
+mx::array Weights::take_conv(
+    const std::string& layer,
+    const mx::Shape& expected) {
+  return take_conv(layer, expected, dtype_);
+}
+
+mx::array Weights::take_conv_transpose(
+    const std::string& layer,
+    const mx::Shape& expected,
+    mx::Dtype dtype) {
+  return take_kernel(layer, expected, true, dtype);
+}
+
+mx::array Weights::take_kernel(
+    const std::string& layer,
+    const mx::Shape& expected,
+    bool transposed,
+    mx::Dtype dtype) {
+  std::vector<float> kernel = read_kernel(layer, expected);
+  int outputs = expected[transposed ? 1 : 0];
+  int channels = expected[transposed ? 0 : 1];
+  int taps = expected[2];
+  std::vector<float> ordered(kernel.size());
+  for (int o = 0; o < outputs; ++o) {
+    for (int c = 0; c < channels; ++c) {
+      int64_t from =
+          transposed ? int64_t(c) * outputs + o : int64_t(o) * channels + c;
+      for (int k = 0; k < taps; ++k) {
+        ordered[(int64_t(o) * taps + k) * channels + c] =
+            kernel[from * taps + k];
+      }
+    }
+  }
+  auto tensor = memory_.allocate({outputs, taps, channels}, dtype);
+  convert_elements(
+      ordered.data(), mx::float32, tensor.data<void>(), dtype, ordered.size());
+  nbytes_ += tensor.nbytes();
+  return tensor;
+}
+
+std::vector<float> Weights::read(
+    const std::string& name,
+    const mx::Shape& expected) {
+  const TensorInfo& info = check(name, expected, mx::float32);
+  std::vector<float> values(info.size);
+  file_->read(name, mx::float32, values.data());
+  taken_.insert(name);
+  return values;
+}
+
+std::optional<std::pair<std::string, std::string>> Weights::norm_names(
+    const std::string& layer) const {
+  std::string parametrised = layer + ".parametrizations.weight.original";
+  if (has(parametrised + "0")) {
+    return std::pair(parametrised + "0", parametrised + "1");
+  }
+  if (has(layer + ".weight_g")) {
+    return std::pair(layer + ".weight_g", layer + ".weight_v");
+  }
+  return std::nullopt;
+}
+
+std::vector<float> Weights::read_kernel(
+    const std::string& layer,
+    const mx::Shape& expected) {
+  auto names = norm_names(layer);
+  if (!names) {
+    return read(layer + ".weight", expected);
+  }
+  auto gains = read(names->first, {expected[0], 1, 1});
+  auto kernel = read(names->second, expected);
+  size_t count = kernel.size() / gains.size();
+  for (size_t i = 0; i < gains.size(); ++i) {
+    float* row = kernel.data() + i * count;
+    double squares = 0;
+    for (size_t j = 0; j < count; ++j) {
+      squares += double(row[j]) * row[j];
+    }
+    float scale = gains[i] / static_cast<float>(std::sqrt(squares));
+    for (size_t j = 0; j < count; ++j) {
+      row[j] *= scale;
+    }
+  }
+  return kernel;
 }
 
 std::vector<std::string> Weights::unused(

@@ -2,8 +2,10 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "mlx/array.h"
@@ -48,6 +50,21 @@ class Weights {
       const std::vector<std::string>& names,
       const mx::Shape& expected_each);
 
+  // The kernel of a convolution, [O, C, K] in the file, as the ops read it:
+  // [O, K, C]. Weight normalisation, under its old or its new names, is folded
+  // into it. `layer` is the name without ".weight".
+  mx::array take_conv(
+      const std::string& layer,
+      const mx::Shape& expected,
+      mx::Dtype dtype);
+  mx::array take_conv(const std::string& layer, const mx::Shape& expected);
+
+  // The same of a transposed convolution, [C, O, K] in the file.
+  mx::array take_conv_transpose(
+      const std::string& layer,
+      const mx::Shape& expected,
+      mx::Dtype dtype);
+
   // Names never taken and not among `ignored`: exact names, or prefixes that
   // end in '*'.
   std::vector<std::string> unused(
@@ -64,6 +81,21 @@ class Weights {
       const std::string& name,
       const mx::Shape& expected,
       mx::Dtype dtype) const;
+  // Reads a tensor as float32 and counts it as taken.
+  std::vector<float> read(const std::string& name, const mx::Shape& expected);
+  // The [A, B, K] kernel of a layer, weight normalisation folded.
+  std::vector<float> read_kernel(
+      const std::string& layer,
+      const mx::Shape& expected);
+  // Whether one of the two namings of weight normalisation is there: the names
+  // of the gains and of the directions.
+  std::optional<std::pair<std::string, std::string>> norm_names(
+      const std::string& layer) const;
+  mx::array take_kernel(
+      const std::string& layer,
+      const mx::Shape& expected,
+      bool transposed,
+      mx::Dtype dtype);
   [[noreturn]] void fail(const std::string& name, const std::string& message)
       const;
 

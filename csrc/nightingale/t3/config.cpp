@@ -1,14 +1,12 @@
 #include "nightingale/t3/config.h"
 
-#include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
-#include <limits>
 #include <sstream>
 
 #include "nightingale/checkpoint/json.h"
+#include "nightingale/checkpoint/tensor_sizes.h"
 #include "nightingale/error.h"
 
 namespace nightingale {
@@ -87,33 +85,6 @@ void apply(const Json& t3, const std::string& what, T3Settings& settings) {
   }
 }
 
-// Dimension `axis` of a tensor that must have `ndim` of them.
-int size_of(const TensorFile& file, const char* name, int ndim, int axis) {
-  const auto& shape = file.info(name).shape;
-  if (static_cast<int>(shape.size()) != ndim) {
-    throw Error(
-        std::string(name) + ": expected " + std::to_string(ndim) +
-        " dimensions, found shape " + to_string(shape) + " in " + file.path());
-  }
-  return shape[axis];
-}
-
-// One more than the highest layer that any tensor names, so that a layer with
-// tensors missing is an error and not the end of the stack.
-int count_layers(const TensorFile& file) {
-  const std::string prefix = "tfmr.layers.";
-  int highest = -1;
-  for (const auto& name : file.names()) {
-    if (name.starts_with(prefix)) {
-      int layer = -1;
-      const char* digits = name.data() + prefix.size();
-      std::from_chars(digits, name.data() + name.size(), layer);
-      highest = std::max(highest, layer);
-    }
-  }
-  return highest == std::numeric_limits<int>::max() ? highest : highest + 1;
-}
-
 void check(const T3Config& config, const TensorFile& file) {
   auto fail = [&](const std::string& what) {
     throw Error(file.path() + " is not a T3 checkpoint: " + what);
@@ -171,7 +142,7 @@ T3Settings T3Settings::for_file(const std::string& path) {
 
 T3Config T3Config::of(const TensorFile& file) {
   T3Config config;
-  config.layers = count_layers(file);
+  config.layers = count_layers(file, "tfmr.layers.");
   config.hidden = size_of(file, "speech_emb.weight", 2, 1);
   config.ffn = config.layers == 0
       ? 0

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "nightingale/checkpoint/tensor_file.h"
+#include "nightingale/family.h"
 
 namespace nightingale {
 
@@ -25,13 +26,6 @@ struct T3Settings {
 
   static T3Settings for_file(const std::string& path);
 };
-
-// Fixed by the family of models.
-constexpr int kHeadDim = 64;
-constexpr int kStartText = 255;
-constexpr int kStopText = 0;
-constexpr int kStartSpeech = 6561;
-constexpr int kStopSpeech = 6562;
 
 // Sizes, as the tensors have them.
 struct T3Config {

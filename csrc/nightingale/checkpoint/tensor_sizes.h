@@ -1,0 +1,21 @@
+#pragma once
+
+#include <string>
+
+#include "nightingale/checkpoint/tensor_file.h"
+
+namespace nightingale {
+
+// Dimension `axis` of a tensor that must have `ndim` of them.
+int size_of(
+    const TensorFile& file,
+    const std::string& name,
+    int ndim,
+    int axis);
+
+// One more than the highest number that follows `prefix` in any tensor's name,
+// so that a layer with tensors missing is an error and not the end of the
+// stack; 0 where there is none.
+int count_layers(const TensorFile& file, const std::string& prefix);
+
+} // namespace nightingale
