@@ -1,4 +1,6 @@
 #include "arrays.h"
+#include "mlx/ops.h"
+#include "mlx/transforms.h"
 #include "nightingale/ops/attention.h"
 #include "peak.h"
 
@@ -57,16 +59,35 @@ void write_heads(benchmark::State& state, mx::Dtype dtype) {
   });
 }
 
-// Every frame sees every frame, as in S3Gen: 8 heads of 64.
-void full_attention(benchmark::State& state) {
+// Every frame sees every frame, as in S3Gen: 8 heads of 64, queries, keys and
+// values side by side.
+void full_attention(benchmark::State& state, mx::Dtype dtype) {
   constexpr int heads = 8, channels = 512;
   int length = state.range(0);
-  auto x = warm({2, length, channels});
+  auto parts =
+      mx::split(warm({2, length, 3 * channels}, dtype), 3, -1, cpu_stream());
+  mx::eval(parts);
   Work work{
-      2.0 * length * channels * 4 * sizeof(float),
+      2.0 * length * channels * 4 * mx::size_of(dtype),
       attention_flops(2.0 * length * length, channels)};
   run(state, work, [&] {
-    return ops::full_attention(x, x, x, heads, cpu_stream());
+    return ops::full_attention(
+        parts[0], parts[1], parts[2], heads, cpu_stream());
+  });
+}
+
+// As in the encoder: a third product, of queries and distances.
+void relative_attention(benchmark::State& state) {
+  constexpr int heads = 8, channels = 512;
+  int length = state.range(0);
+  auto x = warm({1, length, channels}), bias = warm({channels});
+  auto positions = warm({2 * length - 1, channels});
+  Work work{
+      1.0 * length * channels * 6 * sizeof(float),
+      1.5 * attention_flops(1.0 * length * length, channels)};
+  run(state, work, [&] {
+    return ops::relative_attention(
+        x, x, x, positions, bias, bias, heads, cpu_stream());
   });
 }
 
@@ -99,7 +120,18 @@ BENCHMARK_CAPTURE(write_heads, f16, mx::float16)
     ->Arg(1)
     ->Arg(200)
     ->UseRealTime();
-BENCHMARK(full_attention)->Arg(100)->Arg(500)->Arg(1400)->UseRealTime();
+BENCHMARK_CAPTURE(full_attention, f32, mx::float32)
+    ->Arg(100)
+    ->Arg(700)
+    ->Arg(1500)
+    ->Arg(2500)
+    ->UseRealTime();
+BENCHMARK_CAPTURE(full_attention, bf16, mx::bfloat16)
+    ->Arg(700)
+    ->Arg(1500)
+    ->Arg(2500)
+    ->UseRealTime();
+BENCHMARK(relative_attention)->Arg(350)->Arg(700)->UseRealTime();
 
 } // namespace
 

@@ -75,4 +75,20 @@ mx::array full_attention(
                    : gpu::full_attention(q, k, v, heads, s);
 }
 
+mx::array relative_attention(
+    const mx::array& q,
+    const mx::array& k,
+    const mx::array& v,
+    const mx::array& positions,
+    const mx::array& content_bias,
+    const mx::array& position_bias,
+    int heads,
+    mx::Stream s) {
+  return on_cpu(s)
+      ? cpu::relative_attention(
+            q, k, v, positions, content_bias, position_bias, heads, s)
+      : gpu::relative_attention(
+            q, k, v, positions, content_bias, position_bias, heads, s);
+}
+
 } // namespace nightingale::ops

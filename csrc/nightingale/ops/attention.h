@@ -84,11 +84,26 @@ SelfAttention self_attention(
     mx::Stream s);
 
 // Every query sees every key. q: [B, T, heads * head_dim]; k, v:
-// [B, S, heads * head_dim] → [B, T, heads * head_dim]
+// [B, S, heads * head_dim] → [B, T, heads * head_dim]. On the CPU they are
+// float32, or all bfloat16 for its matrix units.
 mx::array full_attention(
     const mx::array& q,
     const mx::array& k,
     const mx::array& v,
+    int heads,
+    mx::Stream s);
+
+// full_attention whose scores also depend on how far apart query and key are:
+// (q + content_bias) · k + (q + position_bias) · p, where query i and key j
+// take row T - 1 - i + j of `positions`.
+// positions: [2 T - 1, heads * head_dim]; the biases: [heads * head_dim]
+mx::array relative_attention(
+    const mx::array& q,
+    const mx::array& k,
+    const mx::array& v,
+    const mx::array& positions,
+    const mx::array& content_bias,
+    const mx::array& position_bias,
     int heads,
     mx::Stream s);
 

@@ -26,5 +26,14 @@ inline mx::Dtype vector_dtype(mx::Dtype weights, const mx::Stream& s) {
   return on_cpu(s) ? mx::float32 : weights;
 }
 
+// The type in which activations enter products with weights of type `weights`.
+// A GPU multiplies in the weights' type; the CPU in float32, or in bfloat16
+// where weights of that type meet a processor that has matrix units for it.
+mx::Dtype product_dtype(mx::Dtype weights, const mx::Stream& s);
+
+// Called between utterances: what the ops kept for the next one of the same
+// lengths goes back to the system. On a GPU MLX's own cache stays.
+void release_idle_memory(const mx::Stream& s);
+
 } // namespace ops
 } // namespace nightingale

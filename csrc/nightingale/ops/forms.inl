@@ -4,8 +4,7 @@
 mx::array linear(
     const mx::array& x,
     const mx::array& w,
-    const std::optional<mx::array>& bias,
-    const std::optional<mx::array>& residual,
+    const ops::Epilogue& epilogue,
     mx::Stream s);
 
 mx::array norm_linear(
@@ -30,9 +29,22 @@ mx::array layer_norm(
     const mx::array& w,
     const mx::array& b,
     float eps,
+    mx::Dtype dtype,
+    mx::Stream s);
+mx::array norm_mish(
+    const mx::array& x,
+    const mx::array& w,
+    const mx::array& b,
+    float eps,
+    const std::optional<mx::array>& shift,
+    mx::Dtype dtype,
     mx::Stream s);
 
-mx::array silu(const mx::array& x, mx::Stream s);
+mx::array
+activate(const mx::array& x, ops::Activation activation, mx::Stream s);
+mx::array leaky_relu(const mx::array& x, float slope, mx::Stream s);
+mx::array snake(const mx::array& x, const mx::array& alpha, mx::Stream s);
+mx::array cast(const mx::array& x, mx::Dtype dtype, mx::Stream s);
 mx::array swiglu(const mx::array& gate_up, mx::Stream s);
 
 mx::array rotary(
@@ -79,12 +91,57 @@ mx::array full_attention(
     const mx::array& v,
     int heads,
     mx::Stream s);
+mx::array relative_attention(
+    const mx::array& q,
+    const mx::array& k,
+    const mx::array& v,
+    const mx::array& positions,
+    const mx::array& content_bias,
+    const mx::array& position_bias,
+    int heads,
+    mx::Stream s);
 
 mx::array conv1d(
     const mx::array& x,
     const mx::array& w,
     const ops::Conv1d& shape,
+    const ops::Epilogue& epilogue,
     mx::Stream s);
+mx::array conv_transpose1d(
+    const mx::array& x,
+    const mx::array& w,
+    const mx::array& bias,
+    const ops::ConvTranspose1d& shape,
+    mx::Stream s);
+
+mx::array stft(const mx::array& x, mx::Stream s);
+mx::array polar_spectrum(const mx::array& x, mx::Stream s);
+mx::array istft(const mx::array& x, bool first, bool last, mx::Stream s);
+
+mx::array harmonic_source(
+    const mx::array& f0,
+    const mx::array& starts,
+    const mx::array& noise,
+    const mx::array& w,
+    const mx::array& b,
+    mx::Stream s);
+mx::array normal_noise(
+    uint64_t seed,
+    DrawStage stage,
+    uint32_t sentence,
+    uint32_t first,
+    int rows,
+    int columns,
+    mx::Stream s);
+
+mx::array euler_step(
+    const mx::array& x,
+    const mx::array& velocity,
+    float guidance,
+    float dt,
+    mx::Stream s);
+mx::array
+write_columns(const mx::array& buffer, const mx::array& x, mx::Stream s);
 
 mx::array guide(const mx::array& logits, float weight, mx::Stream s);
 mx::array filter_logits(

@@ -8,11 +8,10 @@ namespace nightingale::ops {
 mx::array linear(
     const mx::array& x,
     const mx::array& w,
-    const std::optional<mx::array>& bias,
-    const std::optional<mx::array>& residual,
+    const Epilogue& epilogue,
     mx::Stream s) {
-  return on_cpu(s) ? cpu::linear(x, w, bias, residual, s)
-                   : gpu::linear(x, w, bias, residual, s);
+  return on_cpu(s) ? cpu::linear(x, w, epilogue, s)
+                   : gpu::linear(x, w, epilogue, s);
 }
 
 mx::array norm_linear(

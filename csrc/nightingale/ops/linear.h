@@ -1,23 +1,21 @@
 #pragma once
 
-#include <optional>
-
-#include "nightingale/ops/backend.h"
+#include "nightingale/ops/epilogue.h"
 
 namespace nightingale::ops {
 
-// x · wᵀ (+ bias) (+ residual).
-// x: [..., K]; w: [N, K] float32, float16 or bfloat16, read as stored;
-// bias: [N]; residual: [..., N]. On the CPU x and the result are float32.
+// x · wᵀ, then the epilogue.
+// x: [..., K]; w: [N, K] float32, float16 or bfloat16, read as stored. On the
+// CPU x is float32, or bfloat16 beside weights of that type: then the products
+// are taken by the processor's matrix units and summed in float32.
 mx::array linear(
     const mx::array& x,
     const mx::array& w,
-    const std::optional<mx::array>& bias,
-    const std::optional<mx::array>& residual,
+    const Epilogue& epilogue,
     mx::Stream s);
 
 inline mx::array linear(const mx::array& x, const mx::array& w, mx::Stream s) {
-  return linear(x, w, std::nullopt, std::nullopt, s);
+  return linear(x, w, {}, s);
 }
 
 // linear(rms_norm(x, norm, eps), w). norm: [K]

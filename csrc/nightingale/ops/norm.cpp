@@ -15,9 +15,22 @@ mx::array layer_norm(
     const mx::array& w,
     const mx::array& b,
     float eps,
+    mx::Dtype dtype,
     mx::Stream s) {
-  return on_cpu(s) ? cpu::layer_norm(x, w, b, eps, s)
-                   : gpu::layer_norm(x, w, b, eps, s);
+  return on_cpu(s) ? cpu::layer_norm(x, w, b, eps, dtype, s)
+                   : gpu::layer_norm(x, w, b, eps, dtype, s);
+}
+
+mx::array norm_mish(
+    const mx::array& x,
+    const mx::array& w,
+    const mx::array& b,
+    float eps,
+    const std::optional<mx::array>& shift,
+    mx::Dtype dtype,
+    mx::Stream s) {
+  return on_cpu(s) ? cpu::norm_mish(x, w, b, eps, shift, dtype, s)
+                   : gpu::norm_mish(x, w, b, eps, shift, dtype, s);
 }
 
 } // namespace nightingale::ops

@@ -17,6 +17,10 @@ struct DrawKey {
 // What a draw is for. Part of the key: never renumber.
 enum class DrawStage : uint32_t {
   speech_token = 1,
+  flow_frame = 2, // of the new mel frames
+  flow_prompt = 3, // of the prompt's
+  source_phase = 4,
+  source_noise = 5, // by mel frame
 };
 
 // One Threefry-2x32 block (20 rounds).

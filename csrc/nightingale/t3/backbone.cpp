@@ -111,10 +111,10 @@ mx::array Backbone::forward(
           attention.weights.begin(),
           attention.weights.end());
     }
-    x = ops::linear(attention.out, layer.out, std::nullopt, x, s);
+    x = ops::linear(attention.out, layer.out, {.residual = x}, s);
     auto gated =
         ops::norm_swiglu(x, layer.ffn_norm, kNormEps, layer.gate_up, s);
-    x = ops::linear(gated, layer.down, std::nullopt, x, s);
+    x = ops::linear(gated, layer.down, {.residual = x}, s);
   }
   cache.length = past + length;
   return ops::rms_norm(x, norm_, kNormEps, s);

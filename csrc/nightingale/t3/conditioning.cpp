@@ -60,11 +60,11 @@ mx::array Conditioning::attend(
     mx::Stream s) const {
   auto from = ops::layer_norm(x, norm_w_, norm_b_, kNormEps, s);
   auto to = ops::layer_norm(y, norm_w_, norm_b_, kNormEps, s);
-  auto q = ops::linear(from, query_w_, query_b_, std::nullopt, s);
+  auto q = ops::linear(from, query_w_, {.bias = query_b_}, s);
   auto kv = mx::split(
-      ops::linear(to, key_value_w_, key_value_b_, std::nullopt, s), 2, -1, s);
+      ops::linear(to, key_value_w_, {.bias = key_value_b_}, s), 2, -1, s);
   auto out = ops::full_attention(q, kv[0], kv[1], kPerceiverHeads, s);
-  return ops::linear(out, out_w_, out_b_, x, s);
+  return ops::linear(out, out_w_, {.bias = out_b_, .residual = x}, s);
 }
 
 mx::array Conditioning::encode(
@@ -76,7 +76,7 @@ mx::array Conditioning::encode(
   mx::array speaker(voice.speaker.data(), {1, 1, size}, dtype);
   auto emotion = mx::full({1, 1, 1}, voice.emotion, dtype, s);
   std::vector<mx::array> parts{
-      ops::linear(speaker, speaker_w_, speaker_b_, std::nullopt, s)};
+      ops::linear(speaker, speaker_w_, {.bias = speaker_b_}, s)};
   if (prompt) {
     auto summary = attend(queries_, *prompt, s);
     parts.push_back(attend(summary, summary, s));

@@ -3,16 +3,58 @@
 #include <doctest/doctest.h>
 
 #include "arrays.h"
+#include "nightingale/error.h"
 #include "nightingale/ops/cpu/ops.h"
 #include "nightingale/ops/gpu/ops.h"
 
 using namespace nightingale;
 using namespace nightingale::testing;
+using ops::Activation;
 
 namespace {
 
 double silu_twin(double x) {
   return x / (1.0 + std::exp(-x));
+}
+
+double activation_twin(double x, Activation activation) {
+  switch (activation) {
+    case Activation::silu:
+      return silu_twin(x);
+    case Activation::gelu:
+      return 0.5 * x * std::erfc(-x * std::sqrt(0.5));
+    case Activation::mish:
+      return x * std::tanh(std::log1p(std::exp(x)));
+    case Activation::elu:
+      return x > 0 ? x : std::expm1(x);
+    case Activation::leaky_relu:
+      return x > 0 ? x : 0.01f * x;
+    default:
+      return x;
+  }
+}
+
+Values activation_twin(Values x, Activation activation) {
+  for (double& value : x) {
+    value = activation_twin(value, activation);
+  }
+  return x;
+}
+
+const std::vector<Activation> kActivations{
+    Activation::none,
+    Activation::silu,
+    Activation::gelu,
+    Activation::mish,
+    Activation::elu,
+    Activation::leaky_relu};
+
+Values snake_twin(Values x, const Values& alpha) {
+  for (size_t i = 0; i < x.size(); ++i) {
+    double a = alpha[i % alpha.size()];
+    x[i] += std::pow(std::sin(a * x[i]), 2) / a;
+  }
+  return x;
 }
 
 Values swiglu_twin(const Values& gate_up, int channels) {
@@ -25,28 +67,132 @@ Values swiglu_twin(const Values& gate_up, int channels) {
   return y;
 }
 
+// Of one part in: float32 sums, and how a half is rounded.
+double rounding(mx::Dtype dtype) {
+  return dtype == mx::float32 ? 1e-6 : dtype == mx::float16 ? 5e-4 : 4e-3;
+}
+
 } // namespace
 
-TEST_CASE("silu of any number of elements") {
-  for (int count : {1, 7, 16, 33, 1000, 16384, 16385, 40000}) {
-    CAPTURE(count);
-    auto x = noise_array({count}, 1);
-    Values expected = values(x);
-    std::ranges::transform(expected, expected.begin(), silu_twin);
-    CHECK(relative_error(cpu::silu(x, cpu_stream()), expected) < 1e-6);
-    CHECK(
-        relative_error(gpu::silu(x, graph_stream()), expected) <
-        graph_tolerance(1e-6));
+TEST_CASE("activations of any number of elements") {
+  for (Activation activation : kActivations) {
+    CAPTURE(static_cast<int>(activation));
+    for (int count : {1, 7, 16, 33, 1000, 4096, 4097, 40000}) {
+      CAPTURE(count);
+      auto x = noise_array({count}, 1);
+      Values expected = activation_twin(values(x), activation);
+      auto y = cpu::activate(x, activation, cpu_stream());
+      CHECK(relative_error(y, expected) < 1e-6);
+      y = gpu::activate(x, activation, graph_stream());
+      CHECK(relative_error(y, expected) < graph_tolerance(1e-6));
+    }
   }
 }
 
-TEST_CASE("silu passes large inputs and stops large negative ones") {
-  auto y = floats(
-      cpu::silu(array_of({90.0f, 1e30f, -90.0f, -1e4f}, {4}), cpu_stream()));
-  CHECK(y[0] == 90.0f);
-  CHECK(y[1] == 1e30f);
-  CHECK(std::fabs(y[2]) < 1e-35f);
-  CHECK(std::fabs(y[3]) < 1e-33f);
+TEST_CASE("activations of halves have their input's type") {
+  for (Activation activation : kActivations) {
+    CAPTURE(static_cast<int>(activation));
+    for (mx::Dtype dtype : kFloatTypes) {
+      auto x = noise_array({3, 4099}, 1, dtype);
+      Values expected = activation_twin(values(x), activation);
+      auto y = cpu::activate(x, activation, cpu_stream());
+      CHECK(y.dtype() == dtype);
+      CHECK(relative_error(y, expected) < rounding(dtype));
+    }
+  }
+}
+
+TEST_CASE("activations pass large inputs and stop large negative ones") {
+  auto x = array_of({90.0f, 1e30f, INFINITY, -90.0f, -1e4f, -INFINITY}, {6});
+  for (auto activation :
+       {Activation::silu, Activation::gelu, Activation::mish}) {
+    CAPTURE(static_cast<int>(activation));
+    auto y = floats(cpu::activate(x, activation, cpu_stream()));
+    CHECK(y[0] == 90.0f);
+    CHECK(y[1] == 1e30f);
+    CHECK(y[2] == INFINITY);
+    CHECK(std::fabs(y[3]) < 1e-35f);
+    CHECK(std::fabs(y[4]) < 1e-35f);
+    CHECK(std::fabs(y[5]) < 1e-35f);
+  }
+  auto y = floats(cpu::activate(x, Activation::elu, cpu_stream()));
+  CHECK(y[2] == INFINITY);
+  CHECK(y[4] == -1.0f);
+  CHECK(y[5] == -1.0f);
+}
+
+TEST_CASE("activations do not hide a NaN") {
+  auto x = array_of({std::nanf(""), 1.0f}, {2});
+  auto alpha = array_of({1.0f, 1.0f}, {2});
+  for (Activation activation : kActivations) {
+    CAPTURE(static_cast<int>(activation));
+    auto y = floats(cpu::activate(x, activation, cpu_stream()));
+    CHECK(std::isnan(y[0]));
+    CHECK(std::isfinite(y[1]));
+  }
+  CHECK(std::isnan(floats(cpu::snake(x, alpha, cpu_stream()))[0]));
+}
+
+TEST_CASE("activations of nothing are nothing") {
+  auto x = mx::zeros({2, 0}, mx::float32, cpu_stream());
+  auto y = cpu::activate(x, Activation::gelu, cpu_stream());
+  mx::eval(y);
+  CHECK(y.shape() == mx::Shape{2, 0});
+}
+
+TEST_CASE("leaky_relu of any slope") {
+  auto x = noise_array({5, 33}, 1);
+  for (float slope : {0.0f, 0.01f, 0.1f, 1.0f}) {
+    CAPTURE(slope);
+    Values expected = values(x);
+    for (double& value : expected) {
+      value = value > 0 ? value : slope * value;
+    }
+    auto y = cpu::leaky_relu(x, slope, cpu_stream());
+    CHECK(relative_error(y, expected) < 1e-7);
+    y = gpu::leaky_relu(x, slope, graph_stream());
+    CHECK(relative_error(y, expected) < 1e-7);
+  }
+}
+
+TEST_CASE("snake of any width, with each channel's alpha") {
+  for (int channels : {1, 7, 16, 64, 100, 5000}) {
+    for (int rows : {1, 3, 130}) {
+      CAPTURE(channels);
+      CAPTURE(rows);
+      auto x = noise_array({1, rows, channels}, 1);
+      auto scales = noise(channels, 2);
+      for (float& a : scales) {
+        a = 0.1f + std::fabs(a);
+      }
+      auto alpha = array_of(scales, {channels});
+      Values expected = snake_twin(values(x), values(alpha));
+      auto y = cpu::snake(x, alpha, cpu_stream());
+      CHECK(relative_error(y, expected) < 1e-6);
+      y = gpu::snake(x, alpha, graph_stream());
+      CHECK(relative_error(y, expected) < graph_tolerance(1e-6));
+    }
+  }
+}
+
+TEST_CASE("snake of large inputs and of halves") {
+  auto numbers = noise(4000, 1);
+  for (float& x : numbers) {
+    x *= 2000.0f;
+  }
+  auto x = array_of(numbers, {1, 100, 40});
+  auto alpha = array_of(std::vector<float>(40, 1.0f), {40});
+  Values expected = snake_twin(values(x), values(alpha));
+  auto y = values(cpu::snake(x, alpha, cpu_stream()));
+  for (size_t i = 0; i < y.size(); ++i) {
+    // Rounding of x itself, and of a square of a sine.
+    REQUIRE(std::fabs(y[i] - expected[i]) < 4e-7 + 1e-7 * std::fabs(y[i]));
+  }
+  auto half = noise_array({3, 40}, 1, mx::bfloat16);
+  auto rounded = cpu::snake(half, alpha, cpu_stream());
+  CHECK(rounded.dtype() == mx::bfloat16);
+  expected = snake_twin(values(half), values(alpha));
+  CHECK(relative_error(rounded, expected) < 4e-3);
 }
 
 TEST_CASE("swiglu gates the second half by the first") {
@@ -65,12 +211,47 @@ TEST_CASE("swiglu gates the second half by the first") {
   }
 }
 
+TEST_CASE("cast rounds as MLX does, between all floating types") {
+  auto numbers = noise(10'007, 1);
+  numbers[0] = INFINITY;
+  numbers[1] = -INFINITY;
+  numbers[2] = 1e6f;
+  numbers[3] = 1e-7f;
+  numbers[4] = -0.0f;
+  for (mx::Dtype from : kFloatTypes) {
+    for (mx::Dtype to : kFloatTypes) {
+      auto x = array_of(numbers, {10'007}, from);
+      auto y = cpu::cast(x, to, cpu_stream());
+      CHECK(y.dtype() == to);
+      CHECK(same_bits(y, gpu::cast(x, to, graph_stream())));
+    }
+  }
+}
+
+TEST_CASE("cast of what is not floating is an error") {
+  auto s = cpu_stream();
+  CHECK_THROWS_AS(cpu::cast(mx::array({1, 2}), mx::float32, s), Error);
+  CHECK_THROWS_AS(cpu::cast(noise_array({3}, 1), mx::int32, s), Error);
+}
+
 TEST_CASE("activations of every layout of their input, and of halves") {
   auto x = noise_array({2, 3, 24}, 1);
-  check_views(x, [](auto& v) { return cpu::silu(v, cpu_stream()); });
-  check_views(x, [](auto& v) { return gpu::silu(v, graph_stream()); });
-  check_views(x, [](auto& v) { return cpu::swiglu(v, cpu_stream()); });
-  check_views(x, [](auto& v) { return gpu::swiglu(v, graph_stream()); });
+  auto alpha = array_of(std::vector<float>(24, 0.7f), {24});
+  for (auto [form, activate, s] : forms(cpu::activate, gpu::activate)) {
+    CAPTURE(form);
+    check_views(x, [&](auto& v) { return activate(v, Activation::mish, s); });
+  }
+  for (auto [form, snake, s] : forms(cpu::snake, gpu::snake)) {
+    CAPTURE(form);
+    check_views(x, [&](auto& v) { return snake(v, alpha, s); });
+    check_views(alpha, [&](auto& v) { return snake(x, v, s); });
+  }
+  for (auto [form, swiglu, s] : forms(cpu::swiglu, gpu::swiglu)) {
+    CAPTURE(form);
+    check_views(x, [&](auto& v) { return swiglu(v, s); });
+  }
+  check_views(
+      x, [](auto& v) { return cpu::cast(v, mx::float16, cpu_stream()); });
   for (mx::Dtype dtype : {mx::float16, mx::bfloat16}) {
     auto half = noise_array({3, 26}, 1, dtype);
     auto y = cpu::swiglu(half, cpu_stream());

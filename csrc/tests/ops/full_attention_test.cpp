@@ -16,7 +16,8 @@ TEST_CASE("full attention lets every query see every key") {
           std::pair(3, 40),
           std::pair(16, 5),
           std::pair(17, 33),
-          std::pair(70, 70)}) {
+          std::pair(70, 70),
+          std::pair(31, 200)}) {
       CAPTURE(head_dim);
       CAPTURE(rows);
       CAPTURE(keys);
@@ -40,6 +41,25 @@ TEST_CASE("full attention with scores far apart takes the best key alone") {
   auto v = array_of({1.0f, 2.0f, 3.0f, 4.0f, 5.0f, 6.0f}, {1, 3, 2});
   auto y = floats(cpu::full_attention(q, k, v, 1, cpu_stream()));
   CHECK(y == std::vector<float>{3.0f, 4.0f});
+}
+
+TEST_CASE("full attention reads the parts of one array in place") {
+  auto s = cpu_stream();
+  auto qkv = noise_array({2, 50, 3 * 128}, 1);
+  auto parts = mx::split(qkv, 3, -1, s);
+  std::vector<mx::array> copies;
+  for (const auto& part : parts) {
+    copies.push_back(mx::contiguous(part, false, s));
+  }
+  auto expected = cpu::full_attention(copies[0], copies[1], copies[2], 2, s);
+  // Parts still to be computed, and computed ones.
+  auto y = cpu::full_attention(parts[0], parts[1], parts[2], 2, s);
+  CHECK(y.inputs()[0].id() == parts[0].id());
+  CHECK(same_bits(y, expected));
+  mx::eval(parts);
+  y = cpu::full_attention(parts[0], parts[1], parts[2], 2, s);
+  CHECK(y.inputs()[2].id() == parts[2].id());
+  CHECK(same_bits(y, expected));
 }
 
 TEST_CASE("full attention of every layout of its inputs") {

@@ -65,7 +65,7 @@ TEST_CASE("norm_linear is a linear of the norm") {
       auto x = noise_array({1, rows, 133}, 1), norm = noise_array({133}, 2);
       auto w = noise_array({70, 133}, 3, dtype);
       auto normed = cpu::rms_norm(x, norm, kEps, s);
-      auto expected = cpu::linear(normed, w, std::nullopt, std::nullopt, s);
+      auto expected = cpu::linear(normed, w, {}, s);
       CHECK(same_bits(cpu::norm_linear(x, norm, kEps, w, s), expected));
       auto graph = gpu::norm_linear(
           x, norm, kEps, mx::astype(w, mx::float32, s), graph_stream());

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "arrays.h"
+#include "epilogue_twin.h"
 #include "nightingale/ops/cpu/ops.h"
 #include "nightingale/ops/gpu/ops.h"
 
@@ -15,64 +16,48 @@ struct Sizes {
   int rows, inner, outer;
 };
 
-Values linear_twin(
-    const Values& x,
-    const Values& w,
-    const Values& bias,
-    const Values& residual,
-    Sizes n) {
-  Values y(size_t(n.rows) * n.outer);
-  for (int r = 0; r < n.rows; ++r) {
-    for (int o = 0; o < n.outer; ++o) {
-      double sum = bias.empty() ? 0.0 : bias[o];
-      sum += residual.empty() ? 0.0 : residual[r * n.outer + o];
-      for (int i = 0; i < n.inner; ++i) {
-        sum += x[r * n.inner + i] * w[o * n.inner + i];
+Values linear_twin(const mx::array& x, const mx::array& w) {
+  int inner = w.shape(1), outer = w.shape(0);
+  Values in = values(x), weights = values(w), y;
+  for (size_t row = 0; row < in.size() / inner; ++row) {
+    for (int o = 0; o < outer; ++o) {
+      double sum = 0.0;
+      for (int i = 0; i < inner; ++i) {
+        sum += in[row * inner + i] * weights[o * inner + i];
       }
-      y[r * n.outer + o] = sum;
+      y.push_back(sum);
     }
   }
   return y;
 }
 
-void check_linear(Sizes n, mx::Dtype dtype, bool has_bias, bool has_residual) {
+void check_linear(Sizes n, mx::Dtype dtype, double tolerance = 2e-6) {
   CAPTURE(n.rows);
   CAPTURE(n.inner);
   CAPTURE(n.outer);
-  CAPTURE(has_bias);
-  CAPTURE(has_residual);
   auto x = noise_array({1, n.rows, n.inner}, 1);
   auto w = noise_array({n.outer, n.inner}, 2, dtype);
-  std::optional<mx::array> bias, residual;
-  if (has_bias) {
-    bias = noise_array({n.outer}, 3);
+  mx::Shape shape{1, n.rows, n.outer};
+  Values sums = linear_twin(x, w);
+  int index = 0;
+  for (const auto& epilogue : epilogues(shape)) {
+    CAPTURE(index++);
+    Values expected = finish_twin(sums, n.outer, epilogue);
+    auto y = cpu::linear(x, w, epilogue, cpu_stream());
+    CHECK(y.dtype() == mx::float32);
+    CHECK(y.shape() == shape);
+    CHECK(relative_error(y, expected) < tolerance);
+    auto graph = gpu::linear(x, w, epilogue, graph_stream());
+    CHECK(relative_error(graph, expected) < graph_tolerance(tolerance));
   }
-  if (has_residual) {
-    residual = noise_array({1, n.rows, n.outer}, 4);
-  }
-  Values expected = linear_twin(
-      values(x),
-      values(w),
-      bias ? values(*bias) : Values{},
-      residual ? values(*residual) : Values{},
-      n);
-  auto y = cpu::linear(x, w, bias, residual, cpu_stream());
-  CHECK(y.dtype() == mx::float32);
-  CHECK(y.shape() == mx::Shape{1, n.rows, n.outer});
-  CHECK(relative_error(y, expected) < 1e-6);
-  auto graph = gpu::linear(x, w, bias, residual, graph_stream());
-  CHECK(relative_error(graph, expected) < graph_tolerance(1e-6));
 }
 
 } // namespace
 
-TEST_CASE("linear of any number of rows, with and without what is added") {
+TEST_CASE("linear of any number of rows, with every epilogue") {
   for (mx::Dtype dtype : kFloatTypes) {
     for (int rows : {1, 2, 3, 5, 16, 17, 100, 300}) {
-      check_linear({rows, 64, 48}, dtype, false, false);
-      check_linear({rows, 64, 48}, dtype, true, false);
-      check_linear({rows, 64, 48}, dtype, false, true);
-      check_linear({rows, 64, 48}, dtype, true, true);
+      check_linear({rows, 64, 48}, dtype);
     }
   }
 }
@@ -80,12 +65,16 @@ TEST_CASE("linear of any number of rows, with and without what is added") {
 TEST_CASE("linear of sizes that no vector or tile divides") {
   for (mx::Dtype dtype : kFloatTypes) {
     for (int rows : {1, 2, 3, 5, 17, 70}) {
-      check_linear({rows, 1, 1}, dtype, false, false);
-      check_linear({rows, 7, 3}, dtype, true, true);
-      check_linear({rows, 133, 33}, dtype, true, false);
-      check_linear({rows, 17, 523}, dtype, false, true);
+      check_linear({rows, 1, 1}, dtype);
+      check_linear({rows, 7, 3}, dtype);
+      check_linear({rows, 133, 33}, dtype);
+      check_linear({rows, 17, 523}, dtype);
     }
   }
+}
+
+TEST_CASE("linear whose packed weights are used in several parts") {
+  check_linear({40, 2100, 300}, mx::float32, 5e-6);
 }
 
 TEST_CASE("linear of no rows gives no rows") {
@@ -95,37 +84,50 @@ TEST_CASE("linear of no rows gives no rows") {
   CHECK(y.shape() == mx::Shape{0, 5});
 }
 
-TEST_CASE("linear takes half inputs and gives float32 on the CPU") {
-  Sizes n{3, 40, 9};
-  for (mx::Dtype dtype : {mx::float16, mx::bfloat16}) {
-    auto x = noise_array({n.rows, n.inner}, 1, dtype);
-    auto w = noise_array({n.outer, n.inner}, 2, dtype);
-    auto bias = noise_array({n.outer}, 3, dtype);
-    auto residual = noise_array({n.rows, n.outer}, 4, dtype);
-    Values expected =
-        linear_twin(values(x), values(w), values(bias), values(residual), n);
-    auto y = cpu::linear(x, w, bias, residual, cpu_stream());
-    CHECK(y.dtype() == mx::float32);
-    CHECK(relative_error(y, expected) < 1e-6);
-    // The graph rounds the product and each sum to the type: 8 or 11 bits.
-    auto graph = gpu::linear(x, w, bias, residual, graph_stream());
-    CHECK(graph.dtype() == dtype);
-    CHECK(relative_error(graph, expected) < 2e-2);
+TEST_CASE("linear gives the type of its residual, or else of its input") {
+  for (int rows : {3, 40}) {
+    for (mx::Dtype dtype : {mx::float16, mx::bfloat16}) {
+      auto x = noise_array({rows, 40}, 1, dtype);
+      auto w = noise_array({9, 40}, 2, dtype);
+      for (mx::Dtype result : {dtype, mx::float32}) {
+        ops::Epilogue epilogue{.bias = noise_array({9}, 3)};
+        if (result != dtype) {
+          epilogue.residual = noise_array({rows, 9}, 4, result);
+        }
+        Values expected = finish_twin(linear_twin(x, w), 9, epilogue);
+        auto y = cpu::linear(x, w, epilogue, cpu_stream());
+        CHECK(y.dtype() == result);
+        double rounding = result == mx::float32 ? 2e-6
+            : result == mx::float16             ? 5e-4
+                                                : 4e-3;
+        CHECK(relative_error(y, expected) < rounding);
+        // The graph rounds the product to the type: 8 or 11 bits.
+        auto graph = gpu::linear(x, w, epilogue, graph_stream());
+        CHECK(graph.dtype() == result);
+        CHECK(relative_error(graph, expected) < 2e-2);
+      }
+    }
   }
 }
 
 TEST_CASE("linear of every layout of its inputs") {
   for (int rows : {2, 40}) {
-    auto x = noise_array({rows, 36}, 1);
-    auto w = noise_array({24, 36}, 2);
-    auto bias = noise_array({24}, 3);
-    auto residual = noise_array({rows, 24}, 4);
+    auto x = noise_array({rows, 36}, 1), w = noise_array({24, 36}, 2);
+    auto bias = noise_array({24}, 3), residual = noise_array({rows, 24}, 4);
     for (auto [form, linear, s] : forms(cpu::linear, gpu::linear)) {
       CAPTURE(form);
-      check_views(x, [&](auto& v) { return linear(v, w, bias, residual, s); });
-      check_views(w, [&](auto& v) { return linear(x, v, bias, residual, s); });
-      check_views(bias, [&](auto& v) { return linear(x, w, v, residual, s); });
-      check_views(residual, [&](auto& v) { return linear(x, w, bias, v, s); });
+      auto run = [&, linear = linear, s = s](
+                     const mx::array& x,
+                     const mx::array& w,
+                     const mx::array& bias,
+                     const mx::array& residual) {
+        ops::Epilogue epilogue{.bias = bias, .residual = residual};
+        return linear(x, w, epilogue, s);
+      };
+      check_views(x, [&](auto& v) { return run(v, w, bias, residual); });
+      check_views(w, [&](auto& v) { return run(x, v, bias, residual); });
+      check_views(bias, [&](auto& v) { return run(x, w, v, residual); });
+      check_views(residual, [&](auto& v) { return run(x, w, bias, v); });
     }
   }
 }
@@ -133,6 +135,25 @@ TEST_CASE("linear of every layout of its inputs") {
 TEST_CASE("linear refuses weights that are not floating") {
   auto w = mx::astype(noise_array({4, 8}, 1), mx::int32, cpu_stream());
   CHECK_THROWS_WITH(
-      cpu::linear(noise_array({1, 8}, 2), w, {}, {}, cpu_stream()),
+      cpu::linear(noise_array({1, 8}, 2), w, {}, cpu_stream()),
       "expected a float32, float16 or bfloat16 array");
+}
+
+TEST_CASE("linear refuses an epilogue of another size") {
+  auto x = noise_array({2, 8}, 1), w = noise_array({4, 8}, 2);
+  CHECK_THROWS_WITH(
+      cpu::linear(x, w, {.bias = noise_array({5}, 3)}, cpu_stream()),
+      "an epilogue's bias has 5 elements; its product needs 4");
+  CHECK_THROWS_WITH(
+      cpu::linear(x, w, {.residual = noise_array({1, 4}, 3)}, cpu_stream()),
+      "an epilogue's residual has 4 elements; its product needs 8");
+}
+
+TEST_CASE("an epilogue has an activation or a Snake") {
+  ops::Epilogue both{
+      .activation = ops::Activation::silu, .snake = noise_array({4}, 1)};
+  CHECK_THROWS_WITH(
+      cpu::linear(
+          noise_array({1, 8}, 2), noise_array({4, 8}, 3), both, cpu_stream()),
+      "an epilogue has an activation or a Snake, not both");
 }

@@ -160,38 +160,4 @@ mx::array attention_weights(
       s);
 }
 
-mx::array full_attention(
-    const mx::array& q,
-    const mx::array& k,
-    const mx::array& v,
-    int heads,
-    mx::Stream s) {
-  return make_op(
-      "FullAttention",
-      {q.shape()},
-      {as_float(q, s), as_float(k, s), as_float(v, s)},
-      [heads](const Arrays& in, Arrays& out) {
-        const auto &q = in[0], &k = in[1], &v = in[2];
-        int rows = q.shape(1), channels = q.shape(2);
-        attend_heads(q.shape(0), heads, rows, [&](int b, int head) {
-          Attention a;
-          a.depth = channels / heads;
-          a.q = row_of<float>(q, b, 0) + head * a.depth;
-          a.q_stride = channels;
-          a.rows = rows;
-          a.storage = Storage::f32;
-          a.k = row_of<float>(k, b, 0) + head * a.depth;
-          a.v = row_of<float>(v, b, 0) + head * a.depth;
-          a.kv_stride = channels;
-          a.visible = k.shape(1);
-          a.causal = false;
-          a.out = out[0].data<float>() + int64_t(b) * rows * channels +
-              head * a.depth;
-          a.out_stride = channels;
-          return a;
-        });
-      },
-      s);
-}
-
 } // namespace nightingale::cpu

@@ -1,41 +1,73 @@
 #include <algorithm>
-#include <cstring>
 
-#include "nightingale/ops/cpu/blas.h"
+#include "nightingale/ops/cpu/matrix_units.h"
 #include "nightingale/ops/cpu/ops.h"
-#include "nightingale/ops/cpu/primitive.h"
+#include "nightingale/ops/cpu/row_tiles.h"
 #include "nightingale/ops/cpu/scratch.h"
-#include "nightingale/ops/cpu/threads.h"
 
 namespace nightingale::cpu {
 
 namespace {
 
-constexpr int kRowsPerTile = 64;
+struct FloatWeights;
+struct TapWeights;
+struct ChannelSums;
 
-struct Windows;
-
-// Copies the channels of one group under the kernel's taps, for one output row.
-void gather_window(
-    const mx::array& x,
-    const ops::Conv1d& shape,
-    int taps,
-    int b,
-    int row,
-    int first_channel,
-    int channels,
-    float* window) {
-  int length = x.shape(1);
-  for (int tap = 0; tap < taps; ++tap) {
-    int t = row * shape.stride + tap * shape.dilation - shape.pad_left;
-    float* to = window + int64_t(tap) * channels;
-    if (t < 0 || t >= length) {
-      std::fill(to, to + channels, 0.0f);
-    } else {
-      const float* from = row_of<float>(x, b, t) + first_channel;
-      std::memcpy(to, from, channels * sizeof(float));
+// A filter for every channel. w: [C, taps]
+void depthwise(
+    const Windows<float>& x,
+    const mx::array& weights,
+    const Finish& finish) {
+  int channels = weights.shape(0);
+  float* by_tap = scratch<TapWeights>(int64_t(x.taps) * channels);
+  float* w = scratch<FloatWeights>(weights.size());
+  simd().unpack[static_cast<int>(storage_of(weights))](
+      weights.data<void>(), weights.size(), w);
+  for (int tap = 0; tap < x.taps; ++tap) {
+    for (int c = 0; c < channels; ++c) {
+      by_tap[tap * channels + c] = w[c * x.taps + tap];
     }
   }
+  for_rows(x.batch * x.rows, [&](int row) {
+    int b = row / x.rows, first = row % x.rows * x.stride - x.pad_left;
+    // Taps before the first input row and behind the last take no part.
+    auto tap_at = [&](int t) {
+      int tap = (t - first + x.dilation - 1) / x.dilation;
+      return t <= first ? 0 : std::min(x.taps, tap);
+    };
+    DepthwiseArgs a;
+    a.x = x.x + (int64_t(b) * x.length + first) * x.row_stride;
+    a.tap_step = x.tap_step();
+    a.first_tap = tap_at(0);
+    a.last_tap = tap_at(x.length);
+    a.w = by_tap;
+    a.w_stride = channels;
+    a.channels = channels;
+    a.y = scratch<ChannelSums>(channels);
+    simd().product.depthwise(a);
+    finish(a.y, channels, row, 1, 0, channels);
+  });
+}
+
+template <typename T>
+Windows<T> windows_of(
+    const mx::array& x,
+    const T* data,
+    const mx::array& w,
+    const ops::Conv1d& shape,
+    int rows) {
+  Windows<T> windows;
+  windows.x = data;
+  windows.row_stride = x.shape(2);
+  windows.batch = x.shape(0);
+  windows.length = x.shape(1);
+  windows.rows = rows;
+  windows.channels = w.shape(2);
+  windows.taps = w.shape(1);
+  windows.stride = shape.stride;
+  windows.dilation = shape.dilation;
+  windows.pad_left = shape.pad_left;
+  return windows;
 }
 
 } // namespace
@@ -44,53 +76,49 @@ mx::array conv1d(
     const mx::array& x,
     const mx::array& w,
     const ops::Conv1d& shape,
+    const ops::Epilogue& epilogue,
     mx::Stream s) {
-  int taps = w.shape(1);
-  int reach = (taps - 1) * shape.dilation + 1;
-  int padded = x.shape(1) + shape.pad_left + shape.pad_right;
-  int rows = padded < reach ? 0 : (padded - reach) / shape.stride + 1;
+  int rows = shape.output_rows(x.shape(1), w.shape(1));
+  mx::Shape result{x.shape(0), rows, w.shape(0)};
+  storage_of(x); // an Error here, not on the stream's thread
+  storage_of(w);
+  Arrays inputs{dense(x, s), dense(w, s)};
+  FinishInputs finish_inputs(epilogue, result, inputs, s);
+  bool on_matrix_units = x.dtype() == mx::bfloat16 &&
+      w.dtype() == mx::bfloat16 && shape.groups == 1 && has_bf16_matrix_units();
   return make_op(
       "Conv1d",
-      {{x.shape(0), rows, w.shape(0)}},
-      {as_float(x, s), as_float(w, s)},
+      {result, epilogue.result_dtype(x)},
+      std::move(inputs),
       [=](const Arrays& in, Arrays& out) {
         const auto &x = in[0], &w = in[1];
-        int filters = w.shape(0) / shape.groups, channels = w.shape(2);
-        int depth = taps * channels;
-        int blocks = (rows + kRowsPerTile - 1) / kRowsPerTile;
-        int tiles = x.shape(0) * shape.groups * blocks;
-        parallel_for(tiles, [&](int tile) {
-          int begin = tile % blocks * kRowsPerTile;
-          int count = std::min(kRowsPerTile, rows - begin);
-          int group = tile / blocks % shape.groups;
-          int b = tile / blocks / shape.groups;
-          float* windows = scratch<Windows>(int64_t(kRowsPerTile) * depth);
-          for (int r = 0; r < count; ++r) {
-            gather_window(
-                x,
-                shape,
-                taps,
-                b,
-                begin + r,
-                group * channels,
-                channels,
-                windows + int64_t(r) * depth);
-          }
-          gemm(
-              count,
+        Finish finish = finish_inputs.on(in, out[0]);
+        int filters = w.shape(0) / shape.groups;
+        if (on_matrix_units) {
+          matrix_product(
+              windows_of(x, x.data<uint16_t>(), w, shape, rows),
+              w.data<uint16_t>(),
               filters,
-              depth,
-              1.0f,
+              finish);
+          return;
+        }
+        auto windows = windows_of(x, floats_of(x), w, shape, rows);
+        if (windows.channels == 1 && filters == 1 && shape.groups > 1) {
+          depthwise(windows, w, finish);
+          return;
+        }
+        Storage storage = storage_of(w);
+        int64_t group_bytes =
+            int64_t(filters) * windows.depth() * storage_bytes(storage);
+        for (int group = 0; group < shape.groups; ++group) {
+          product(
               windows,
-              depth,
-              w.data<float>() + int64_t(group) * filters * depth,
-              depth,
-              Layout::transposed,
-              0.0f,
-              out[0].data<float>() + (int64_t(b) * rows + begin) * w.shape(0) +
-                  group * filters,
-              w.shape(0));
-        });
+              w.data<char>() + group * group_bytes,
+              storage,
+              filters,
+              finish.from_column(group * filters));
+          windows.x += windows.channels;
+        }
       },
       s);
 }

@@ -1,9 +1,8 @@
 #include <algorithm>
-#include <cstring>
 
 #include "nightingale/ops/cpu/blas.h"
+#include "nightingale/ops/cpu/matrix_units.h"
 #include "nightingale/ops/cpu/ops.h"
-#include "nightingale/ops/cpu/primitive.h"
 #include "nightingale/ops/cpu/row_tiles.h"
 #include "nightingale/ops/cpu/scratch.h"
 #include "nightingale/ops/cpu/threads.h"
@@ -18,11 +17,27 @@ constexpr int kGemmRows = 256;
 constexpr int kGemmColumns = 256;
 
 struct UnpackedWeights;
+struct GemmSums;
+struct FewSums;
 struct NormedRows;
 struct GateAndUp;
 
 int tiles_of(int count, int tile) {
   return (count + tile - 1) / tile;
+}
+
+// x · wᵀ, all row-contiguous; y is still to be set.
+DotArgs dots_of(const float* x, int rows, const mx::array& w) {
+  DotArgs a;
+  a.depth = w.shape(1);
+  a.x = x;
+  a.x_stride = a.depth;
+  a.rows = rows;
+  a.w = w.data<void>();
+  a.w_stride = a.depth;
+  a.columns = w.shape(0);
+  a.y_stride = a.columns;
+  return a;
 }
 
 // The part of `whole` that makes columns [begin, begin + count).
@@ -75,79 +90,96 @@ void few_rows_swiglu(const DotArgs& whole, Storage storage) {
   });
 }
 
-// Puts what the product is added to into the tile of y.
-void start_tile(const DotArgs& a, int row, int rows, int column, int columns) {
-  for (int r = row; r < row + rows; ++r) {
-    float* y = a.y + r * a.y_stride + column;
-    if (a.residual) {
-      const float* from = a.residual + r * a.residual_stride + column;
-      std::memcpy(y, from, columns * sizeof(float));
-    }
-    if (a.bias && a.residual) {
-      for (int c = 0; c < columns; ++c) {
-        y[c] += a.bias[column + c];
-      }
-    } else if (a.bias) {
-      std::memcpy(y, a.bias + column, columns * sizeof(float));
-    }
-  }
-}
+#if defined(__APPLE__)
+constexpr bool kUsesBlas = true; // Accelerate has matrix units that we have not
+#else
+constexpr bool kUsesBlas = false;
+#endif
 
-void many_rows(const DotArgs& a, Storage storage) {
-  int column_tiles = tiles_of(a.columns, kGemmColumns);
-  parallel_for(column_tiles, [&](int tile) {
+// Tiles of BLAS products, each in one thread.
+void blas_rows(
+    const Windows<float>& x,
+    const void* stored,
+    Storage storage,
+    int columns,
+    const Finish& finish) {
+  int64_t depth = x.channels;
+  parallel_for(tiles_of(columns, kGemmColumns), [&](int tile) {
     int column = tile * kGemmColumns;
-    int columns = std::min(kGemmColumns, a.columns - column);
-    const char* stored = static_cast<const char*>(a.w) +
-        column * a.w_stride * storage_bytes(storage);
-    const float* w = reinterpret_cast<const float*>(stored);
+    int count = std::min(kGemmColumns, columns - column);
+    const void* part = static_cast<const char*>(stored) +
+        column * depth * storage_bytes(storage);
+    const float* w = static_cast<const float*>(part);
     if (storage != Storage::f32) {
-      int64_t count = columns * a.w_stride;
-      float* unpacked = scratch<UnpackedWeights>(count);
-      simd().unpack[static_cast<int>(storage)](stored, count, unpacked);
+      float* unpacked = scratch<UnpackedWeights>(count * depth);
+      simd().unpack[static_cast<int>(storage)](part, count * depth, unpacked);
       w = unpacked;
     }
-    for (int row = 0; row < a.rows; row += kGemmRows) {
-      int rows = std::min(kGemmRows, a.rows - row);
-      start_tile(a, row, rows, column, columns);
+    float* sums = scratch<GemmSums>(kGemmRows * kGemmColumns);
+    for (int row = 0; row < x.rows; row += kGemmRows) {
+      int rows = std::min(kGemmRows, x.rows - row);
       gemm(
           rows,
-          columns,
-          a.depth,
+          count,
+          depth,
           1.0f,
-          a.x + row * a.x_stride,
-          a.x_stride,
+          x.x + row * depth,
+          depth,
           w,
-          a.w_stride,
+          depth,
           Layout::transposed,
-          a.bias || a.residual ? 1.0f : 0.0f,
-          a.y + row * a.y_stride + column,
-          a.y_stride);
+          0.0f,
+          sums,
+          count);
+      finish(sums, count, row, rows, column, count);
     }
   });
 }
 
-void any_rows(const DotArgs& a, Storage storage) {
-  if (a.rows <= kDotRows) {
+// Few rows, whose sums may be the result already.
+void finished_few_rows(DotArgs a, Storage storage, const Finish& finish) {
+  bool adds_only =
+      finish.curve == Curve::none && finish.storage == Storage::f32;
+  if (adds_only) {
+    a.bias = finish.bias;
+    a.residual = static_cast<const float*>(finish.residual);
+    a.residual_stride = finish.stride;
+    a.y = static_cast<float*>(finish.y);
     few_rows(a, storage);
-  } else {
-    many_rows(a, storage);
+    return;
   }
+  a.y = scratch<FewSums>(int64_t(a.rows) * a.columns);
+  few_rows(a, storage);
+  finish(a.y, a.y_stride, 0, a.rows, 0, a.columns);
 }
 
-// x · wᵀ into y, all row-contiguous.
-DotArgs dots_of(const float* x, int rows, const mx::array& w, mx::array& y) {
-  DotArgs a;
-  a.depth = w.shape(1);
-  a.x = x;
-  a.x_stride = a.depth;
-  a.rows = rows;
-  a.w = w.data<void>();
-  a.w_stride = a.depth;
-  a.columns = w.shape(0);
-  a.y = y.data<float>();
-  a.y_stride = y.shape(-1);
-  return a;
+template <typename T>
+Windows<T> row_windows(const T* x, int rows, int depth) {
+  Windows<T> windows;
+  windows.x = x;
+  windows.row_stride = windows.channels = depth;
+  windows.length = windows.rows = rows;
+  return windows;
+}
+
+// w: [N, K]
+void any_rows(const float* x, int rows, const mx::array& w, const Finish& f) {
+  Storage storage = storage_of(w);
+  int columns = w.shape(0), depth = w.shape(1);
+  if (rows <= kDotRows) {
+    finished_few_rows(dots_of(x, rows, w), storage, f);
+    return;
+  }
+  auto run = kUsesBlas ? blas_rows : product;
+  run(row_windows(x, rows, depth), w.data<void>(), storage, columns, f);
+}
+
+// A result that is the sums themselves. y: [..., N]
+Finish plain_result(mx::array& y) {
+  Finish f;
+  f.y = y.data<void>();
+  f.stride = y.shape(-1);
+  return f;
 }
 
 // The normalised rows of x, in memory of the calling thread.
@@ -171,31 +203,32 @@ const float* normed_rows(const mx::array& x, const mx::array& norm, float eps) {
 mx::array linear(
     const mx::array& x,
     const mx::array& w,
-    const std::optional<mx::array>& bias,
-    const std::optional<mx::array>& residual,
+    const ops::Epilogue& epilogue,
     mx::Stream s) {
   mx::Shape shape = x.shape();
   shape.back() = w.shape(0);
-  Storage storage = storage_of(w);
-  Arrays inputs{as_float(x, s), dense(w, s)};
-  bool has_bias = bias.has_value(), has_residual = residual.has_value();
-  if (has_bias) {
-    inputs.push_back(as_float(*bias, s));
-  }
-  if (has_residual) {
-    inputs.push_back(as_float(*residual, s));
-  }
+  storage_of(x); // an Error here, not on the stream's thread
+  storage_of(w);
+  Arrays inputs{dense(x, s), dense(w, s)};
+  FinishInputs finish(epilogue, shape, inputs, s);
+  bool on_matrix_units = x.dtype() == mx::bfloat16 &&
+      w.dtype() == mx::bfloat16 && has_bf16_matrix_units();
   return make_op(
       "Linear",
-      {shape},
+      {shape, epilogue.result_dtype(x)},
       std::move(inputs),
       [=](const Arrays& in, Arrays& out) {
-        DotArgs a =
-            dots_of(in[0].data<float>(), row_count(in[0]), in[1], out[0]);
-        a.bias = has_bias ? in[2].data<float>() : nullptr;
-        a.residual = has_residual ? in.back().data<float>() : nullptr;
-        a.residual_stride = a.columns;
-        any_rows(a, storage);
+        Finish f = finish.on(in, out[0]);
+        int rows = row_count(in[0]);
+        if (on_matrix_units && rows > kDotRows) {
+          matrix_product(
+              row_windows(in[0].data<uint16_t>(), rows, in[1].shape(1)),
+              in[1].data<uint16_t>(),
+              in[1].shape(0),
+              f);
+        } else {
+          any_rows(floats_of(in[0]), rows, in[1], f);
+        }
       },
       s);
 }
@@ -208,14 +241,14 @@ mx::array norm_linear(
     mx::Stream s) {
   mx::Shape shape = x.shape();
   shape.back() = w.shape(0);
-  Storage storage = storage_of(w);
+  storage_of(w);
   return make_op(
       "NormLinear",
       {shape},
       {as_float(x, s), as_float(norm, s), dense(w, s)},
       [=](const Arrays& in, Arrays& out) {
         const float* normed = normed_rows(in[0], in[1], eps);
-        any_rows(dots_of(normed, row_count(in[0]), in[2], out[0]), storage);
+        any_rows(normed, row_count(in[0]), in[2], plain_result(out[0]));
       },
       s);
 }
@@ -238,8 +271,10 @@ mx::array norm_swiglu(
       {as_float(x, s), as_float(norm, s), dense(gate_up, s)},
       [=](const Arrays& in, Arrays& out) {
         const float* normed = normed_rows(in[0], in[1], eps);
-        few_rows_swiglu(
-            dots_of(normed, row_count(in[0]), in[2], out[0]), storage);
+        DotArgs a = dots_of(normed, row_count(in[0]), in[2]);
+        a.y = out[0].data<float>();
+        a.y_stride = out[0].shape(-1);
+        few_rows_swiglu(a, storage);
       },
       s);
 }

@@ -7,12 +7,13 @@
 #include "nightingale/ops/attention.h"
 #include "nightingale/ops/backend.h"
 #include "nightingale/ops/convolution.h"
+#include "nightingale/ops/random.h"
 #include "nightingale/ops/sampling.h"
 
 namespace nightingale::cpu {
 
-// Up to this many rows a linear or an attention runs as dot products, whose
-// sums do not depend on the number of rows; above it BLAS is faster.
+// Up to this many rows a linear or a cached attention runs as dot products,
+// whose sums do not depend on the number of rows; above it tiles are faster.
 constexpr int kDotRows = 16;
 
 #include "nightingale/ops/forms.inl"

@@ -1,15 +1,43 @@
 #include "nightingale/ops/cpu/primitive.h"
 
+#include <algorithm>
+#include <atomic>
 #include <string>
 #include <string_view>
 
 #include "mlx/backend/cpu/encoder.h"
 #include "mlx/ops.h"
 #include "nightingale/error.h"
+#include "nightingale/ops/cpu/buffers.h"
+#include "nightingale/ops/cpu/ops.h"
+#include "nightingale/ops/cpu/scratch.h"
+#include "nightingale/ops/cpu/threads.h"
 
 namespace nightingale::cpu {
 
 namespace {
+
+struct ConvertedInput;
+
+// Waits until all that is queued has run and let go of its inputs.
+void drain(mx::Stream s) {
+  std::atomic<bool> reached{false};
+  mx::cpu::get_command_encoder(s).dispatch([&reached] {
+    reached.store(true);
+    reached.notify_one();
+  });
+  reached.wait(false);
+}
+
+// Memory for a result. The host runs ahead of the stream, whose ops still hold
+// buffers they will not need for long: it waits for those before it asks the
+// system for another, so that no more are ever made than the graph needs.
+mx::allocator::Data result_data(size_t bytes, mx::Stream s) {
+  if (!has_idle(bytes)) {
+    drain(s);
+  }
+  return pooled_data(bytes);
+}
 
 class CpuPrimitive : public mx::Primitive {
  public:
@@ -28,7 +56,7 @@ class CpuPrimitive : public mx::Primitive {
       if (in_place_of_[i]) {
         outputs[i].copy_shared_buffer(inputs[*in_place_of_[i]]);
       } else {
-        outputs[i].set_data(mx::allocator::malloc(outputs[i].nbytes()));
+        outputs[i].set_data(result_data(outputs[i].nbytes(), stream()));
       }
     }
     auto& encoder = mx::cpu::get_command_encoder(stream());
@@ -105,31 +133,54 @@ mx::array dense(const mx::array& x, mx::Stream s) {
 }
 
 mx::array as_float(const mx::array& x, mx::Stream s) {
-  return dense(x.dtype() == mx::float32 ? x : mx::astype(x, mx::float32, s), s);
+  return x.dtype() == mx::float32 ? dense(x, s) : cast(x, mx::float32, s);
 }
 
 mx::array as_ids(const mx::array& x, mx::Stream s) {
   return dense(x.dtype() == mx::int32 ? x : mx::astype(x, mx::int32, s), s);
 }
 
-mx::array as_rows(const mx::array& x, mx::Stream s) {
-  bool part_of_dense = x.dtype() == mx::float32 && x.has_primitive() &&
-      std::string_view(x.primitive().name()) == "Split" &&
-      is_dense(x.inputs()[0]);
-  return part_of_dense ? x : as_float(x, s);
+mx::array dense_rows(const mx::array& x, mx::Stream s) {
+  bool has_rows = x.has_primitive()
+      ? std::string_view(x.primitive().name()) == "Split" &&
+          is_dense(x.inputs()[0])
+      : x.status() != mx::array::unscheduled && x.strides(-1) == 1;
+  return has_rows ? x : dense(x, s);
 }
 
-Storage storage_of(const mx::array& x) {
-  if (x.dtype() == mx::float32) {
+mx::array as_rows(const mx::array& x, mx::Stream s) {
+  return x.dtype() == mx::float32 ? dense_rows(x, s) : as_float(x, s);
+}
+
+Storage storage_of(mx::Dtype dtype) {
+  if (dtype == mx::float32) {
     return Storage::f32;
   }
-  if (x.dtype() == mx::float16) {
+  if (dtype == mx::float16) {
     return Storage::f16;
   }
-  if (x.dtype() == mx::bfloat16) {
+  if (dtype == mx::bfloat16) {
     return Storage::bf16;
   }
   throw Error("expected a float32, float16 or bfloat16 array");
+}
+
+const float* floats_of(const mx::array& x) {
+  Storage storage = storage_of(x);
+  if (storage == Storage::f32) {
+    return x.data<float>();
+  }
+  constexpr int64_t size = 1 << 14;
+  int64_t count = x.size();
+  float* floats = scratch<ConvertedInput>(count);
+  parallel_for((count + size - 1) / size, [&](int tile) {
+    int64_t begin = tile * size;
+    simd().unpack[static_cast<int>(storage)](
+        x.data<char>() + begin * storage_bytes(storage),
+        std::min(size, count - begin),
+        floats + begin);
+  });
+  return floats;
 }
 
 int row_count(const mx::array& x) {

@@ -50,12 +50,22 @@ mx::array as_float(const mx::array& x, mx::Stream s);
 // Token ids as a row-major int32 array.
 mx::array as_ids(const mx::array& x, mx::Stream s);
 
-// `x` as float32 with its last axis contiguous, for work that reads the strides
-// of the others: a part of a wider array is then not copied.
+// `x` with its last axis contiguous, for work that reads the strides of the
+// others: a part of a wider array is then not copied. `as_rows` also converts
+// it to float32.
+mx::array dense_rows(const mx::array& x, mx::Stream s);
 mx::array as_rows(const mx::array& x, mx::Stream s);
 
-// How the elements of a floating-point array are stored; an Error for others.
-Storage storage_of(const mx::array& x);
+// How the elements of a floating-point type are stored; an Error for others.
+Storage storage_of(mx::Dtype dtype);
+
+inline Storage storage_of(const mx::array& x) {
+  return storage_of(x.dtype());
+}
+
+// The elements of a row-major array as float32: its own, or converted ones that
+// last until the calling thread asks for the next.
+const float* floats_of(const mx::array& x);
 
 // Product of all dimensions but the last.
 int row_count(const mx::array& x);

@@ -2,19 +2,18 @@
 
 #include <cstdint>
 
+#include "nightingale/ops/cpu/activation_loops.h"
+#include "nightingale/ops/cpu/attention_loops.h"
+#include "nightingale/ops/cpu/product_loops.h"
+#include "nightingale/ops/cpu/signal_loops.h"
+#include "nightingale/ops/cpu/storage.h"
+
 // Inner loops of the CPU backend, written once over a vector type
 // (simd_loops.inl) and compiled for each instruction set; `simd()` picks the
 // best one this processor has. A dot product adds its terms in an order that
 // depends on its length only: not on the number of rows, threads or tiles.
 
 namespace nightingale::cpu {
-
-// How the elements of a weight or a cache are stored.
-enum class Storage { f32, f16, bf16 };
-
-constexpr int storage_bytes(Storage storage) {
-  return storage == Storage::f32 ? 4 : 2;
-}
 
 // y[r, c] = sum_k x[r, k] * w[c, k] (+ bias[c]) (+ residual[r, c])
 struct DotArgs {
@@ -68,14 +67,28 @@ struct Simd {
       float eps,
       float* y);
 
+  // mish(layer_norm) + shift, which may be null.
+  void (*norm_mish)(
+      const float* x,
+      const float* w,
+      const float* b,
+      const float* shift,
+      int count,
+      float eps,
+      float* y);
+
   // What bandwidth is measured with: a plain read from end to end, and one in
   // four streams that prefetches, as `dots` reads.
   float (*sum)(const float* x, int64_t count);
   float (*sum_streams)(const float* x, int64_t count);
 
-  void (*silu)(const float* x, int64_t count, float* y);
   // y = silu(gate) * up
   void (*silu_mul)(const float* gate, const float* up, int64_t count, float* y);
+
+  ActivationLoops activation;
+  AttentionLoops attention;
+  ProductLoops product;
+  SignalLoops signal;
 };
 
 // The table this processor runs, chosen once.

@@ -11,6 +11,8 @@ using nightingale::cpu::Simd;
 
 constexpr int kPrefetchBytes = 2048;
 
+#include "nightingale/ops/cpu/activation_vec.inl"
+
 // The last, partial vector of a row, zeros behind it: every element then takes
 // the same arithmetic, whatever the number of rows beside it.
 template <typename T>
@@ -174,38 +176,25 @@ void pack(const float* in, int64_t count, void* out) {
   }
 }
 
-// Applies `f` to vectors of one or two inputs; the last, partial vector goes
-// through a padded copy, so that every element takes the same arithmetic.
-template <typename F>
-inline void map(const float* a, const float* b, int64_t count, float* y, F f) {
+// Applies `f` to vectors of the inputs; the last, partial vector goes through a
+// padded copy, so that every element takes the same arithmetic.
+template <typename F, typename... In>
+inline void map(int64_t count, float* y, F f, const In*... in) {
   int64_t i = 0;
   for (; i + Vec::width <= count; i += Vec::width) {
-    f(Vec::load(a + i), Vec::load(b + i)).store(y + i);
+    f(Vec::load(in + i)...).store(y + i);
   }
   if (i < count) {
-    float pad_a[Vec::width] = {}, pad_b[Vec::width] = {}, pad_y[Vec::width];
+    float last[Vec::width];
+    f(load_part(in + i, static_cast<int>(count - i))...).store(last);
     for (int64_t j = i; j < count; ++j) {
-      pad_a[j - i] = a[j];
-      pad_b[j - i] = b[j];
-    }
-    f(Vec::load(pad_a), Vec::load(pad_b)).store(pad_y);
-    for (int64_t j = i; j < count; ++j) {
-      y[j] = pad_y[j - i];
+      y[j] = last[j - i];
     }
   }
-}
-
-inline Vec silu_vec(Vec x) {
-  x = max(Vec::set1(-88.0f), x); // below, exp(-x) has no float32 and silu is 0
-  return x / (Vec::set1(1.0f) + exp(Vec::zero() - x));
-}
-
-void silu(const float* x, int64_t count, float* y) {
-  map(x, x, count, y, [](Vec a, Vec) { return silu_vec(a); });
 }
 
 void silu_mul(const float* gate, const float* up, int64_t count, float* y) {
-  map(gate, up, count, y, [](Vec g, Vec u) { return silu_vec(g) * u; });
+  map(count, y, [](Vec g, Vec u) { return silu_vec(g) * u; }, gate, up);
 }
 
 template <typename F>
@@ -271,9 +260,9 @@ void softmax(float* x, int count, float scale) {
     top = x[i] > top ? x[i] : top;
   }
   Vec shift = Vec::set1(top), factor = Vec::set1(scale);
-  map(x, x, count, x, [=](Vec a, Vec) { return exp((a - shift) * factor); });
+  map(count, x, [=](Vec a) { return exp((a - shift) * factor); }, x);
   Vec inverse = Vec::set1(1.0f / sum_of(x, count, [](Vec a) { return a; }));
-  map(x, x, count, x, [=](Vec a, Vec) { return a * inverse; });
+  map(count, x, [=](Vec a) { return a * inverse; }, x);
 }
 
 inline float inverse_sqrt(float x) {
@@ -283,7 +272,25 @@ inline float inverse_sqrt(float x) {
 void rms_norm(const float* x, const float* w, int count, float eps, float* y) {
   float mean = sum_of(x, count, [](Vec a) { return a * a; }) / count;
   Vec scale = Vec::set1(inverse_sqrt(mean + eps));
-  map(x, w, count, y, [=](Vec a, Vec b) { return a * scale * b; });
+  map(count, y, [=](Vec a, Vec b) { return a * scale * b; }, x, w);
+}
+
+struct Normaliser {
+  Vec center;
+  Vec scale; // 1 over the deviation
+
+  Vec operator()(Vec x, Vec w, Vec b) const {
+    return (x - center) * scale * w + b;
+  }
+};
+
+inline Normaliser normaliser(const float* x, int count, float eps) {
+  float mean = sum_of(x, count, [](Vec a) { return a; }) / count;
+  Vec center = Vec::set1(mean);
+  float variance =
+      sum_of(x, count, [=](Vec a) { return (a - center) * (a - center); }) /
+      count;
+  return {center, Vec::set1(inverse_sqrt(variance + eps))};
 }
 
 void layer_norm(
@@ -293,14 +300,37 @@ void layer_norm(
     int count,
     float eps,
     float* y) {
-  float mean = sum_of(x, count, [](Vec a) { return a; }) / count;
-  Vec center = Vec::set1(mean);
-  float variance =
-      sum_of(x, count, [=](Vec a) { return (a - center) * (a - center); }) /
-      count;
-  Vec scale = Vec::set1(inverse_sqrt(variance + eps));
-  map(x, w, count, y, [=](Vec a, Vec c) { return (a - center) * scale * c; });
-  map(y, b, count, y, [](Vec a, Vec c) { return a + c; });
+  map(count, y, normaliser(x, count, eps), x, w, b);
+}
+
+void norm_mish(
+    const float* x,
+    const float* w,
+    const float* b,
+    const float* shift,
+    int count,
+    float eps,
+    float* y) {
+  auto norm = normaliser(x, count, eps);
+  if (shift) {
+    auto shifted = [=](Vec a, Vec c, Vec d, Vec e) {
+      return mish_vec(norm(a, c, d)) + e;
+    };
+    map(count, y, shifted, x, w, b, shift);
+  } else {
+    auto plain = [=](Vec a, Vec c, Vec d) { return mish_vec(norm(a, c, d)); };
+    map(count, y, plain, x, w, b);
+  }
+}
+
+#include "nightingale/ops/cpu/activation_loops.inl"
+#include "nightingale/ops/cpu/attention_loops.inl"
+#include "nightingale/ops/cpu/product_loops.inl"
+#include "nightingale/ops/cpu/source_loops.inl"
+#include "nightingale/ops/cpu/spectrum_loops.inl"
+
+constexpr SignalLoops signal_loops() {
+  return {analyse, synthesise, polar, harmonics, random_words, normals};
 }
 
 constexpr Simd make_simd(const char* name) {
@@ -313,10 +343,14 @@ constexpr Simd make_simd(const char* name) {
       softmax,
       rms_norm,
       layer_norm,
+      norm_mish,
       sum,
       sum_streams,
-      silu,
-      silu_mul};
+      silu_mul,
+      activation_loops(),
+      attention_loops(),
+      product_loops(),
+      signal_loops()};
 }
 
 } // namespace

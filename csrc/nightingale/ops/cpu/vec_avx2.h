@@ -10,6 +10,7 @@ struct Vec {
   __m256 v;
   static constexpr int width = 8;
   static constexpr int row_block = 2; // 16 registers hold no more
+  static constexpr int tile_rows = 6; // by 2 vectors: 12 of 16
 
   static Vec zero() {
     return {_mm256_setzero_ps()};
@@ -72,6 +73,10 @@ inline Vec operator*(Vec a, Vec b) {
 inline Vec operator/(Vec a, Vec b) {
   return {_mm256_div_ps(a.v, b.v)};
 }
+// 1 / x within 2 ulp, for normal numbers.
+inline Vec reciprocal(Vec x) {
+  return Vec::set1(1.0f) / x;
+}
 inline Vec fma(Vec a, Vec b, Vec c) {
   return {_mm256_fmadd_ps(a.v, b.v, c.v)};
 }
@@ -84,12 +89,57 @@ inline Vec min(Vec a, Vec b) {
 inline Vec round(Vec x) {
   return {_mm256_round_ps(x.v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)};
 }
+inline Vec floor(Vec x) {
+  return {_mm256_round_ps(x.v, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC)};
+}
+inline Vec abs(Vec x) {
+  return {_mm256_andnot_ps(_mm256_set1_ps(-0.0f), x.v)};
+}
+inline Vec where_greater(Vec a, Vec b, Vec yes, Vec no) {
+  __m256 greater = _mm256_cmp_ps(a.v, b.v, _CMP_GT_OQ);
+  return {_mm256_blendv_ps(no.v, yes.v, greater)};
+}
 inline Vec scale_by_power_of_two(Vec x, Vec n) {
   __m256i exponent = _mm256_slli_epi32(_mm256_cvtps_epi32(n.v), 23);
   return {_mm256_castsi256_ps(
       _mm256_add_epi32(_mm256_castps_si256(x.v), exponent))};
 }
 
+// x = mantissa * 2^exponent, for positive normal numbers; mantissa in [1, 2).
+struct Split {
+  Vec mantissa, exponent;
+};
+
+inline Split split(Vec x) {
+  __m256i bits = _mm256_castps_si256(x.v), bias = _mm256_set1_epi32(127);
+  __m256i exponent = _mm256_sub_epi32(_mm256_srli_epi32(bits, 23), bias);
+  __m256i mantissa = _mm256_or_si256(
+      _mm256_and_si256(bits, _mm256_set1_epi32(0x7fffff)),
+      _mm256_slli_epi32(bias, 23));
+  return {{_mm256_castsi256_ps(mantissa)}, {_mm256_cvtepi32_ps(exponent)}};
+}
+
+// Makes rows of columns: lane j of x[i] becomes lane i of x[j].
+inline void transpose(Vec (&x)[Vec::width]) {
+  __m256 t[8], u[8];
+  for (int i = 0; i < 8; i += 2) {
+    t[i] = _mm256_unpacklo_ps(x[i].v, x[i + 1].v);
+    t[i + 1] = _mm256_unpackhi_ps(x[i].v, x[i + 1].v);
+  }
+  for (int i = 0; i < 8; i += 4) {
+    u[i] = _mm256_shuffle_ps(t[i], t[i + 2], 0x44);
+    u[i + 1] = _mm256_shuffle_ps(t[i], t[i + 2], 0xee);
+    u[i + 2] = _mm256_shuffle_ps(t[i + 1], t[i + 3], 0x44);
+    u[i + 3] = _mm256_shuffle_ps(t[i + 1], t[i + 3], 0xee);
+  }
+  for (int i = 0; i < 4; ++i) {
+    x[i].v = _mm256_permute2f128_ps(u[i], u[i + 4], 0x20);
+    x[i + 4].v = _mm256_permute2f128_ps(u[i], u[i + 4], 0x31);
+  }
+}
+
 #include "nightingale/ops/cpu/exp_poly.inl"
+#include "nightingale/ops/cpu/log_poly.inl"
+#include "nightingale/ops/cpu/sin_poly.inl"
 
 } // namespace

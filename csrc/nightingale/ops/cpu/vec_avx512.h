@@ -10,6 +10,7 @@ struct Vec {
   __m512 v;
   static constexpr int width = 16;
   static constexpr int row_block = 4;
+  static constexpr int tile_rows = 14; // by 2 vectors: 28 of 32 registers
 
   static Vec zero() {
     return {_mm512_setzero_ps()};
@@ -43,12 +44,30 @@ struct Vec {
         _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
     __m512i rounded = _mm512_add_epi32(
         bits, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff)));
-    __m512i quiet = _mm512_or_si512(bits, _mm512_set1_epi32(0x400000));
     __mmask16 nan = _mm512_cmp_ps_mask(v, v, _CMP_UNORD_Q);
-    __m512i result = _mm512_mask_blend_epi32(nan, rounded, quiet);
+    __m512i result =
+        _mm512_mask_or_epi32(rounded, nan, bits, _mm512_set1_epi32(0x400000));
+    // The upper halves side by side.
+    const __m512i upper = _mm512_set_epi32(
+        0,
+        0,
+        0,
+        0,
+        0,
+        0,
+        0,
+        0, // not stored
+        0x1f001d,
+        0x1b0019,
+        0x170015,
+        0x130011,
+        0x0f000d,
+        0x0b0009,
+        0x070005,
+        0x030001);
     _mm256_storeu_si256(
         reinterpret_cast<__m256i*>(p),
-        _mm512_cvtepi32_epi16(_mm512_srli_epi32(result, 16)));
+        _mm512_castsi512_si256(_mm512_permutexvar_epi16(upper, result)));
   }
   float sum() const {
     return _mm512_reduce_add_ps(v);
@@ -70,6 +89,13 @@ inline Vec operator*(Vec a, Vec b) {
 inline Vec operator/(Vec a, Vec b) {
   return {_mm512_div_ps(a.v, b.v)};
 }
+// 1 / x within 2 ulp, for normal numbers.
+inline Vec reciprocal(Vec x) {
+  // An estimate and a Newton step: a division takes four times as long.
+  __m512 y = _mm512_rcp14_ps(x.v);
+  __m512 error = _mm512_fnmadd_ps(x.v, y, _mm512_set1_ps(1.0f));
+  return {_mm512_fmadd_ps(y, error, y)};
+}
 inline Vec fma(Vec a, Vec b, Vec c) {
   return {_mm512_fmadd_ps(a.v, b.v, c.v)};
 }
@@ -82,10 +108,60 @@ inline Vec min(Vec a, Vec b) {
 inline Vec round(Vec x) {
   return {_mm512_roundscale_ps(x.v, _MM_FROUND_TO_NEAREST_INT)};
 }
+inline Vec floor(Vec x) {
+  return {_mm512_roundscale_ps(x.v, _MM_FROUND_TO_NEG_INF)};
+}
+inline Vec abs(Vec x) {
+  return {_mm512_abs_ps(x.v)};
+}
+inline Vec where_greater(Vec a, Vec b, Vec yes, Vec no) {
+  __mmask16 greater = _mm512_cmp_ps_mask(a.v, b.v, _CMP_GT_OQ);
+  return {_mm512_mask_blend_ps(greater, no.v, yes.v)};
+}
 inline Vec scale_by_power_of_two(Vec x, Vec n) {
   return {_mm512_scalef_ps(x.v, n.v)};
 }
 
+// x = mantissa * 2^exponent, for positive normal numbers; mantissa in [1, 2).
+struct Split {
+  Vec mantissa, exponent;
+};
+
+inline Split split(Vec x) {
+  return {
+      {_mm512_getmant_ps(x.v, _MM_MANT_NORM_1_2, _MM_MANT_SIGN_src)},
+      {_mm512_getexp_ps(x.v)}};
+}
+
+// Makes rows of columns: lane j of x[i] becomes lane i of x[j].
+inline void transpose(Vec (&x)[Vec::width]) {
+  __m512 t[16];
+  for (int i = 0; i < 16; i += 2) {
+    t[i] = _mm512_unpacklo_ps(x[i].v, x[i + 1].v);
+    t[i + 1] = _mm512_unpackhi_ps(x[i].v, x[i + 1].v);
+  }
+  // Each 128-bit lane holds one column of four rows, then of eight, of sixteen.
+  __m512 u[16];
+  for (int i = 0; i < 16; i += 4) {
+    u[i] = _mm512_shuffle_ps(t[i], t[i + 2], 0x44);
+    u[i + 1] = _mm512_shuffle_ps(t[i], t[i + 2], 0xee);
+    u[i + 2] = _mm512_shuffle_ps(t[i + 1], t[i + 3], 0x44);
+    u[i + 3] = _mm512_shuffle_ps(t[i + 1], t[i + 3], 0xee);
+  }
+  for (int i = 0; i < 4; ++i) {
+    t[i] = _mm512_shuffle_f32x4(u[i], u[i + 4], 0x88);
+    t[i + 4] = _mm512_shuffle_f32x4(u[i], u[i + 4], 0xdd);
+    t[i + 8] = _mm512_shuffle_f32x4(u[i + 8], u[i + 12], 0x88);
+    t[i + 12] = _mm512_shuffle_f32x4(u[i + 8], u[i + 12], 0xdd);
+  }
+  for (int i = 0; i < 8; ++i) {
+    x[i].v = _mm512_shuffle_f32x4(t[i], t[i + 8], 0x88);
+    x[i + 8].v = _mm512_shuffle_f32x4(t[i], t[i + 8], 0xdd);
+  }
+}
+
 #include "nightingale/ops/cpu/exp_poly.inl"
+#include "nightingale/ops/cpu/log_poly.inl"
+#include "nightingale/ops/cpu/sin_poly.inl"
 
 } // namespace

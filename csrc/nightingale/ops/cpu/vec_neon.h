@@ -10,6 +10,7 @@ struct Vec {
   float32x4_t v;
   static constexpr int width = 4;
   static constexpr int row_block = 4;
+  static constexpr int tile_rows = 8;
 
   static Vec zero() {
     return {vdupq_n_f32(0.0f)};
@@ -62,6 +63,10 @@ inline Vec operator*(Vec a, Vec b) {
 inline Vec operator/(Vec a, Vec b) {
   return {vdivq_f32(a.v, b.v)};
 }
+// 1 / x within 2 ulp, for normal numbers.
+inline Vec reciprocal(Vec x) {
+  return Vec::set1(1.0f) / x;
+}
 inline Vec fma(Vec a, Vec b, Vec c) {
   return {vfmaq_f32(c.v, a.v, b.v)};
 }
@@ -74,12 +79,48 @@ inline Vec min(Vec a, Vec b) {
 inline Vec round(Vec x) {
   return {vrndnq_f32(x.v)};
 }
+inline Vec floor(Vec x) {
+  return {vrndmq_f32(x.v)};
+}
+inline Vec abs(Vec x) {
+  return {vabsq_f32(x.v)};
+}
+inline Vec where_greater(Vec a, Vec b, Vec yes, Vec no) {
+  return {vbslq_f32(vcgtq_f32(a.v, b.v), yes.v, no.v)};
+}
 inline Vec scale_by_power_of_two(Vec x, Vec n) {
   int32x4_t exponent = vshlq_n_s32(vcvtnq_s32_f32(n.v), 23);
   return {
       vreinterpretq_f32_s32(vaddq_s32(vreinterpretq_s32_f32(x.v), exponent))};
 }
 
+// x = mantissa * 2^exponent, for positive normal numbers; mantissa in [1, 2).
+struct Split {
+  Vec mantissa, exponent;
+};
+
+inline Split split(Vec x) {
+  uint32x4_t bits = vreinterpretq_u32_f32(x.v), bias = vdupq_n_u32(127);
+  int32x4_t exponent =
+      vreinterpretq_s32_u32(vsubq_u32(vshrq_n_u32(bits, 23), bias));
+  uint32x4_t mantissa =
+      vorrq_u32(vandq_u32(bits, vdupq_n_u32(0x7fffff)), vshlq_n_u32(bias, 23));
+  return {{vreinterpretq_f32_u32(mantissa)}, {vcvtq_f32_s32(exponent)}};
+}
+
+// Makes rows of columns: lane j of x[i] becomes lane i of x[j].
+inline void transpose(Vec (&x)[Vec::width]) {
+  float32x4x2_t top = vtrnq_f32(x[0].v, x[1].v);
+  float32x4x2_t bottom = vtrnq_f32(x[2].v, x[3].v);
+  for (int i = 0; i < 2; ++i) {
+    float32x4_t a = top.val[i], b = bottom.val[i];
+    x[i].v = vcombine_f32(vget_low_f32(a), vget_low_f32(b));
+    x[i + 2].v = vcombine_f32(vget_high_f32(a), vget_high_f32(b));
+  }
+}
+
 #include "nightingale/ops/cpu/exp_poly.inl"
+#include "nightingale/ops/cpu/log_poly.inl"
+#include "nightingale/ops/cpu/sin_poly.inl"
 
 } // namespace

@@ -12,6 +12,7 @@ struct Vec {
   float v;
   static constexpr int width = 1;
   static constexpr int row_block = 2;
+  static constexpr int tile_rows = 4;
 
   static Vec zero() {
     return {0.0f};
@@ -47,14 +48,46 @@ inline Vec operator*(Vec a, Vec b) {
 inline Vec operator/(Vec a, Vec b) {
   return {a.v / b.v};
 }
+// 1 / x within 2 ulp, for normal numbers.
+inline Vec reciprocal(Vec x) {
+  return Vec::set1(1.0f) / x;
+}
 inline Vec fma(Vec a, Vec b, Vec c) {
   return {a.v * b.v + c.v};
 }
 inline Vec max(Vec a, Vec b) {
   return {a.v > b.v ? a.v : b.v};
 }
+inline Vec min(Vec a, Vec b) {
+  return {a.v < b.v ? a.v : b.v};
+}
+inline Vec floor(Vec x) {
+  return {floorf(x.v)};
+}
+inline Vec abs(Vec x) {
+  return {fabsf(x.v)};
+}
+inline Vec where_greater(Vec a, Vec b, Vec yes, Vec no) {
+  return a.v > b.v ? yes : no;
+}
+inline void transpose(Vec (&)[1]) {}
 inline Vec exp(Vec x) {
   return {expf(x.v)};
+}
+inline Vec exp2_vec(Vec x) {
+  return {exp2f(x.v)};
+}
+inline Vec expm1(Vec x) {
+  return {expm1f(x.v)};
+}
+inline Vec log_vec(Vec x) {
+  return {logf(x.v)};
+}
+inline Vec sin_vec(Vec x) {
+  return {sinf(x.v)};
+}
+inline Vec sin_squared_vec(Vec x) {
+  return {sinf(x.v) * sinf(x.v)};
 }
 
 } // namespace

@@ -1,15 +1,75 @@
+#include <cmath>
+
 #include "mlx/ops.h"
 #include "nightingale/ops/gpu/ops.h"
 
 namespace nightingale::gpu {
 
+namespace {
+
+mx::array scalar(float value, const mx::array& like) {
+  return mx::array(value, like.dtype());
+}
+
 mx::array silu(const mx::array& x, mx::Stream s) {
   return mx::multiply(x, mx::sigmoid(x, s), s);
+}
+
+mx::array gelu(const mx::array& x, mx::Stream s) {
+  auto phi = mx::erf(mx::multiply(x, scalar(std::sqrt(0.5f), x), s), s);
+  auto half = mx::multiply(x, scalar(0.5f, x), s);
+  return mx::multiply(half, mx::add(phi, scalar(1.0f, x), s), s);
+}
+
+mx::array mish(const mx::array& x, mx::Stream s) {
+  auto softplus = mx::logaddexp(x, scalar(0.0f, x), s);
+  return mx::multiply(x, mx::tanh(softplus, s), s);
+}
+
+mx::array elu(const mx::array& x, mx::Stream s) {
+  auto zero = scalar(0.0f, x);
+  return mx::where(
+      mx::greater(x, zero, s), x, mx::expm1(mx::minimum(x, zero, s), s), s);
+}
+
+} // namespace
+
+mx::array
+activate(const mx::array& x, ops::Activation activation, mx::Stream s) {
+  switch (activation) {
+    case ops::Activation::none:
+      return x;
+    case ops::Activation::silu:
+      return silu(x, s);
+    case ops::Activation::gelu:
+      return gelu(x, s);
+    case ops::Activation::mish:
+      return mish(x, s);
+    case ops::Activation::elu:
+      return elu(x, s);
+    case ops::Activation::leaky_relu:
+      return leaky_relu(x, 0.01f, s);
+  }
+  return x;
+}
+
+mx::array leaky_relu(const mx::array& x, float slope, mx::Stream s) {
+  return mx::maximum(x, mx::multiply(x, scalar(slope, x), s), s);
+}
+
+mx::array snake(const mx::array& x, const mx::array& alpha, mx::Stream s) {
+  auto sine = mx::sin(mx::multiply(x, alpha, s), s);
+  auto gain = mx::reciprocal(mx::add(alpha, scalar(1e-9f, alpha), s), s);
+  return mx::add(x, mx::multiply(gain, mx::square(sine, s), s), s);
 }
 
 mx::array swiglu(const mx::array& gate_up, mx::Stream s) {
   auto halves = mx::split(gate_up, 2, -1, s);
   return mx::multiply(silu(halves[0], s), halves[1], s);
+}
+
+mx::array cast(const mx::array& x, mx::Dtype dtype, mx::Stream s) {
+  return mx::astype(x, dtype, s);
 }
 
 } // namespace nightingale::gpu

@@ -1,19 +1,33 @@
 #include "mlx/ops.h"
+#include "nightingale/ops/gpu/epilogue.h"
 #include "nightingale/ops/gpu/ops.h"
 
 namespace nightingale::gpu {
 
+mx::array finish(
+    mx::array y,
+    const mx::array& x,
+    const ops::Epilogue& epilogue,
+    mx::Stream s) {
+  if (epilogue.bias) {
+    y = mx::add(y, *epilogue.bias, s);
+  }
+  y = gpu::activate(y, epilogue.activation, s);
+  if (epilogue.snake) {
+    y = snake(y, *epilogue.snake, s);
+  }
+  if (epilogue.residual) {
+    y = mx::add(*epilogue.residual, y, s);
+  }
+  return mx::astype(y, epilogue.result_dtype(x), s);
+}
+
 mx::array linear(
     const mx::array& x,
     const mx::array& w,
-    const std::optional<mx::array>& bias,
-    const std::optional<mx::array>& residual,
+    const ops::Epilogue& epilogue,
     mx::Stream s) {
-  auto y = mx::matmul(x, mx::transpose(w, s), s);
-  if (bias) {
-    y = mx::add(y, *bias, s);
-  }
-  return residual ? mx::add(*residual, y, s) : y;
+  return finish(mx::matmul(x, mx::transpose(w, s), s), x, epilogue, s);
 }
 
 mx::array norm_linear(
@@ -22,7 +36,7 @@ mx::array norm_linear(
     float eps,
     const mx::array& w,
     mx::Stream s) {
-  return linear(rms_norm(x, norm, eps, s), w, std::nullopt, std::nullopt, s);
+  return linear(rms_norm(x, norm, eps, s), w, {}, s);
 }
 
 mx::array norm_swiglu(

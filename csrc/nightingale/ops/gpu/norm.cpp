@@ -1,4 +1,5 @@
 #include "mlx/fast.h"
+#include "mlx/ops.h"
 #include "nightingale/ops/gpu/ops.h"
 
 namespace nightingale::gpu {
@@ -13,8 +14,22 @@ mx::array layer_norm(
     const mx::array& w,
     const mx::array& b,
     float eps,
+    mx::Dtype dtype,
     mx::Stream s) {
-  return mx::fast::layer_norm(x, w, b, eps, s);
+  return mx::astype(mx::fast::layer_norm(x, w, b, eps, s), dtype, s);
+}
+
+mx::array norm_mish(
+    const mx::array& x,
+    const mx::array& w,
+    const mx::array& b,
+    float eps,
+    const std::optional<mx::array>& shift,
+    mx::Dtype dtype,
+    mx::Stream s) {
+  auto y = mx::fast::layer_norm(x, w, b, eps, s);
+  y = gpu::activate(y, ops::Activation::mish, s);
+  return mx::astype(shift ? mx::add(y, *shift, s) : y, dtype, s);
 }
 
 } // namespace nightingale::gpu

@@ -7,6 +7,7 @@
 #include "nightingale/ops/attention.h"
 #include "nightingale/ops/backend.h"
 #include "nightingale/ops/convolution.h"
+#include "nightingale/ops/random.h"
 #include "nightingale/ops/sampling.h"
 
 // Every op as a graph of MLX ops, which is how a GPU runs it; on a CPU stream

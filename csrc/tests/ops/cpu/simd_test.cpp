@@ -56,6 +56,18 @@ struct Packed {
   std::vector<float> rounded; // the elements' values
 };
 
+using CurveLoop =
+    void (*cpu::ActivationLoops::*)(const float*, int64_t, float*);
+
+std::vector<CurveLoop> curves() {
+  using cpu::ActivationLoops;
+  return {
+      &ActivationLoops::silu,
+      &ActivationLoops::gelu,
+      &ActivationLoops::mish,
+      &ActivationLoops::elu};
+}
+
 // Output with guards behind it.
 struct Guarded {
   explicit Guarded(size_t count) : numbers(count + kGuards, kGuard) {}
@@ -263,8 +275,21 @@ TEST_CASE("norms and activations of every table agree with the plain one") {
       compare([&](const Simd& table, float* y) {
         table.layer_norm(x.data(), w.data(), b.data(), count, 1e-5f, y);
       });
-      compare(
-          [&](const Simd& table, float* y) { table.silu(x.data(), count, y); });
+      compare([&](const Simd& table, float* y) {
+        table.norm_mish(
+            x.data(), w.data(), b.data(), b.data(), count, 1e-5f, y);
+      });
+      for (auto loop : curves()) {
+        compare([&](const Simd& table, float* y) {
+          (table.activation.*loop)(x.data(), count, y);
+        });
+      }
+      compare([&](const Simd& table, float* y) {
+        table.activation.leaky_relu(x.data(), count, 0.1f, y);
+      });
+      compare([&](const Simd& table, float* y) {
+        table.activation.snake(x.data(), w.data(), b.data(), count, y);
+      });
       compare([&](const Simd& table, float* y) {
         table.silu_mul(x.data(), w.data(), count, y);
       });
@@ -280,7 +305,7 @@ TEST_CASE("silu is within 4 ulp of exact from -80 to 80") {
   }
   std::vector<float> y(x.size());
   for_each_table([&](const Simd& simd) {
-    simd.silu(x.data(), x.size(), y.data());
+    simd.activation.silu(x.data(), x.size(), y.data());
     double worst = 0.0;
     for (size_t i = 0; i < x.size(); ++i) {
       double exact = x[i] / (1.0 + std::exp(-double(x[i])));
@@ -290,5 +315,68 @@ TEST_CASE("silu is within 4 ulp of exact from -80 to 80") {
       worst = std::max(worst, std::fabs(y[i] - exact) / ulp);
     }
     CHECK(worst < 4.0);
+  });
+}
+
+TEST_CASE("squared sines are exact to 4e-7 up to arguments of 10,000") {
+  // By Snake of so large a gain that the rounding of the x it adds to does not
+  // count.
+  std::vector<float> x, ones;
+  for (float v = -1e4f; v <= 1e4f; v += 0.137f) {
+    x.push_back(v);
+  }
+  ones.assign(x.size(), 1.0f);
+  std::vector<float> y(x.size());
+  for_each_table([&](const Simd& simd) {
+    std::vector<float> gain(x.size(), 0x1p20f);
+    simd.activation.snake(
+        x.data(), ones.data(), gain.data(), x.size(), y.data());
+    double worst = 0.0;
+    for (size_t i = 0; i < x.size(); ++i) {
+      double sine = std::sin(double(x[i]));
+      worst = std::max(
+          worst, std::fabs((y[i] - double(x[i])) * 0x1p-20 - sine * sine));
+    }
+    CHECK(worst < 4e-7);
+  });
+}
+
+TEST_CASE("random words of every table are those of random_word") {
+  DrawKey key{0x12345678, 0x9abcdef0};
+  for_each_table([&](const Simd& simd) {
+    for (uint32_t count : {1, 2, 3, 15, 16, 17, 31, 32, 33, 100, 4320, 4321}) {
+      CAPTURE(count);
+      std::vector<uint32_t> words(count + 1, 77), expected(count + 1, 77);
+      simd.signal.random_words(key, count, words.data());
+      for (uint32_t i = 0; i < count; ++i) {
+        expected[i] = random_word(key, i, count);
+      }
+      CHECK(words == expected);
+    }
+  });
+}
+
+TEST_CASE("normals of every table invert the normal distribution") {
+  // Both ends, the middle, and words spread between them.
+  std::vector<uint32_t> words{0, 0xffffffff, 0x80000000, 0x7fffffff};
+  for (uint32_t i = 0; i < 200'001; ++i) {
+    words.push_back(i * 21474u);
+  }
+  int count = words.size();
+  for_each_table([&](const Simd& simd) {
+    Guarded y(count);
+    simd.signal.normals(words.data(), count, y.data());
+    CHECK(y.intact());
+    double worst = 0.0;
+    for (int i = 0; i < count; ++i) {
+      double middle = ((words[i] >> 9) + 0.5) * 0x1p-23;
+      double z = y.numbers[i], density = std::exp(-z * z / 2) / 2.5066282746;
+      double lower = 0.5 * std::erfc(-z * std::sqrt(0.5));
+      double upper = 0.5 * std::erfc(z * std::sqrt(0.5));
+      double wrong = z < 0 ? lower - middle : (1 - middle) - upper;
+      worst = std::max(
+          worst, std::fabs(wrong / density) / std::max(1.0, std::fabs(z)));
+    }
+    CHECK(worst < 6e-7);
   });
 }

@@ -1,0 +1,68 @@
+#pragma once
+
+#include <cstdint>
+
+// The inner loops for processors that multiply tiles of bfloat16: Intel's AMX.
+// They run between begin() and end(), on one thread.
+
+namespace nightingale::cpu {
+
+// Rows and columns of a tile, and the depth that is multiplied at a time.
+constexpr int kMatrixTile = 32;
+
+constexpr int matrix_depth(int depth) {
+  return (depth + kMatrixTile - 1) / kMatrixTile * kMatrixTile;
+}
+
+// As TileArgs; depth is a multiple of kMatrixTile, w a panel by pack_panel.
+struct MatrixTileArgs {
+  const uint16_t* x;
+  int64_t row_step;
+  int64_t tap_step;
+  int taps;
+  int depth;
+  const uint16_t* w;
+  float* y; // [kMatrixTile, kMatrixTile]
+};
+
+// kMatrixTile queries of one head over all of its keys.
+struct MatrixAttentionArgs {
+  const uint16_t* q; // [kMatrixTile, depth]
+  int depth; // a multiple of kMatrixTile
+  int count; // keys
+  const uint16_t* keys; // by pack_panel, kMatrixTile keys to a panel
+  const uint16_t* values; // by pack_values
+  float scale;
+  float* scores; // [kMatrixTile, matrix_depth(count)], to work in
+  uint16_t* weights; // likewise
+  float* y; // [kMatrixTile, depth]
+};
+
+struct MatrixLoops {
+  void (*begin)();
+  void (*end)();
+
+  void (*tile)(const MatrixTileArgs& args);
+
+  // w: `columns` rows, each of `taps` times `depth`; what a panel has more in
+  // depth or columns is 0. Room: taps * matrix_depth(depth) * kMatrixTile
+  void (*pack_panel)(
+      const uint16_t* w,
+      int64_t w_stride,
+      int columns,
+      int taps,
+      int depth,
+      uint16_t* panel);
+
+  // v: `count` rows of `depth`. Room: matrix_depth(count) * depth
+  void (*pack_values)(
+      const uint16_t* v,
+      int64_t v_stride,
+      int count,
+      int depth,
+      uint16_t* packed);
+
+  void (*attend)(const MatrixAttentionArgs& args);
+};
+
+} // namespace nightingale::cpu

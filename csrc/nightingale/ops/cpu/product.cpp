@@ -1,0 +1,202 @@
+#include "nightingale/ops/cpu/product.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "nightingale/ops/cpu/scratch.h"
+#include "nightingale/ops/cpu/threads.h"
+
+namespace nightingale::cpu {
+
+namespace {
+
+struct PackedWeights;
+struct OwnPanel;
+struct PaddedRows;
+
+// Packed weights that are used together: half of a core's second-level cache.
+constexpr int64_t kPackedFloats = 1 << 18;
+// Row tiles that meet a panel while it is in the first-level cache.
+constexpr int kTilesPerBlock = 4;
+// Up to this many row tiles, and over half as many panels, it is the panels
+// that are spread over the threads.
+constexpr int kFewTiles = 32;
+
+int pieces(int count, int size) {
+  return (count + size - 1) / size;
+}
+
+struct Weights {
+  const void* data; // [columns, depth]
+  Storage storage;
+  int64_t depth;
+  int columns;
+};
+
+// Packs the panel that begins at `column`.
+void pack_panel(const Weights& w, int column, float* panel) {
+  const auto& loops = simd().product;
+  loops.pack_panel[static_cast<int>(w.storage)](
+      static_cast<const char*>(w.data) +
+          column * w.depth * storage_bytes(w.storage),
+      w.depth,
+      std::min(loops.columns, w.columns - column),
+      w.depth,
+      panel);
+}
+
+void run_tile(
+    const Windows<float>& x,
+    const RowTile<float>& tile,
+    const float* panel,
+    int column,
+    int columns,
+    const Finish& finish) {
+  const auto& loops = simd().product;
+  alignas(64) float sums[kMostTileRows * kMostTileColumns];
+  TileArgs a;
+  a.x = tile.x;
+  a.row_step = tile.row_step;
+  a.tap_step = tile.tap_step;
+  a.taps = x.taps;
+  a.depth = x.channels;
+  a.w = panel;
+  a.w_stride = loops.columns;
+  a.y = sums;
+  a.y_stride = loops.columns;
+  (columns <= loops.columns / 2 ? loops.half_tile : loops.tile)(a);
+  finish(
+      sums + tile.skip * loops.columns,
+      loops.columns,
+      tile.first,
+      tile.count,
+      column,
+      columns);
+}
+
+// Tiles [begin, end) of the rows with columns [first, last), whose panels are
+// packed one behind the other.
+void run_tiles(
+    const Windows<float>& x,
+    int begin,
+    int end,
+    const float* packed,
+    int first,
+    int last,
+    const Finish& finish) {
+  const auto& loops = simd().product;
+  int64_t depth = x.depth(), padded_each = padded_size(x, loops.rows);
+  float* padded = scratch<PaddedRows>(kTilesPerBlock * padded_each);
+  RowTile<float> tiles[kTilesPerBlock];
+  for (int i = begin; i < end; ++i) {
+    float* room = padded + (i - begin) * padded_each;
+    tiles[i - begin] = row_tile(x, loops.rows, i, room);
+  }
+  for (int column = first; column < last; column += loops.columns) {
+    const float* panel = packed + (column - first) * depth;
+    int width = std::min(loops.columns, last - column);
+    for (int i = begin; i < end; ++i) {
+      run_tile(x, tiles[i - begin], panel, column, width, finish);
+    }
+  }
+}
+
+// Few rows: each thread packs panels of its own and waits for nobody.
+void spread_columns(
+    const Windows<float>& x,
+    const Weights& w,
+    const Finish& finish) {
+  const auto& loops = simd().product;
+  int tiles = row_tiles(x, loops.rows);
+  parallel_for(pieces(w.columns, loops.columns), [&](int panel) {
+    int first = panel * loops.columns;
+    int last = std::min(w.columns, first + loops.columns);
+    float* packed = scratch<OwnPanel>(w.depth * loops.columns);
+    pack_panel(w, first, packed);
+    for (int begin = 0; begin < tiles; begin += kTilesPerBlock) {
+      int end = std::min(tiles, begin + kTilesPerBlock);
+      run_tiles(x, begin, end, packed, first, last, finish);
+    }
+  });
+}
+
+// Many rows: all threads use the same panels.
+void spread_rows(
+    const Windows<float>& x,
+    const Weights& w,
+    const Finish& finish) {
+  const auto& loops = simd().product;
+  int tiles = row_tiles(x, loops.rows);
+  int panels = pieces(w.columns, loops.columns);
+  int64_t panel_size = std::max<int64_t>(1, w.depth) * loops.columns;
+  int group = std::max<int64_t>(1, kPackedFloats / panel_size);
+  float* packed = scratch<PackedWeights>(std::min(group, panels) * panel_size);
+  for (int begin = 0; begin < panels; begin += group) {
+    int count = std::min(group, panels - begin);
+    int first = begin * loops.columns;
+    int last = std::min(w.columns, first + count * loops.columns);
+    parallel_for(count, [&](int i) {
+      pack_panel(w, first + i * loops.columns, packed + i * panel_size);
+    });
+    parallel_for(pieces(tiles, kTilesPerBlock), [&](int block) {
+      int from = block * kTilesPerBlock;
+      int to = std::min(tiles, from + kTilesPerBlock);
+      run_tiles(x, from, to, packed, first, last, finish);
+    });
+  }
+}
+
+} // namespace
+
+template <typename T>
+RowTile<T> row_tile(const Windows<T>& x, int rows, int index, T* padded) {
+  int tiles = pieces(x.rows, rows), b = index / tiles;
+  int first = index % tiles * rows, count = std::min(rows, x.rows - first);
+  // The last tile begins early enough to be whole, where there are the rows.
+  int begin = std::max(0, std::min(first, x.rows - rows));
+  int source = begin * x.stride - x.pad_left, span = x.span(rows);
+  const T* batch_row = x.x + b * x.length * x.row_stride;
+  RowTile<T> tile;
+  tile.first = b * x.rows + first;
+  tile.count = count;
+  tile.skip = first - begin;
+  if (source >= 0 && source + span <= x.length) {
+    tile.x = batch_row + source * x.row_stride;
+    tile.row_step = x.row_step();
+    tile.tap_step = x.tap_step();
+    return tile;
+  }
+  for (int i = 0; i < span; ++i) {
+    T* to = padded + int64_t(i) * x.channels;
+    int t = source + i;
+    if (t >= 0 && t < x.length) {
+      const T* from = batch_row + t * x.row_stride;
+      std::memcpy(to, from, x.channels * sizeof(T));
+    } else {
+      std::memset(to, 0, x.channels * sizeof(T));
+    }
+  }
+  tile.x = padded;
+  tile.row_step = int64_t(x.stride) * x.channels;
+  tile.tap_step = int64_t(x.dilation) * x.channels;
+  return tile;
+}
+
+template RowTile<float> row_tile(const Windows<float>&, int, int, float*);
+template RowTile<uint16_t>
+row_tile(const Windows<uint16_t>&, int, int, uint16_t*);
+
+void product(
+    const Windows<float>& x,
+    const void* w,
+    Storage storage,
+    int columns,
+    const Finish& finish) {
+  const auto& loops = simd().product;
+  Weights weights{w, storage, x.depth(), columns};
+  bool few_rows = row_tiles(x, loops.rows) <= kFewTiles &&
+      columns >= kFewTiles * loops.columns / 2;
+  (few_rows ? spread_columns : spread_rows)(x, weights, finish);
+}
+
+} // namespace nightingale::cpu

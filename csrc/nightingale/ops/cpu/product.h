@@ -1,0 +1,74 @@
+#pragma once
+
+#include "nightingale/ops/cpu/finish.h"
+
+namespace nightingale::cpu {
+
+// The rows that enter a product: row t of batch row b takes `channels` from
+// each of the input rows t * stride + tap * dilation - pad_left of batch row b,
+// zeros where there is none. A linear has one tap and one batch row.
+template <typename T>
+struct Windows {
+  const T*
+      x; // [batch, length, row_stride], of which the first `channels` count
+  int64_t row_stride;
+  int batch = 1;
+  int length;
+  int rows;
+  int channels;
+  int taps = 1;
+  int stride = 1;
+  int dilation = 1;
+  int pad_left = 0;
+
+  int depth() const {
+    return taps * channels;
+  }
+  int64_t row_step() const {
+    return stride * row_stride;
+  }
+  int64_t tap_step() const {
+    return dilation * row_stride;
+  }
+  // Input rows under `count` rows of the result.
+  int span(int count) const {
+    return (count - 1) * stride + (taps - 1) * dilation + 1;
+  }
+};
+
+// One tile of rows, `count` of them wanted, and where its inputs are.
+template <typename T>
+struct RowTile {
+  const T* x;
+  int64_t row_step;
+  int64_t tap_step;
+  int first; // row of the result that the first wanted one is
+  int count;
+  int skip; // rows of the tile before those that are wanted
+};
+
+// Tile `index` of the windows cut into tiles of `rows`. Where it reaches beyond
+// the input it is copied into `padded`, of padded_size(x, rows).
+template <typename T>
+RowTile<T> row_tile(const Windows<T>& x, int rows, int index, T* padded);
+
+template <typename T>
+int64_t padded_size(const Windows<T>& x, int rows) {
+  return int64_t(x.span(rows)) * x.channels;
+}
+
+template <typename T>
+int row_tiles(const Windows<T>& x, int rows) {
+  return x.batch * ((x.rows + rows - 1) / rows);
+}
+
+// x · wᵀ, finished; w: [columns, taps * channels]. Every sum is taken in one
+// order, from the first tap and channel to the last, whatever stands beside it.
+void product(
+    const Windows<float>& x,
+    const void* w,
+    Storage storage,
+    int columns,
+    const Finish& finish);
+
+} // namespace nightingale::cpu

@@ -1,0 +1,200 @@
+// The loops behind `ProductLoops`, part of simd_loops.inl.
+
+using nightingale::cpu::Curve;
+using nightingale::cpu::DepthwiseArgs;
+using nightingale::cpu::FinishArgs;
+using nightingale::cpu::ProductLoops;
+using nightingale::cpu::TileArgs;
+
+// Arrays of vectors live in registers only where every index is known.
+#if defined(__clang__)
+#define UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define UNROLL _Pragma("GCC unroll 16")
+#endif
+
+constexpr int kTileVectors = 2;
+constexpr int kTileColumns = kTileVectors * Vec::width;
+static_assert(Vec::tile_rows <= nightingale::cpu::kMostTileRows);
+static_assert(kTileColumns <= nightingale::cpu::kMostTileColumns);
+
+template <int V>
+void product_tile(const TileArgs& a) {
+  constexpr int R = Vec::tile_rows;
+  Vec acc[R][V];
+  UNROLL for (int r = 0; r < R; ++r) {
+    UNROLL for (int v = 0; v < V; ++v) {
+      acc[r][v] = Vec::zero();
+    }
+  }
+  const float* w = a.w;
+  // Taps that lie behind each other are one.
+  bool one_run = a.tap_step == a.depth;
+  int taps = one_run ? 1 : a.taps;
+  int64_t depth = one_run ? int64_t(a.taps) * a.depth : a.depth;
+  for (int tap = 0; tap < taps; ++tap) {
+    const float* x = a.x + tap * a.tap_step;
+    for (int64_t k = 0; k < depth; ++k) {
+      Vec ws[V];
+      UNROLL for (int v = 0; v < V; ++v) {
+        ws[v] = Vec::load(w + v * Vec::width);
+      }
+      w += a.w_stride;
+      UNROLL for (int r = 0; r < R; ++r) {
+        Vec xs = Vec::set1(x[r * a.row_step + k]);
+        UNROLL for (int v = 0; v < V; ++v) {
+          acc[r][v] = fma(xs, ws[v], acc[r][v]);
+        }
+      }
+    }
+  }
+  UNROLL for (int r = 0; r < R; ++r) {
+    UNROLL for (int v = 0; v < V; ++v) {
+      acc[r][v].store(a.y + r * a.y_stride + v * Vec::width);
+    }
+  }
+}
+
+template <typename W>
+void pack_panel(
+    const void* weights,
+    int64_t w_stride,
+    int columns,
+    int64_t depth,
+    float* panel) {
+  const W* w = static_cast<const W*>(weights);
+  for (int first = 0; first < kTileColumns; first += Vec::width) {
+    for (int64_t k = 0; k < depth; k += Vec::width) {
+      int64_t count = depth - k < Vec::width ? depth - k : Vec::width;
+      Vec block[Vec::width];
+      for (int i = 0; i < Vec::width; ++i) {
+        const W* from = w + (first + i) * w_stride + k;
+        __builtin_prefetch(from + kPrefetchBytes / 4 / sizeof(W));
+        block[i] = first + i >= columns ? Vec::zero()
+            : count == Vec::width       ? Vec::load(from)
+                                        : load_part(from, count);
+      }
+      transpose(block);
+      for (int64_t i = 0; i < count; ++i) {
+        block[i].store(panel + (k + i) * kTileColumns + first);
+      }
+    }
+  }
+}
+
+template <bool whole, typename T>
+inline Vec load_some(const T* p, int count) {
+  if constexpr (whole) {
+    return Vec::load(p);
+  } else {
+    return load_part(p, count);
+  }
+}
+
+template <bool whole, typename T>
+inline void store_some(Vec x, T* p, int count) {
+  if constexpr (whole) {
+    x.store(p);
+  } else {
+    float lanes[Vec::width];
+    x.store(lanes);
+    for (int i = 0; i < count; ++i) {
+      narrow(lanes[i], p + i);
+    }
+  }
+}
+
+// The columns of one vector, in all rows.
+template <bool whole, typename T, typename F>
+inline void finish_columns(const FinishArgs& a, int column, F make_curve) {
+  int count = a.columns - column;
+  auto at_columns = [&](const float* p) {
+    return load_some<whole>(p + column, count);
+  };
+  Vec bias = a.bias ? at_columns(a.bias) : Vec::zero();
+  auto curve = make_curve(at_columns);
+  for (int row = 0; row < a.rows; ++row) {
+    Vec x = curve(at_columns(a.sums + row * a.sums_stride) + bias);
+    int64_t at = row * a.stride + column;
+    if (a.residual) {
+      const T* residual = static_cast<const T*>(a.residual) + at;
+      x = load_some<whole>(residual, count) + x;
+    }
+    store_some<whole>(x, static_cast<T*>(a.y) + at, count);
+  }
+}
+
+// make_curve(at_columns) gives the curve of some columns, where at_columns(p)
+// loads theirs of a parameter.
+template <typename T, typename F>
+inline void finish_all(const FinishArgs& a, F make_curve) {
+  int column = 0;
+  for (; column + Vec::width <= a.columns; column += Vec::width) {
+    finish_columns<true, T>(a, column, make_curve);
+  }
+  if (column < a.columns) {
+    finish_columns<false, T>(a, column, make_curve);
+  }
+}
+
+template <typename T, typename F>
+inline void finish_each(const FinishArgs& a, F curve) {
+  finish_all<T>(a, [=](auto) { return curve; });
+}
+
+template <typename T>
+void finish(const FinishArgs& a) {
+  switch (a.curve) {
+    case Curve::none:
+      return finish_each<T>(a, [](Vec x) { return x; });
+    case Curve::silu:
+      return finish_each<T>(a, [](Vec x) { return silu_vec(x); });
+    case Curve::gelu:
+      return finish_each<T>(a, [](Vec x) { return gelu_vec(x); });
+    case Curve::mish:
+      return finish_each<T>(a, [](Vec x) { return mish_vec(x); });
+    case Curve::elu:
+      return finish_each<T>(a, [](Vec x) { return elu_vec(x); });
+    case Curve::leaky_relu:
+      return finish_each<T>(
+          a, [](Vec x) { return leaky_vec(x, Vec::set1(0.01f)); });
+    case Curve::snake:
+      return finish_all<T>(a, [&](auto at_columns) {
+        Vec alpha = at_columns(a.alpha), inverse = at_columns(a.inverse_alpha);
+        return [=](Vec x) { return snake_vec(x, alpha, inverse); };
+      });
+  }
+}
+
+template <bool whole>
+inline void depthwise_vec(const DepthwiseArgs& a, int channel) {
+  int count = a.channels - channel;
+  Vec acc = Vec::zero();
+  for (int tap = a.first_tap; tap < a.last_tap; ++tap) {
+    Vec x = load_some<whole>(a.x + tap * a.tap_step + channel, count);
+    Vec w = load_some<whole>(a.w + tap * a.w_stride + channel, count);
+    acc = fma(x, w, acc);
+  }
+  store_some<whole>(acc, a.y + channel, count);
+}
+
+void depthwise(const DepthwiseArgs& a) {
+  int channel = 0;
+  for (; channel + Vec::width <= a.channels; channel += Vec::width) {
+    depthwise_vec<true>(a, channel);
+  }
+  if (channel < a.channels) {
+    depthwise_vec<false>(a, channel);
+  }
+}
+
+constexpr ProductLoops product_loops() {
+  return {
+      Vec::tile_rows,
+      kTileColumns,
+      product_tile<kTileVectors>,
+      product_tile<kTileVectors / 2>,
+      {pack_panel<float>, pack_panel<f16>, pack_panel<bf16>},
+      {finish<float>, finish<f16>, finish<bf16>},
+      depthwise};
+}

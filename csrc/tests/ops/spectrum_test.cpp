@@ -1,0 +1,244 @@
+#include "nightingale/ops/spectrum.h"
+
+#include <doctest/doctest.h>
+
+#include <complex>
+#include <numbers>
+
+#include "arrays.h"
+#include "nightingale/ops/cpu/ops.h"
+#include "nightingale/ops/gpu/ops.h"
+
+using namespace nightingale;
+using namespace nightingale::testing;
+
+namespace {
+
+constexpr double kTurn = 2 * std::numbers::pi;
+
+double window(int n) {
+  return 0.5 * (1 - std::cos(kTurn * n / 16));
+}
+
+// Frames of one signal, straight from the definition.
+Values stft_twin(const Values& x) {
+  Values y;
+  for (size_t begin = 0; begin + 16 <= x.size(); begin += 4) {
+    for (int part = 0; part < 2; ++part) {
+      for (int bin = 0; bin < 9; ++bin) {
+        std::complex<double> sum = 0;
+        for (int n = 0; n < 16; ++n) {
+          sum +=
+              x[begin + n] * window(n) * std::polar(1.0, -kTurn * bin * n / 16);
+        }
+        y.push_back(part == 0 ? sum.real() : sum.imag());
+      }
+    }
+  }
+  return y;
+}
+
+// The whole signal that frames overlap in, 16 + 4 (N - 1) samples, where its
+// ends are kept and the division is left out: sums and squared windows.
+struct Overlapped {
+  Values sums, squares;
+};
+
+Overlapped overlap(const Values& spectrum) {
+  int frames = spectrum.size() / 18;
+  Overlapped y{Values(4 * frames + 12), Values(4 * frames + 12)};
+  for (int f = 0; f < frames; ++f) {
+    const double* bins = &spectrum[f * 18];
+    for (int n = 0; n < 16; ++n) {
+      double sample = bins[0] + (n % 2 ? -bins[8] : bins[8]);
+      for (int bin = 1; bin < 8; ++bin) {
+        double angle = kTurn * bin * n / 16;
+        sample +=
+            2 * (bins[bin] * std::cos(angle) - bins[9 + bin] * std::sin(angle));
+      }
+      y.sums[4 * f + n] += sample / 16 * window(n);
+      y.squares[4 * f + n] += window(n) * window(n);
+    }
+  }
+  return y;
+}
+
+// Frames before the first and after the last are missing on purpose; a run of
+// four then begins one frame early.
+Values istft_twin(const Values& spectrum, bool first, bool last) {
+  int frames = spectrum.size() / 18, hops = frames - 3 + first + last;
+  auto whole = overlap(spectrum);
+  Values y;
+  for (int i = 0; i < 4 * hops; ++i) {
+    int at = 12 - 4 * first + i;
+    y.push_back(whole.sums[at] / whole.squares[at]);
+  }
+  return y;
+}
+
+mx::array frames_of(const mx::array& x, int begin, int end) {
+  return mx::contiguous(rows_of(x, begin, end), false, cpu_stream());
+}
+
+Values joined(Values a, const Values& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+} // namespace
+
+TEST_CASE("stft is the windowed Fourier transform of every whole frame") {
+  for (int samples : {16, 17, 19, 20, 100, 1203, 5000}) {
+    CAPTURE(samples);
+    auto x = noise_array({1, samples}, 1);
+    Values expected = stft_twin(values(x));
+    for (auto [form, stft, s] : forms(cpu::stft, gpu::stft)) {
+      CAPTURE(form);
+      auto y = stft(x, s);
+      CHECK(y.shape() == mx::Shape{1, (samples - 16) / 4 + 1, 18});
+      CHECK(
+          relative_error(y, expected) <
+          (form == "cpu" ? 1e-6 : graph_tolerance(1e-6)));
+    }
+  }
+}
+
+TEST_CASE("stft of less than a frame is empty") {
+  for (int samples : {0, 1, 12, 15}) {
+    CAPTURE(samples);
+    auto y = cpu::stft(
+        mx::zeros({2, samples}, mx::float32, cpu_stream()), cpu_stream());
+    mx::eval(y);
+    CHECK(y.shape() == mx::Shape{2, 0, 18});
+  }
+}
+
+TEST_CASE("stft of a batch is that of its rows") {
+  auto x = noise_array({3, 1111}, 1);
+  Values all = values(x), expected;
+  for (int b = 0; b < 3; ++b) {
+    Values row(all.begin() + b * 1111, all.begin() + (b + 1) * 1111);
+    expected = joined(expected, stft_twin(row));
+  }
+  CHECK(relative_error(cpu::stft(x, cpu_stream()), expected) < 1e-6);
+  CHECK(
+      relative_error(gpu::stft(x, graph_stream()), expected) <
+      graph_tolerance(1e-6));
+}
+
+TEST_CASE("istft divides by the windows that are there") {
+  for (int frames : {1, 2, 3, 4, 5, 100, 600}) {
+    for (bool first : {false, true}) {
+      for (bool last : {false, true}) {
+        CAPTURE(frames);
+        CAPTURE(first);
+        CAPTURE(last);
+        auto x = noise_array({1, frames, 18}, 1);
+        int hops = std::max(0, frames - 3 + first + last);
+        for (auto [form, istft, s] : forms(cpu::istft, gpu::istft)) {
+          CAPTURE(form);
+          auto y = istft(x, first, last, s);
+          mx::eval(y);
+          REQUIRE(y.shape() == mx::Shape{1, 4 * hops});
+          if (hops > 0) {
+            Values expected = istft_twin(values(x), first, last);
+            CHECK(
+                relative_error(y, expected) <
+                (form == "cpu" ? 1e-6 : graph_tolerance(1e-6)));
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("istft of a batch is that of its rows") {
+  auto x = noise_array({3, 300, 18}, 1);
+  Values all = values(x), expected;
+  for (int b = 0; b < 3; ++b) {
+    Values row(all.begin() + b * 5400, all.begin() + (b + 1) * 5400);
+    expected = joined(expected, istft_twin(row, true, false));
+  }
+  for (auto [form, istft, s] : forms(cpu::istft, gpu::istft)) {
+    CAPTURE(form);
+    auto y = istft(x, true, false, s);
+    CHECK(y.shape() == mx::Shape{3, 4 * 298});
+    CHECK(relative_error(y, expected) < graph_tolerance(1e-6));
+  }
+}
+
+TEST_CASE("istft of pieces that share three frames is that of the whole") {
+  auto s = cpu_stream();
+  auto x = noise_array({1, 700, 18}, 1);
+  Values whole = values(cpu::istft(x, true, true, s));
+  for (int cut : {3, 4, 300, 696}) {
+    CAPTURE(cut);
+    Values pieces = joined(
+        values(cpu::istft(frames_of(x, 0, cut), true, false, s)),
+        values(cpu::istft(frames_of(x, cut - 3, 700), false, true, s)));
+    CHECK(pieces == whole);
+  }
+}
+
+TEST_CASE("a reflected signal comes back from stft and istft") {
+  auto s = cpu_stream();
+  constexpr int samples = 960;
+  auto x = noise(samples, 1);
+  // Half a frame on either side, as torch.stft centres its frames.
+  std::vector<float> padded;
+  for (int i = -8; i < samples + 8; ++i) {
+    int at = i < 0 ? -i : i >= samples ? 2 * (samples - 1) - i : i;
+    padded.push_back(x[at]);
+  }
+  auto spectrum = cpu::stft(array_of(padded, {1, samples + 16}), s);
+  CHECK(spectrum.shape() == mx::Shape{1, samples / 4 + 1, 18});
+  Values expected(x.begin(), x.end());
+  for (auto [form, istft, stream] : forms(cpu::istft, gpu::istft)) {
+    CAPTURE(form);
+    CHECK(
+        relative_error(istft(spectrum, true, true, stream), expected) <
+        graph_tolerance(1e-6));
+  }
+}
+
+TEST_CASE("polar_spectrum bounds magnitudes and takes the sine of phases") {
+  for (int frames : {1, 2, 15, 16, 17, 300}) {
+    CAPTURE(frames);
+    auto numbers = noise(frames * 18, 1);
+    for (float& x : numbers) {
+      x *= 4.0f; // some of the magnitudes above 100
+    }
+    auto x = array_of(numbers, {1, frames, 18});
+    Values expected(numbers.size());
+    for (int f = 0; f < frames; ++f) {
+      for (int bin = 0; bin < 9; ++bin) {
+        size_t at = f * 18 + bin;
+        double magnitude = std::min(std::exp(double(numbers[at])), 100.0);
+        double phase = std::sin(double(numbers[at + 9]));
+        expected[at] = magnitude * std::cos(phase);
+        expected[at + 9] = magnitude * std::sin(phase);
+      }
+    }
+    auto y = cpu::polar_spectrum(x, cpu_stream());
+    CHECK(relative_error(y, expected) < 1e-6);
+    y = gpu::polar_spectrum(x, graph_stream());
+    CHECK(relative_error(y, expected) < graph_tolerance(1e-6));
+  }
+}
+
+TEST_CASE("spectra of every layout of their input") {
+  auto x = noise_array({2, 40}, 1), spectrum = noise_array({2, 7, 18}, 2);
+  for (auto [form, stft, s] : forms(cpu::stft, gpu::stft)) {
+    CAPTURE(form);
+    check_views(x, [&](auto& v) { return stft(v, s); });
+  }
+  for (auto [form, polar, s] :
+       forms(cpu::polar_spectrum, gpu::polar_spectrum)) {
+    CAPTURE(form);
+    check_views(spectrum, [&](auto& v) { return polar(v, s); });
+  }
+  for (auto [form, istft, s] : forms(cpu::istft, gpu::istft)) {
+    CAPTURE(form);
+    check_views(spectrum, [&](auto& v) { return istft(v, true, false, s); });
+  }
+}
