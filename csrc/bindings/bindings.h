@@ -8,17 +8,44 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "mlx/array.h"
+#include "mlx/stream.h"
 
 namespace nb = nanobind;
 namespace mx = mlx::core;
 
 void bind_checkpoint(nb::module_& m);
 void bind_machine(nb::module_& m);
+void bind_flow(nb::module_& m);
 void bind_ops(nb::module_& m);
 void bind_t3(nb::module_& m);
+void bind_vocoder(nb::module_& m);
+
+using Floats =
+    nb::ndarray<const float, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using FloatRows =
+    nb::ndarray<const float, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+using Ints =
+    nb::ndarray<const int32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+template <typename T>
+auto to_vector(const T& x) {
+  using Value = std::remove_const_t<typename T::Scalar>;
+  return std::vector<Value>(x.data(), x.data() + x.size());
+}
+
+inline mx::array to_array(const FloatRows& x) {
+  mx::Shape shape{static_cast<int>(x.shape(0)), static_cast<int>(x.shape(1))};
+  return mx::array(x.data(), shape, mx::float32);
+}
+
+// A stream for one model. It may be used from any thread; callers take turns.
+mx::Stream model_stream(bool gpu);
+const char* device_name(const mx::Stream& stream);
 
 // A NumPy array over the elements of `x`, evaluated; float32 or int32.
 nb::object to_numpy(const mx::array& x);
@@ -27,3 +54,4 @@ nb::object to_numpy(const mx::array& x);
 mx::Dtype numpy_dtype(mx::Dtype dtype);
 
 mx::Dtype dtype_from(const std::string& name);
+std::optional<mx::Dtype> dtype_from(const std::optional<std::string>& name);

@@ -2,6 +2,7 @@
 #include "mlx/device.h"
 #include "mlx/version.h"
 #include "nightingale/ops/cpu/blas.h"
+#include "nightingale/ops/cpu/buffers.h"
 #include "nightingale/ops/cpu/peak.h"
 #include "nightingale/ops/cpu/simd.h"
 #include "nightingale/ops/cpu/threads.h"
@@ -9,6 +10,8 @@
 void bind_machine(nb::module_& m) {
   m.def("set_threads", &nightingale::cpu::set_threads, nb::arg("count"));
   m.def("threads", &nightingale::cpu::threads);
+  m.def("idle_bytes", &nightingale::cpu::idle_bytes);
+  m.def("system_allocations", &nightingale::cpu::system_allocations);
   m.def("simd_name", [] { return nightingale::cpu::simd().name; });
   m.def("blas_name", &nightingale::cpu::blas_name);
   m.def("measure_read_bandwidth", &nightingale::cpu::measure_read_bandwidth);

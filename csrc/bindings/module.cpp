@@ -44,11 +44,25 @@ mx::Dtype dtype_from(const std::string& name) {
       "dtype must be float32, float16 or bfloat16, not '" + name + "'");
 }
 
+std::optional<mx::Dtype> dtype_from(const std::optional<std::string>& name) {
+  return name ? std::optional(dtype_from(*name)) : std::nullopt;
+}
+
+mx::Stream model_stream(bool gpu) {
+  return mx::new_thread_unsafe_stream(gpu ? mx::Device::gpu : mx::Device::cpu);
+}
+
+const char* device_name(const mx::Stream& stream) {
+  return stream.device == mx::Device::cpu ? "cpu" : "gpu";
+}
+
 NB_MODULE(_core, m) {
   m.doc() = "Nightingale's C++ core.";
   nb::exception<nightingale::Error>(m, "Error");
   bind_checkpoint(m);
   bind_machine(m);
+  bind_flow(m);
   bind_ops(m);
   bind_t3(m);
+  bind_vocoder(m);
 }

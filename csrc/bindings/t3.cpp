@@ -1,23 +1,11 @@
 #include "nightingale/t3/t3.h"
 #include "bindings.h"
-#include "mlx/stream.h"
 #include "nightingale/checkpoint/dtype.h"
 #include "nightingale/t3/speech_tokens.h"
 
 using namespace nightingale;
 
 namespace {
-
-using Floats =
-    nb::ndarray<const float, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-using Ints =
-    nb::ndarray<const int32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-
-template <typename T>
-auto to_vector(const T& x) {
-  using Value = std::remove_const_t<typename T::Scalar>;
-  return std::vector<Value>(x.data(), x.data() + x.size());
-}
 
 T3Voice make_voice(
     const Floats& speaker,
@@ -40,7 +28,7 @@ nb::dict describe(const T3& model) {
   info["text_positions"] = config.text_positions;
   info["speech_positions"] = config.speech_positions;
   info["dtype"] = dtype_name(model.dtype());
-  info["device"] = model.stream().device == mx::Device::cpu ? "cpu" : "gpu";
+  info["device"] = device_name(model.stream());
   info["weight_bytes"] = model.weight_bytes();
   info["step_bytes"] = model.step_bytes();
   info["analyser"] = config.settings.analyser;
@@ -62,17 +50,12 @@ void bind_t3(nb::module_& m) {
           [](const std::string& path,
              const std::optional<std::string>& dtype,
              bool gpu) {
-            std::optional<mx::Dtype> type;
-            if (dtype) {
-              type = dtype_from(*dtype);
-            }
+            auto type = dtype_from(dtype);
             std::vector<std::string> unknown;
             std::shared_ptr<T3> model;
             {
               nb::gil_scoped_release release;
-              // One model, one stream, any thread: callers take turns.
-              auto stream = mx::new_thread_unsafe_stream(
-                  gpu ? mx::Device::gpu : mx::Device::cpu);
+              auto stream = model_stream(gpu);
               model =
                   std::make_shared<T3>(T3::load(path, type, stream, &unknown));
             }

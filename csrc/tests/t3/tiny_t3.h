@@ -2,9 +2,8 @@
 
 #include <memory>
 
-#include "checkpoint/file_writers.h"
+#include "checkpoint/noise_checkpoint.h"
 #include "nightingale/t3/t3.h"
-#include "ops/arrays.h"
 
 namespace nightingale::testing {
 
@@ -32,31 +31,12 @@ struct TinyT3 {
   }
 
   std::string checkpoint() const {
-    SafetensorsWriter file;
-    uint32_t seed = 0;
+    NoiseCheckpoint file(left_out);
     auto add = [&](const std::string& name,
                    const std::vector<int>& shape,
                    float scale,
                    float offset = 0.0f) {
-      if (name == left_out) {
-        return;
-      }
-      size_t count = 1;
-      std::string sizes;
-      for (int size : shape) {
-        count *= size;
-        sizes += sizes.empty() ? "[" : ",";
-        sizes += std::to_string(size);
-      }
-      auto numbers = noise(count, ++seed);
-      for (float& x : numbers) {
-        x = x * scale + offset;
-      }
-      if (stops_at_once && name == "speech_head.weight") {
-        // Every speech embedding has this direction in it: see below.
-        std::fill_n(numbers.begin() + kStopSpeech * hidden, hidden, 1.0f);
-      }
-      file.add(name, "F32", sizes + "]", bytes_of(numbers));
+      file.add(name, shape, scale, offset);
     };
 
     float matrix = 1.0f / std::sqrt(float(hidden));
@@ -67,7 +47,15 @@ struct TinyT3 {
         0.5f,
         stops_at_once ? 3.0f : 0.0f);
     add("speech_pos_emb.emb.weight", {speech_positions, hidden}, 0.5f);
-    add("speech_head.weight", {speech_vocabulary, hidden}, 2.0f * matrix);
+    auto head = noise(size_t(speech_vocabulary) * hidden, 99);
+    for (float& x : head) {
+      x *= 2.0f * matrix;
+    }
+    if (stops_at_once) {
+      // Every speech embedding has this direction in it: see above.
+      std::fill_n(head.begin() + kStopSpeech * hidden, hidden, 1.0f);
+    }
+    file.add("speech_head.weight", {speech_vocabulary, hidden}, head);
     add("cond_enc.spkr_enc.weight", {hidden, speaker_size}, 0.3f);
     add("cond_enc.spkr_enc.bias", {hidden}, 0.1f);
     add("cond_enc.emotion_adv_fc.weight", {hidden, 1}, 0.5f);
@@ -114,18 +102,6 @@ inline T3Voice tiny_voice() {
 inline const KvCache& tiny_condition() {
   static const KvCache cache = tiny_t3()->condition(tiny_voice());
   return cache;
-}
-
-// The message of the std::invalid_argument that `body` throws, "" where it
-// throws none.
-template <typename Body>
-std::string argument_error_of(Body&& body) {
-  try {
-    body();
-  } catch (const std::invalid_argument& error) {
-    return error.what();
-  }
-  return "";
 }
 
 } // namespace nightingale::testing

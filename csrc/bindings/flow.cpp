@@ -1,0 +1,162 @@
+#include "nightingale/s3gen/flow.h"
+#include "bindings.h"
+#include "mlx/ops.h"
+#include "nightingale/checkpoint/dtype.h"
+
+using namespace nightingale;
+
+namespace {
+
+// One mel being solved: Python runs its steps, so that it can stop between
+// them.
+class MelSolver {
+ public:
+  MelSolver(std::shared_ptr<Flow> model, MelRequest request)
+      : model_(std::move(model)) {
+    if (model_->new_frames(request) > 0) {
+      state_ = model_->begin(request);
+    }
+  }
+
+  // One step of the flow; false when none is left.
+  bool step() {
+    if (!state_ || state_->finished()) {
+      return false;
+    }
+    model_->step(*state_);
+    return true;
+  }
+
+  // The new frames; ends the work.
+  mx::array mel() {
+    if (state_) {
+      mel_ = model_->finish(std::move(*state_));
+      state_.reset();
+    }
+    return mel_;
+  }
+
+ private:
+  std::shared_ptr<Flow> model_;
+  std::optional<MelState> state_; // none where no frame is to be made
+  mx::array mel_ = mx::zeros({0, kMels}, mx::float32);
+};
+
+MelRequest make_request(
+    const Ints& tokens,
+    const Ints& prompt_tokens,
+    const FloatRows& prompt_mel,
+    const Floats& speaker,
+    int steps,
+    bool finalize,
+    uint64_t seed,
+    uint32_t sentence,
+    const std::optional<FloatRows>& noise) {
+  MelRequest request{
+      to_vector(tokens),
+      {to_vector(prompt_tokens), to_vector(prompt_mel), to_vector(speaker)},
+      steps,
+      finalize,
+      seed,
+      sentence};
+  if (noise) {
+    request.noise = to_vector(*noise);
+  }
+  return request;
+}
+
+nb::dict describe(const Flow& model) {
+  const auto& config = model.config();
+  nb::dict info;
+  info["encoder_width"] = config.width;
+  info["encoder_layers"] = config.layers + config.upper_layers;
+  info["channels"] = config.channels;
+  info["levels"] = config.middle_levels + 2;
+  info["transformers"] = config.transformers;
+  info["speaker_size"] = config.speaker_size;
+  info["meanflow"] = config.meanflow;
+  info["steps"] = config.default_steps();
+  info["dtype"] = dtype_name(model.dtype());
+  info["products"] = dtype_name(model.product_dtype());
+  info["device"] = device_name(model.stream());
+  info["weight_bytes"] = model.weight_bytes();
+  return info;
+}
+
+} // namespace
+
+void bind_flow(nb::module_& m) {
+  m.def(
+      "sound_tokens",
+      [](const Ints& tokens) {
+        auto sound = sound_tokens(to_vector(tokens));
+        return std::pair(sound.tokens, sound.dropped);
+      },
+      nb::arg("tokens"),
+      "The tokens between start and stop that are sound, and how many were "
+      "dropped.");
+
+  nb::class_<MelSolver>(m, "MelSolver")
+      .def("step", &MelSolver::step, nb::call_guard<nb::gil_scoped_release>())
+      .def(
+          "mel",
+          [](MelSolver& solver) { return to_numpy(solver.mel()); },
+          "The new frames: [frames, mels]");
+
+  nb::class_<Flow>(m, "Flow")
+      .def_static(
+          "load",
+          [](const std::string& path,
+             const std::optional<std::string>& dtype,
+             bool gpu) {
+            auto type = dtype_from(dtype);
+            std::vector<std::string> unknown;
+            std::shared_ptr<Flow> model;
+            {
+              nb::gil_scoped_release release;
+              model = std::make_shared<Flow>(
+                  Flow::load(path, type, model_stream(gpu), &unknown));
+            }
+            return std::pair(model, unknown);
+          },
+          nb::arg("path"),
+          nb::arg("dtype").none(),
+          nb::arg("gpu"),
+          "The model and the names of tensors it does not know.")
+      .def("describe", &describe)
+      .def(
+          "solve",
+          [](std::shared_ptr<Flow> model,
+             const Ints& tokens,
+             const Ints& prompt_tokens,
+             const FloatRows& prompt_mel,
+             const Floats& speaker,
+             int steps,
+             bool finalize,
+             uint64_t seed,
+             uint32_t sentence,
+             const std::optional<FloatRows>& noise) {
+            auto request = make_request(
+                tokens,
+                prompt_tokens,
+                prompt_mel,
+                speaker,
+                steps,
+                finalize,
+                seed,
+                sentence,
+                noise);
+            nb::gil_scoped_release release;
+            return std::make_shared<MelSolver>(model, std::move(request));
+          },
+          nb::arg("tokens"),
+          nb::arg("prompt_tokens"),
+          nb::arg("prompt_mel"),
+          nb::arg("speaker"),
+          nb::kw_only(),
+          nb::arg("steps"),
+          nb::arg("finalize"),
+          nb::arg("seed"),
+          nb::arg("sentence") = 0,
+          nb::arg("noise").none() = nb::none());
+}

@@ -1,0 +1,92 @@
+#include "nightingale/vocoder/vocoder.h"
+#include "bindings.h"
+#include "mlx/transforms.h"
+
+using namespace nightingale;
+
+namespace {
+
+SourceDraws make_draws(
+    uint64_t seed,
+    uint32_t sentence,
+    const std::optional<Floats>& phase,
+    const std::optional<FloatRows>& noise) {
+  SourceDraws draws{seed, sentence};
+  if (phase) {
+    if (phase->size() != ops::kHarmonics) {
+      throw std::invalid_argument(
+          "phase has " + std::to_string(phase->size()) + " values; expected " +
+          std::to_string(ops::kHarmonics));
+    }
+    draws.phase.emplace();
+    std::copy_n(phase->data(), ops::kHarmonics, draws.phase->begin());
+  }
+  if (noise) {
+    draws.noise = to_array(*noise);
+  }
+  return draws;
+}
+
+} // namespace
+
+void bind_vocoder(nb::module_& m) {
+  nb::class_<VocoderState>(m, "VocoderState");
+
+  nb::class_<Vocoder>(m, "Vocoder")
+      .def_static(
+          "load",
+          [](const std::string& path, bool gpu) {
+            std::vector<std::string> unknown;
+            std::shared_ptr<Vocoder> model;
+            {
+              nb::gil_scoped_release release;
+              model = std::make_shared<Vocoder>(
+                  Vocoder::load(path, model_stream(gpu), &unknown));
+            }
+            return std::pair(model, unknown);
+          },
+          nb::arg("path"),
+          nb::arg("gpu"),
+          "The model and the names of tensors it does not know.")
+      .def_prop_ro("weight_bytes", &Vocoder::weight_bytes)
+      .def(
+          "begin",
+          [](const Vocoder& model,
+             uint64_t seed,
+             uint32_t sentence,
+             const std::optional<Floats>& phase,
+             const std::optional<FloatRows>& noise) {
+            return model.begin(make_draws(seed, sentence, phase, noise));
+          },
+          nb::kw_only(),
+          nb::arg("seed"),
+          nb::arg("sentence") = 0,
+          nb::arg("phase").none() = nb::none(),
+          nb::arg("noise").none() = nb::none(),
+          "The state before the first frame. noise: [samples, 9]")
+      .def(
+          "feed",
+          [](const Vocoder& model,
+             VocoderState& state,
+             const FloatRows& mel,
+             bool last) {
+            auto frames = to_array(mel);
+            std::optional<mx::array> samples;
+            {
+              nb::gil_scoped_release release;
+              samples = model.feed(state, frames, last);
+            }
+            return to_numpy(*samples);
+          },
+          nb::arg("state"),
+          nb::arg("mel"),
+          nb::arg("last"),
+          "The samples that are ready once these frames, [n, mels], are known.")
+      .def(
+          "pitch",
+          [](const Vocoder& model, const FloatRows& mel) {
+            return to_numpy(model.pitch(to_array(mel)));
+          },
+          nb::arg("mel"),
+          "The pitch of a whole mel, [frames, mels], in Hz.");
+}

@@ -1,0 +1,235 @@
+#include "nightingale/s3gen/flow.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <stdexcept>
+
+#include "mlx/ops.h"
+#include "mlx/transforms.h"
+#include "nightingale/error.h"
+#include "nightingale/ops/linear.h"
+#include "nightingale/ops/noise.h"
+#include "nightingale/ops/ode.h"
+
+namespace nightingale {
+
+namespace {
+
+constexpr float kGuidance = 0.7f;
+
+// Other models' tensors in the same file.
+const std::vector<std::string> kOthers{
+    "mel2wav.*",
+    "tokenizer.*",
+    "speaker_encoder.*"};
+
+mx::Dtype stored_dtype(const TensorFile& file) {
+  auto dtype = file.info("flow.input_embedding.weight").dtype;
+  bool half = dtype == mx::float16 || dtype == mx::bfloat16;
+  return half ? dtype : mx::float32;
+}
+
+mx::array frames_of(const std::vector<float>& values) {
+  int frames = values.size() / kMels;
+  return mx::array(values.begin(), {1, frames, kMels});
+}
+
+bool all_finite(const std::vector<float>& values) {
+  return std::ranges::all_of(values, [](float x) { return std::isfinite(x); });
+}
+
+} // namespace
+
+SoundTokens sound_tokens(const std::vector<int>& tokens) {
+  auto begin = std::ranges::find(tokens, kStartSpeech);
+  begin = begin == tokens.end() ? tokens.begin() : begin + 1;
+  auto end = std::find(begin, tokens.end(), kStopSpeech);
+  SoundTokens sound;
+  for (auto it = begin; it != end; ++it) {
+    if (*it >= 0 && *it < kStartSpeech) {
+      sound.tokens.push_back(*it);
+    } else {
+      ++sound.dropped;
+    }
+  }
+  return sound;
+}
+
+Flow::Flow(Weights& weights, const FlowConfig& config, mx::Stream s)
+    : config_(config),
+      stream_(s),
+      dtype_(weights.dtype()),
+      speaker_w_(weights.take(
+          "flow.spk_embed_affine_layer.weight",
+          {kMels, config.speaker_size},
+          mx::float32)),
+      speaker_b_(weights.take(
+          "flow.spk_embed_affine_layer.bias",
+          {kMels},
+          mx::float32)),
+      encoder_(weights, config, s),
+      estimator_(weights, config, s) {
+  weight_bytes_ = weights.nbytes();
+}
+
+Flow Flow::load(
+    const std::string& path,
+    std::optional<mx::Dtype> dtype,
+    mx::Stream s,
+    std::vector<std::string>* unknown) {
+  auto file = TensorFile::open(path);
+  FlowConfig config = FlowConfig::of(*file);
+  Weights weights(file, dtype.value_or(stored_dtype(*file)));
+  Flow model(weights, config, s);
+  if (unknown) {
+    *unknown = weights.unused(kOthers);
+  }
+  return model;
+}
+
+void Flow::check(const MelRequest& request) const {
+  const auto& voice = request.voice;
+  if (request.tokens.empty()) {
+    throw std::invalid_argument("there are no speech tokens to synthesize");
+  }
+  for (const auto* tokens : {&request.tokens, &voice.prompt_tokens}) {
+    for (int token : *tokens) {
+      if (token < 0 || token >= config_.codes) {
+        throw std::invalid_argument(
+            "speech token " + std::to_string(token) + " is not a sound: 0 to " +
+            std::to_string(config_.codes - 1) + " are");
+      }
+    }
+  }
+  if (request.steps < 1) {
+    throw std::invalid_argument(
+        "steps is " + std::to_string(request.steps) + "; expected 1 or more");
+  }
+  if (static_cast<int>(voice.speaker.size()) != config_.speaker_size) {
+    throw std::invalid_argument(
+        "the voice's embedding has " + std::to_string(voice.speaker.size()) +
+        " values; this model takes " + std::to_string(config_.speaker_size));
+  }
+  if (voice.prompt_mel.size() % kMels != 0) {
+    throw std::invalid_argument(
+        "the voice's prompt_feat does not have " + std::to_string(kMels) +
+        " values a frame");
+  }
+  if (!all_finite(voice.prompt_mel) || !all_finite(voice.speaker)) {
+    throw std::invalid_argument("the voice holds values that are not finite");
+  }
+}
+
+int Flow::new_frames(const MelRequest& request) const {
+  check(request);
+  int tokens = request.voice.prompt_tokens.size() + request.tokens.size();
+  int ahead = request.finalize ? 0 : kLookaheadTokens;
+  int frames = kFramesPerToken * (tokens - ahead);
+  int prompt = request.voice.prompt_frames();
+  if (prompt > kFramesPerToken * tokens) {
+    throw std::invalid_argument(
+        "the voice's prompt_feat has " + std::to_string(prompt) +
+        " frames, more than its " +
+        std::to_string(request.voice.prompt_tokens.size()) + " tokens and " +
+        std::to_string(request.tokens.size()) + " new ones make");
+  }
+  return std::max(0, frames - prompt);
+}
+
+mx::array Flow::encode(const MelRequest& request) const {
+  int frames = request.voice.prompt_frames() + new_frames(request);
+  std::vector<int> tokens = request.voice.prompt_tokens;
+  tokens.insert(tokens.end(), request.tokens.begin(), request.tokens.end());
+  auto mean = encoder_.encode(tokens);
+  return mx::slice(mean, {0, 0, 0}, {1, frames, kMels}, stream_);
+}
+
+mx::array Flow::speaker(const std::vector<float>& embedding) const {
+  double squares = 0;
+  for (float value : embedding) {
+    squares += double(value) * value;
+  }
+  float norm = std::max(std::sqrt(squares), 1e-12);
+  std::vector<float> unit = embedding;
+  for (float& value : unit) {
+    value /= norm;
+  }
+  mx::array x(unit.begin(), {1, static_cast<int>(unit.size())});
+  return ops::linear(x, speaker_w_, {.bias = speaker_b_}, stream_);
+}
+
+mx::array Flow::noise(const MelRequest& request, int new_frames) const {
+  int prompt = request.voice.prompt_frames(), frames = prompt + new_frames;
+  if (request.noise) {
+    if (static_cast<int>(request.noise->size()) != frames * kMels) {
+      throw std::invalid_argument(
+          "noise has " + std::to_string(request.noise->size() / kMels) +
+          " frames of " + std::to_string(kMels) + "; expected " +
+          std::to_string(frames) + ": the prompt's " + std::to_string(prompt) +
+          " and " + std::to_string(new_frames) + " new ones");
+    }
+    if (!all_finite(*request.noise)) {
+      throw std::invalid_argument("noise holds values that are not finite");
+    }
+    return frames_of(*request.noise);
+  }
+  auto draw = [&](DrawStage stage, int rows) {
+    return ops::normal_noise(
+        request.seed, stage, request.sentence, 0, rows, kMels, stream_);
+  };
+  std::vector<mx::array> parts;
+  if (prompt > 0) {
+    parts.push_back(draw(DrawStage::flow_prompt, prompt));
+  }
+  parts.push_back(draw(DrawStage::flow_frame, new_frames));
+  return mx::expand_dims(mx::concatenate(parts, 0, stream_), 0, stream_);
+}
+
+MelState Flow::begin(const MelRequest& request) const {
+  const auto& s = stream_;
+  int fresh = new_frames(request), prompt = request.voice.prompt_frames();
+  int frames = prompt + fresh;
+  auto mean = encode(request);
+  auto cond = mx::zeros({1, fresh, kMels}, mx::float32, s);
+  if (prompt > 0) {
+    auto known = frames_of(request.voice.prompt_mel);
+    cond = mx::concatenate({known, cond}, 1, s);
+  }
+  auto voice =
+      mx::broadcast_to(speaker(request.voice.speaker), {1, frames, kMels}, s);
+  auto x = noise(request, fresh);
+  auto input = mx::concatenate({x, mean, voice, cond}, 2, s);
+  if (!config_.meanflow) {
+    input = mx::concatenate({input, mx::zeros_like(input, s)}, 0, s);
+  }
+  input =
+      mx::contiguous(mx::astype(input, estimator_.input_dtype(), s), false, s);
+  mx::eval(x, input);
+  return {estimator_.times(request.steps), prompt, 0, x, input};
+}
+
+void Flow::step(MelState& state) const {
+  float span = state.times.spans[state.done];
+  state.input = ops::write_columns(state.input, state.x, stream_);
+  auto velocity =
+      estimator_.velocity(state.input, state.times.shifts[state.done]);
+  state.x = ops::euler_step(state.x, velocity, kGuidance, span, stream_);
+  mx::eval(state.x);
+  ++state.done;
+}
+
+mx::array Flow::finish(MelState&& state) const {
+  const auto& s = stream_;
+  int begin = state.prompt_frames, end = state.x.shape(1);
+  auto mel = mx::slice(state.x, {0, begin, 0}, {1, end, kMels}, s);
+  mel = mx::contiguous(mx::squeeze(mel, 0, s), false, s);
+  mx::eval(mel);
+  {
+    MelState done = std::move(state);
+  }
+  ops::release_idle_memory(s);
+  return mel;
+}
+
+} // namespace nightingale

@@ -1,0 +1,110 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "nightingale/s3gen/estimator.h"
+#include "nightingale/s3gen/token_encoder.h"
+
+namespace nightingale {
+
+// What a voice gives to the flow.
+struct FlowVoice {
+  std::vector<int> prompt_tokens;
+  std::vector<float> prompt_mel; // [frames, mels]
+  std::vector<float> speaker; // x-vector
+
+  int prompt_frames() const {
+    return prompt_mel.size() / kMels;
+  }
+};
+
+struct MelRequest {
+  std::vector<int> tokens; // sound only
+  FlowVoice voice;
+  int steps = 10;
+  bool finalize = true; // false: more tokens follow, the last three are context
+  uint64_t seed = 0;
+  uint32_t sentence = 0;
+  // The noise to start from in place of the seed's: [all frames, mels]
+  std::optional<std::vector<float>> noise = std::nullopt;
+};
+
+// A mel on its way from noise.
+struct MelState {
+  FlowTimes times;
+  int prompt_frames;
+  int done = 0; // steps
+  mx::array x; // [1, frames, mels]: prompt and new
+  mx::array input; // the estimator's, reused in every step
+
+  bool finished() const {
+    return done == static_cast<int>(times.spans.size());
+  }
+};
+
+// Speech tokens and a voice to mel frames. Const after loading.
+class Flow {
+ public:
+  // Matrices as `dtype`, or as the file has them. Names of tensors that are
+  // neither the flow's nor another part's are put in `unknown`.
+  static Flow load(
+      const std::string& path,
+      std::optional<mx::Dtype> dtype,
+      mx::Stream s,
+      std::vector<std::string>* unknown);
+
+  const FlowConfig& config() const {
+    return config_;
+  }
+  size_t weight_bytes() const {
+    return weight_bytes_;
+  }
+  mx::Dtype dtype() const {
+    return dtype_;
+  }
+  // The type in which the estimator multiplies.
+  mx::Dtype product_dtype() const {
+    return estimator_.input_dtype();
+  }
+  const mx::Stream& stream() const {
+    return stream_;
+  }
+
+  // New frames that a request gives; an error where its parts do not fit.
+  int new_frames(const MelRequest& request) const;
+
+  // The encoder's mean of the prompt's and the new frames: [frames, mels]
+  mx::array encode(const MelRequest& request) const;
+
+  // begin, step until finished, finish: the new frames, [frames, mels]
+  MelState begin(const MelRequest& request) const;
+  void step(MelState& state) const;
+  mx::array finish(MelState&& state) const;
+
+ private:
+  Flow(Weights& weights, const FlowConfig& config, mx::Stream s);
+
+  void check(const MelRequest& request) const;
+  mx::array noise(const MelRequest& request, int new_frames) const;
+  mx::array speaker(const std::vector<float>& embedding) const; // [mels]
+
+  FlowConfig config_;
+  mx::Stream stream_;
+  mx::Dtype dtype_;
+  size_t weight_bytes_ = 0;
+  mx::array speaker_w_, speaker_b_;
+  TokenEncoder encoder_;
+  Estimator estimator_;
+};
+
+// Tokens as the flow takes them: those after the first start token, up to the
+// first stop token, without ids that are not sound, which are counted.
+struct SoundTokens {
+  std::vector<int> tokens;
+  int dropped = 0;
+};
+SoundTokens sound_tokens(const std::vector<int>& tokens);
+
+} // namespace nightingale
