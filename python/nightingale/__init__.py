@@ -1,7 +1,8 @@
 """Nightingale: real-time, multilingual text-to-speech on your own machine."""
 
 from ._core import Error
+from .audio import Audio
 from .tts import TTS, load
 from .voice import Voice
 
-__all__ = ["TTS", "Error", "Voice", "load"]
+__all__ = ["TTS", "Audio", "Error", "Voice", "load"]

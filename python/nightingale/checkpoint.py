@@ -63,6 +63,7 @@ FAMILIES = (
     Family("english", ("t3_cfg.safetensors", "t3_cfg.pt"), "tokenizer.json", False),
 )
 
+S3GEN_FILES = ("s3gen.safetensors", "s3gen.pt", "s3gen_meanflow.safetensors")
 VOICE_FILES = ("conds.safetensors", "conds.pt")
 SETTINGS_FILE = "nightingale.json"
 
@@ -75,6 +76,7 @@ class Checkpoint:
     family: Family
     t3: Path
     tokenizer: Path
+    s3gen: Path | None
     voice: Path | None
 
     @property
@@ -94,7 +96,8 @@ def find_checkpoint(folder: str | Path) -> Checkpoint:
         tokenizer = folder / family.tokenizer
         if not tokenizer.is_file():
             raise Error(f"{folder} has {t3.name} but not its tokenizer, {family.tokenizer}")
-        return Checkpoint(folder, family, t3, tokenizer, _first(folder, VOICE_FILES))
+        s3gen, voice = _first(folder, S3GEN_FILES), _first(folder, VOICE_FILES)
+        return Checkpoint(folder, family, t3, tokenizer, s3gen, voice)
     expected = ", ".join(family.t3[0] for family in FAMILIES)
     raise Error(f"{folder} has no T3 checkpoint; expected one of {expected}")
 

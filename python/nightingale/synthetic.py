@@ -1,13 +1,12 @@
 """Checkpoints with made-up weights in the official file layout, for tests and benchmarks.
 
 Every tensor is a function of (seed, tensor name) alone, so the reference and Nightingale can be
-given the same model on any machine. The models speak noise, but their logits are as lively and as
-well conditioned as a trained model's.
+given the same model on any machine. The models speak noise, but their logits, mels and sound are as
+lively and as well conditioned as a trained model's.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import shutil
@@ -18,10 +17,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.random import Philox
 
 from .checkpoint import LANGUAGES, MULTILINGUAL_TOKENIZER
-from .tensor_writers import stream_safetensors, write_torch
+from .synthetic_s3gen import S3GEN_SIZES, s3gen_weights, with_legacy_weight_norm
+from .synthetic_weights import Weights, uniform
+from .tensor_writers import stream_safetensors, stream_torch, write_torch
 
 SPEECH_VOCABULARY = 8194
 SPEECH_CODES = 6561  # ids below this are sound
@@ -29,6 +29,7 @@ TEXT_POSITIONS = 2050
 SPEECH_POSITIONS = 4100
 SPEAKER_SIZE = 256
 PERCEIVER_QUERIES = 32
+MEANFLOW_FILE = "s3gen_meanflow.safetensors"
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,7 @@ SMALL_ALIGNMENT_HEADS = [[1, 2], [2, 1], [3, 0]]
 @dataclass(frozen=True)
 class Model:
     t3_file: str
+    s3gen_file: str
     tokenizer_file: str
     text_vocabulary: int
     languages: tuple[str, ...]
@@ -59,6 +61,7 @@ class Model:
 MODELS = {
     "multilingual": Model(
         "t3_mtl23ls_v2.safetensors",
+        "s3gen.pt",
         MULTILINGUAL_TOKENIZER,
         2454,
         tuple(LANGUAGES),
@@ -67,6 +70,7 @@ MODELS = {
     ),
     "multilingual-v3": Model(
         "t3_mtl23ls_v3.safetensors",
+        "s3gen.pt",
         MULTILINGUAL_TOKENIZER,
         2454,
         tuple(LANGUAGES),
@@ -75,6 +79,7 @@ MODELS = {
     ),
     "english": Model(
         "t3_cfg.safetensors",
+        "s3gen.safetensors",
         "tokenizer.json",
         704,
         (),
@@ -84,16 +89,6 @@ MODELS = {
 }
 
 
-@dataclass(frozen=True)
-class Weights:
-    """One tensor's distribution: uniform, of this mean and standard deviation."""
-
-    shape: tuple[int, ...]
-    std: float
-    mean: float = 0.0
-    quiet_from: int | None = None  # rows from here on are ten times smaller
-
-
 def write_checkpoint(
     folder: str | Path,
     size: str = "small",
@@ -101,17 +96,27 @@ def write_checkpoint(
     seed: int = 0,
     dtype: str = "float32",
     progress: Callable[[int, int], None] | None = None,
+    *,
+    meanflow: bool = False,
+    legacy_weight_norm: bool = False,
 ) -> None:
-    """Writes T3, tokenizer and voice into `folder`, which must be new, empty or of an equal write.
+    """Writes T3, S3Gen, tokenizer and voice into `folder`: new, empty or of an equal write.
 
     `dtype` is that of the weights: float32, float16 or bfloat16. `progress(done, total)` is told
-    how many parameters have been written.
+    how many parameters have been written. `meanflow` gives S3Gen the file and the time mixer of
+    Turbo; `legacy_weight_norm` names the vocoder's weight-norm pairs as older files do.
     """
     _choose("size", size, SIZES)
     _choose("model", model, MODELS)
     _choose("dtype", dtype, ("float32", "float16", "bfloat16"))
     spec = MODELS[model]
-    tensor_files = {spec.t3_file: t3_weights(SIZES[size], spec.text_vocabulary)}
+    s3gen = s3gen_weights(S3GEN_SIZES[size], meanflow)
+    tensor_files = {
+        spec.t3_file: t3_weights(SIZES[size], spec.text_vocabulary),
+        MEANFLOW_FILE if meanflow else spec.s3gen_file: (
+            with_legacy_weight_norm(s3gen) if legacy_weight_norm else s3gen
+        ),
+    }
     settings = _settings(size, spec)
     names = [*tensor_files, spec.tokenizer_file, "conds.pt"]
     if settings:
@@ -217,20 +222,6 @@ def voice(seed: int = 0) -> dict[str, Any]:
             "embedding": np.float32(3**0.5) * draw("gen.embedding", 1, 192),
         },
     }
-
-
-def uniform(seed: int, name: str, shape: tuple[int, ...]) -> np.ndarray:
-    """float32 in [-1, 1] with zero mean, from Philox keyed by (seed, name); 65536 distinct values.
-
-    Only the raw bit stream is numpy's: its distributions may change between versions.
-    """
-    key = int.from_bytes(hashlib.sha256(f"{seed}:{name}".encode()).digest()[:16], "little")
-    count = int(np.prod(shape, dtype=np.int64))
-    words = Philox(key=key).random_raw(-(-count // 4)).astype("<u8", copy=False)
-    values = words.view("<u2")[:count].astype(np.float32)
-    values -= np.float32(32767.5)
-    values *= np.float32(1 / 32767.5)
-    return values.reshape(shape)
 
 
 def tokenizer_json(model: Model) -> dict[str, Any]:
@@ -342,19 +333,17 @@ def _write_tensor_files(
 
         def values(name: str, tensors: dict[str, Weights] = tensors) -> np.ndarray:
             nonlocal done
-            weights = tensors[name]
-            array = uniform(seed, name, weights.shape)
-            array *= np.float32(weights.std * 3**0.5)
-            array += np.float32(weights.mean)
-            if weights.quiet_from is not None:
-                array[weights.quiet_from :] *= np.float32(0.1)
+            array = tensors[name].values(seed, name)
             done += array.size
             if progress:
                 progress(done, total)
             return array
 
         layout = {name: (dtype, weights.shape) for name, weights in tensors.items()}
-        stream_safetensors(folder / file_name, layout, values, {"format": "pt"})
+        if file_name.endswith(".pt"):
+            stream_torch(folder / file_name, layout, values)
+        else:
+            stream_safetensors(folder / file_name, layout, values, {"format": "pt"})
 
 
 def _write_json(path: Path, content: dict[str, Any]) -> None:

@@ -9,6 +9,8 @@ import struct
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +37,7 @@ TORCH_STORAGES = {
     "int32": "IntStorage",
     "int64": "LongStorage",
     "float16": "HalfStorage",
+    "bfloat16": "BFloat16Storage",
     "float32": "FloatStorage",
     "float64": "DoubleStorage",
 }
@@ -86,14 +89,11 @@ def stream_safetensors(
         offset = end
     encoded = json.dumps(header, separators=(",", ":")).encode()
     encoded += b" " * (-len(encoded) % 8)  # the format aligns the data to 8 bytes
-    with atomic_path(path) as partial, open(partial, "xb") as file:
+    with atomic_path(path) as unfinished, open(unfinished, "xb") as file:
         file.write(struct.pack("<Q", len(encoded)))
         file.write(encoded)
         for name, (dtype, shape) in layout.items():
-            array = values(name)
-            if array.shape != tuple(shape):
-                raise ValueError(f"{name}: shape {array.shape}, expected {tuple(shape)}")
-            file.write(_stored(array, dtype).data)
+            file.write(_Tensor(name, dtype, shape, partial(values, name)).stored().data)
 
 
 def write_torch(path: str | Path, tree: Mapping[str, Any]) -> None:
@@ -101,20 +101,66 @@ def write_torch(path: str | Path, tree: Mapping[str, Any]) -> None:
     path = Path(path)
     pickler = _TorchPickler()
     pickle = pickler.dump(tree)
-    entries = [("data.pkl", pickle), ("byteorder", b"little")]
-    entries += [(f"data/{i}", array.data) for i, array in enumerate(pickler.storages)]
-    entries += [("version", b"3\n")]
-    with atomic_path(path) as partial, zipfile.ZipFile(partial, "x") as archive:
-        for name, data in entries:
+    with atomic_path(path) as unfinished, zipfile.ZipFile(unfinished, "x") as archive:
+
+        def write(name: str, data: bytes | memoryview) -> None:
             # ZipInfo's default date keeps equal content equal in bytes.
-            archive.writestr(zipfile.ZipInfo(f"{path.stem}/{name}"), bytes(data))
+            entry = zipfile.ZipInfo(f"{path.stem}/{name}")
+            entry.file_size = len(data)
+            with archive.open(entry, "w") as file:
+                file.write(data)
+
+        write("data.pkl", pickle)
+        write("byteorder", b"little")
+        for i, tensor in enumerate(pickler.storages):
+            write(f"data/{i}", tensor.stored().data)
+        write("version", b"3\n")
+
+
+def stream_torch(
+    path: str | Path,
+    layout: Mapping[str, tuple[str, tuple[int, ...]]],
+    values: Callable[[str], np.ndarray],
+) -> None:
+    """Writes a torch file of one flat dictionary, with the arguments of `stream_safetensors`."""
+    write_torch(
+        path,
+        {
+            name: _Tensor(name, dtype, shape, partial(values, name))
+            for name, (dtype, shape) in layout.items()
+        },
+    )
+
+
+@dataclass(frozen=True)
+class _Tensor:
+    """An array that is asked for when it is written."""
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    values: Callable[[], np.ndarray]
+
+    @property
+    def size(self) -> int:
+        return int(np.prod(self.shape, dtype=np.int64))
+
+    def stored(self) -> np.ndarray:
+        """The bytes as they lie in the file: little-endian, flat, contiguous."""
+        array = self.values()
+        if array.shape != tuple(self.shape):
+            raise ValueError(f"{self.name}: shape {array.shape}, expected {tuple(self.shape)}")
+        if self.dtype == "bfloat16":
+            return _bfloat16_bits(array).reshape(-1).view(np.uint8)
+        little_endian = np.dtype(self.dtype).newbyteorder("<")
+        return np.ascontiguousarray(array, little_endian).reshape(-1).view(np.uint8)
 
 
 class _TorchPickler:
     """Protocol 2 pickle in the one shape torch writes: tensors are views of numbered storages."""
 
     def __init__(self) -> None:
-        self.storages: list[np.ndarray] = []
+        self.storages: list[_Tensor] = []
 
     def dump(self, tree: Any) -> bytes:
         return b"\x80\x02" + self._encode(tree) + b"."
@@ -139,31 +185,35 @@ class _TorchPickler:
             items = b"".join(self._encode(k) + self._encode(v) for k, v in value.items())
             return b"}(" + items + b"u"
         if isinstance(value, np.ndarray):
+            return self._encode_tensor(
+                _Tensor("tensor", str(value.dtype), value.shape, lambda: value)
+            )
+        if isinstance(value, _Tensor):
             return self._encode_tensor(value)
         raise TypeError(f"cannot write a {type(value).__name__} to a torch file")
 
-    def _encode_tensor(self, array: np.ndarray) -> bytes:
-        dtype = str(array.dtype)
-        if dtype not in TORCH_STORAGES:
-            raise ValueError(f"no torch storage for dtype {dtype}")
-        strides = np.cumprod((1, *array.shape[:0:-1]), dtype=np.int64)[::-1]
+    def _encode_tensor(self, tensor: _Tensor) -> bytes:
+        if tensor.dtype not in TORCH_STORAGES:
+            raise ValueError(f"no torch storage for dtype {tensor.dtype}")
+        shape = tensor.shape
+        strides = np.cumprod((1, *shape[:0:-1]), dtype=np.int64)[::-1]
         key = str(len(self.storages))
-        self.storages.append(_stored(array, dtype))
+        self.storages.append(tensor)
         persistent_id = (
             b"("
             + self._encode("storage")
-            + _global("torch", TORCH_STORAGES[dtype])
+            + _global("torch", TORCH_STORAGES[tensor.dtype])
             + self._encode(key)
             + self._encode("cpu")
-            + self._encode(array.size)
+            + self._encode(tensor.size)
             + b"tQ"
         )
         hooks = _global("collections", "OrderedDict") + b")R"
         arguments = (
             persistent_id
             + self._encode(0)
-            + self._encode(tuple(array.shape))
-            + self._encode(tuple(int(s) for s in strides[: array.ndim]))
+            + self._encode(tuple(shape))
+            + self._encode(tuple(int(s) for s in strides[: len(shape)]))
             + self._encode(False)
             + hooks
         )
@@ -177,13 +227,6 @@ def _global(module: str, name: str) -> bytes:
 def _nbytes(dtype: str, shape: tuple[int, ...]) -> int:
     itemsize = 2 if dtype == "bfloat16" else np.dtype(dtype).itemsize
     return int(np.prod(shape, dtype=np.int64)) * itemsize
-
-
-def _stored(array: np.ndarray, dtype: str) -> np.ndarray:
-    """The array's bytes as they lie in the file: little-endian, flat, contiguous."""
-    if dtype == "bfloat16":
-        return _bfloat16_bits(array).reshape(-1)
-    return np.ascontiguousarray(array, np.dtype(dtype).newbyteorder("<")).reshape(-1).view(np.uint8)
 
 
 def _bfloat16_bits(array: np.ndarray) -> np.ndarray:

@@ -1,0 +1,51 @@
+"""Checks of what callers pass in; each returns the value as the core takes it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+
+def token_ids(name: str, tokens: Any) -> np.ndarray:
+    ids = np.asarray(tokens)
+    if ids.size == 0:
+        ids = ids.astype(np.int32)
+    if ids.ndim != 1 or ids.dtype.kind not in "iu":
+        raise ValueError(
+            f"{name} must be a list of whole numbers, not {ids.dtype} of shape {list(ids.shape)}"
+        )
+    if ids.size and max(-int(ids.min()), int(ids.max())) >= 2**31:
+        raise ValueError(f"{name} holds {ids.min()} to {ids.max()}, which are no token ids")
+    return np.ascontiguousarray(ids, dtype=np.int32)
+
+
+def floats(name: str, values: Any, shape: tuple[int | None, ...]) -> np.ndarray:
+    """float32 of this shape, where None accepts any size; every value finite."""
+    array = np.asarray(values)
+    if array.dtype.kind not in "fiu":
+        raise ValueError(f"{name} must be numbers, not {array.dtype}")
+    fits = array.ndim == len(shape) and all(
+        wanted in (None, size) for size, wanted in zip(array.shape, shape, strict=True)
+    )
+    if not fits:
+        expected = ", ".join("any" if size is None else str(size) for size in shape)
+        raise ValueError(f"{name} has shape {list(array.shape)}; expected [{expected}]")
+    array = np.ascontiguousarray(array, dtype=np.float32)
+    if not np.isfinite(array).all():
+        raise ValueError(f"{name} holds values that are not finite")
+    return array
+
+
+def number(name: str, value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)):
+        raise ValueError(f"{name} must be a number, not {value!r}")
+    return float(value)
+
+
+def whole(name: str, value: Any, least: int, most: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
+        raise ValueError(f"{name} must be a whole number, not {value!r}")
+    if not least <= value <= most:
+        raise ValueError(f"{name} must be between {least} and {most}, not {value}")
+    return int(value)
