@@ -18,7 +18,7 @@ from nightingale import cli, synthetic
 
 COMMAND = [sys.executable, "-m", "nightingale"]
 FILES = ["conds.pt", "grapheme_mtl_merged_expanded_v1.json"]
-FILES += ["nightingale.json", "t3_mtl23ls_v2.safetensors"]
+FILES += ["nightingale.json", "s3gen.pt", "t3_mtl23ls_v2.safetensors"]
 
 
 def run(*args: str | Path, **kwargs: Any) -> subprocess.CompletedProcess[str]:

@@ -24,6 +24,7 @@ MULTILINGUAL = [
     "conds.pt",
     "grapheme_mtl_merged_expanded_v1.json",
     "nightingale.json",
+    "s3gen.safetensors",
     "t3_mtl23ls_v2.safetensors",
 ]
 
@@ -109,7 +110,7 @@ def server() -> Iterator[Hub]:
 @pytest.fixture
 def official(server: Hub, checkpoints: Path) -> Hub:
     """A repository like the official one: three models and S3Gen's files in one place."""
-    files = {"s3gen.safetensors": b"s3gen", "ve.pt": b"ve", "README.md": b"read me"}
+    files = {"ve.pt": b"ve", "README.md": b"read me"}
     for model in ("english", "multilingual-v3", "multilingual"):
         for path in (checkpoints / model).iterdir():
             files[path.name] = path.read_bytes()

@@ -97,7 +97,7 @@ def test_mlx_is_the_version_the_package_was_built_for() -> None:
 
 
 def test_the_public_names() -> None:
-    assert nightingale.__all__ == ["TTS", "Error", "Voice", "load"]
+    assert nightingale.__all__ == ["TTS", "Audio", "Error", "Voice", "load"]
     assert issubclass(nightingale.Error, Exception)
     assert nightingale.Error is _core.Error
 

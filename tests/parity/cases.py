@@ -209,6 +209,92 @@ def uncertain_tokens(case: dict[str, Any]) -> np.ndarray:
     return uncertain | ((relative > 0) & (relative < 1e-37))
 
 
+PROMPT_TOKENS, PROMPT_FRAMES = 250, 500  # of the synthetic voice
+LOOKAHEAD_FRAMES = 6  # of an unfinished utterance, held back
+FRAME_SAMPLES = 480
+
+
+@dataclass(frozen=True)
+class MelRun:
+    tokens: int
+    finalize: bool = True
+    steps: int = 10
+    prompt: tuple[int, int] | None = None  # tokens and frames; None is the checkpoint's voice
+
+    @property
+    def prompt_frames(self) -> int:
+        return self.prompt[1] if self.prompt else PROMPT_FRAMES
+
+    @property
+    def frames(self) -> int:
+        """Of the new mel: two a token of prompt and speech, less the prompt's own; or none."""
+        prompt_tokens = self.prompt[0] if self.prompt else PROMPT_TOKENS
+        held_back = 0 if self.finalize else LOOKAHEAD_FRAMES
+        return max(0, 2 * (prompt_tokens + self.tokens) - self.prompt_frames - held_back)
+
+
+MEL_CORNERS = (
+    MelRun(40),
+    MelRun(40, finalize=False),
+    MelRun(10),
+    MelRun(10, steps=4),
+    MelRun(10, steps=1),
+    MelRun(10, finalize=False),
+    MelRun(1),
+    MelRun(4, finalize=False),
+    MelRun(10, prompt=(60, 121)),
+    MelRun(10, finalize=False, prompt=(60, 121)),
+    MelRun(10, prompt=(20, 40)),
+    MelRun(1, prompt=(1, 2)),
+)
+MEANFLOW_RUNS = (MelRun(10, steps=2), MelRun(10, finalize=False, steps=2), MelRun(1, steps=5))
+
+
+def mel_run(index: int) -> MelRun:
+    """The corners first, then anything: prompts to 15 s, frames that do not match their tokens."""
+    if index < len(MEL_CORNERS):
+        return MEL_CORNERS[index]
+    draws = Draws("mel run", index)
+    prompt_tokens = draws.integer(1, 376)
+    prompt = (prompt_tokens, 2 * prompt_tokens + draws.integer(0, 4))
+    finalize = draws.uniform() < 0.5
+    return MelRun(draws.integer(6, 80), finalize, draws.integer(1, 11), prompt)
+
+
+def mel_case(run: MelRun, *key: Any) -> dict[str, Any]:
+    """Arguments of a run of the flow; noise is float32 [80, prompt frames + new ones]."""
+    draws = Draws("mel", run.tokens, *key)
+    case: dict[str, Any] = {
+        "tokens": draws.integer(0, START_SPEECH, (run.tokens,)).astype(np.int32),
+        "steps": run.steps,
+        "finalize": run.finalize,
+        "noise": draws.normal(1.0, (80, run.prompt_frames + run.frames)).astype(np.float32),
+    }
+    if run.prompt:
+        case |= {
+            "prompt_token": draws.integer(0, START_SPEECH, (run.prompt[0],)).astype(np.int32),
+            "prompt_feat": draws.uniform(-7.0, 0.0, (run.prompt[1], 80)).astype(np.float32),
+            "embedding": draws.normal(1.0, (192,)).astype(np.float32),
+        }
+    return case
+
+
+VOCODER_FRAMES = (60, 7, 2, 1)
+
+
+def vocoder_case(frames: int, *key: Any) -> dict[str, Any]:
+    """A mel [80, frames] spread as the flow's own are, and the source's phases and noise."""
+    draws = Draws("vocoder", frames, *key)
+    mel = draws.normal(1.75, (80, frames)) + draws.normal(1.3, (80, 1)) - 5.0
+    phase = draws.uniform(-np.pi, np.pi, (9,))
+    phase[0] = 0.0
+    return {
+        "mel": mel.astype(np.float32),
+        "phase": phase.astype(np.float32),
+        "noise": draws.normal(1.0, (9, FRAME_SAMPLES * frames)).astype(np.float32),
+    }
+
+
 # One text of each language whose front end is plain text; the other four need models of their own.
 TOKENIZER_TEXTS = (
     ("en", "Hello there, how are you today?"),

@@ -105,6 +105,27 @@ def tokenizer(multilingual: str, english: str) -> Arrays:
     return run_reference(jobs)
 
 
+def mel(multilingual: str, meanflow: str) -> Arrays:
+    jobs = [
+        {"name": str(i), "kind": "mel", "folder": multilingual, **cases.mel_case(run, i)}
+        for i, run in enumerate(cases.MEL_CORNERS)
+    ]
+    jobs += [
+        {"name": f"meanflow{i}", "kind": "mel", "folder": meanflow, **cases.mel_case(run, i)}
+        for i, run in enumerate(cases.MEANFLOW_RUNS)
+    ]
+    return run_reference(jobs)
+
+
+def vocoder(folder: str) -> Arrays:
+    jobs = [
+        {"name": str(frames), "kind": "vocode", "folder": folder, **cases.vocoder_case(frames)}
+        for frames in cases.VOCODER_FRAMES
+    ]
+    results = run_reference(jobs)
+    return {key: value for key, value in results.items() if not key.endswith("/source")}
+
+
 def concatenate(results: Arrays, count: int) -> Arrays:
     """Joins "0/x", "1/x", … end to end as "x"."""
     names = sorted({key.split("/")[1] for key in results})
@@ -115,8 +136,10 @@ def main() -> None:
     GOLDEN.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
         multilingual, english = f"{folder}/multilingual", f"{folder}/english"
+        meanflow = f"{folder}/meanflow"
         write_checkpoint(multilingual)
         write_checkpoint(english, model="english")
+        write_checkpoint(meanflow, meanflow=True)
         golden = {
             "conditioning": conditioning(multilingual),
             "logits": logits(multilingual),
@@ -124,6 +147,8 @@ def main() -> None:
             "analyser": analyser(),
             "sampler": sampler(),
             "tokenizer": tokenizer(multilingual, english),
+            "mel": mel(multilingual, meanflow),
+            "vocoder": vocoder(multilingual),
         }
     for name, arrays in golden.items():
         np.savez_compressed(GOLDEN / f"{name}.npz", **arrays)
