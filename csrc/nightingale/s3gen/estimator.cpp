@@ -9,6 +9,7 @@
 #include "nightingale/ops/convolution.h"
 #include "nightingale/ops/linear.h"
 #include "nightingale/ops/norm.h"
+#include "nightingale/ops/pace.h"
 
 namespace nightingale {
 
@@ -245,11 +246,14 @@ mx::array Estimator::velocity(
     const mx::array& input,
     const std::vector<mx::array>& shifts) const {
   const auto& s = stream_;
+  ops::Pace pace(s);
   auto skip = run(levels_[0], input, std::nullopt, shifts[0]);
   auto x = run(down_, skip);
   for (size_t i = 1; i + 1 < levels_.size(); ++i) {
+    pace.keep(x);
     x = run(levels_[i], x, std::nullopt, shifts[i]);
   }
+  pace.keep(x);
   x = run(up_, run(levels_.back(), x, skip, shifts.back()));
   x = ops::conv1d(x, final_.w, kCausal, {.bias = final_.b}, s);
   x = ops::norm_mish(

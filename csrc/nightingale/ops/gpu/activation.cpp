@@ -1,5 +1,11 @@
 #include <cmath>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <utility>
+#include <vector>
 
+#include "mlx/compile.h"
 #include "mlx/ops.h"
 #include "nightingale/ops/gpu/ops.h"
 
@@ -32,10 +38,8 @@ mx::array elu(const mx::array& x, mx::Stream s) {
       mx::greater(x, zero, s), x, mx::expm1(mx::minimum(x, zero, s), s), s);
 }
 
-} // namespace
-
 mx::array
-activate(const mx::array& x, ops::Activation activation, mx::Stream s) {
+graph_of(const mx::array& x, ops::Activation activation, mx::Stream s) {
   switch (activation) {
     case ops::Activation::none:
       return x;
@@ -51,6 +55,39 @@ activate(const mx::array& x, ops::Activation activation, mx::Stream s) {
       return leaky_relu(x, 0.01f, s);
   }
   return x;
+}
+
+// The activation as one kernel; what is compiled belongs to a stream. Compiled
+// for any shape, so that lengths leave nothing behind.
+mx::array
+one_kernel(const mx::array& x, ops::Activation activation, mx::Stream s) {
+  using Compiled =
+      std::function<std::vector<mx::array>(const std::vector<mx::array>&)>;
+  static std::mutex mutex;
+  static auto* kernels =
+      new std::map<std::pair<ops::Activation, int>, Compiled>;
+  std::lock_guard<std::mutex> lock(mutex);
+  auto& kernel = (*kernels)[{activation, s.index}];
+  if (!kernel) {
+    kernel = mx::compile(
+        Compiled([=](const std::vector<mx::array>& in) {
+          return std::vector<mx::array>{graph_of(in[0], activation, s)};
+        }),
+        /* shapeless */ true);
+  }
+  return kernel({x})[0];
+}
+
+} // namespace
+
+mx::array
+activate(const mx::array& x, ops::Activation activation, mx::Stream s) {
+  if (activation == ops::Activation::none) {
+    return x;
+  }
+  // For a CPU stream MLX would call the system's compiler.
+  return ops::on_cpu(s) ? graph_of(x, activation, s)
+                        : one_kernel(x, activation, s);
 }
 
 mx::array leaky_relu(const mx::array& x, float slope, mx::Stream s) {

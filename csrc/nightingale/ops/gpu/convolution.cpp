@@ -24,19 +24,44 @@ mx::array conv1d(
   return finish(y, x, epilogue, s);
 }
 
+// The products with all taps, added up where they overlap: MLX's own transposed
+// convolution gives wrong results on CUDA for some shapes (0.32.4).
 mx::array conv_transpose1d(
     const mx::array& x,
     const mx::array& w,
     const mx::array& bias,
     const ops::ConvTranspose1d& shape,
     mx::Stream s) {
-  auto whole = mx::conv_transpose1d(x, w, shape.stride, 0, 1, 0, 1, s);
-  auto kept = mx::slice(
-      whole,
-      {0, shape.trim_left, 0},
-      {whole.shape(0), whole.shape(1) - shape.trim_right, whole.shape(2)},
+  int batch = x.shape(0), rows = x.shape(1);
+  int filters = w.shape(0), taps = w.shape(1), stride = shape.stride;
+  int runs = (taps + stride - 1) / stride; // of `stride` taps each
+  mx::array zero(0.0f, x.dtype());
+  auto kernel = mx::pad(
+      mx::transpose(w, {1, 0, 2}, s),
+      {{0, runs * stride - taps}, {0, 0}, {0, 0}},
+      zero,
+      "constant",
       s);
-  return mx::add(kept, bias, s);
+  kernel = mx::reshape(kernel, {runs * stride * filters, w.shape(2)}, s);
+  auto products = mx::reshape(
+      mx::matmul(x, mx::transpose(kernel, s), s),
+      {batch, rows, runs, stride * filters},
+      s);
+  auto sum = bias;
+  for (int run = 0; run < runs; ++run) {
+    auto part = mx::slice(
+        products, {0, 0, run, 0}, {batch, rows, run + 1, stride * filters}, s);
+    part = mx::pad(
+        mx::squeeze(part, 2, s),
+        {{0, 0}, {run, runs - 1 - run}, {0, 0}},
+        zero,
+        "constant",
+        s);
+    part = mx::reshape(part, {batch, -1, filters}, s);
+    sum = mx::add(sum, part, s);
+  }
+  int end = (rows - 1) * stride + taps - shape.trim_right;
+  return mx::slice(sum, {0, shape.trim_left, 0}, {batch, end, filters}, s);
 }
 
 } // namespace nightingale::gpu

@@ -27,7 +27,15 @@ mx::array linear(
     const mx::array& w,
     const ops::Epilogue& epilogue,
     mx::Stream s) {
-  return finish(mx::matmul(x, mx::transpose(w, s), s), x, epilogue, s);
+  auto columns = mx::transpose(w, s);
+  bool plain = epilogue.bias && epilogue.bias->dtype() == x.dtype();
+  if (!plain) {
+    return finish(mx::matmul(x, columns, s), x, epilogue, s);
+  }
+  ops::Epilogue rest = epilogue;
+  rest.bias = std::nullopt;
+  auto y = mx::addmm(*epilogue.bias, x, columns, 1.0f, 1.0f, s);
+  return finish(y, x, rest, s);
 }
 
 mx::array norm_linear(

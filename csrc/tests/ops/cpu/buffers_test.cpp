@@ -129,7 +129,8 @@ TEST_CASE("memory stays flat when sizes vary") {
     mx::synchronize(s);
     REQUIRE(cpu::idle_bytes() <= most);
   }
-  CHECK(mx::get_active_memory() <= before + most);
+  size_t rounding = 1 << 16; // the allocator's, of every buffer
+  CHECK(mx::get_active_memory() <= before + most + rounding);
 }
 
 TEST_CASE("MLX ops neither take over nor spoil a pooled buffer") {

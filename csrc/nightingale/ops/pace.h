@@ -1,0 +1,24 @@
+#pragma once
+
+#include <optional>
+
+#include "nightingale/ops/backend.h"
+
+namespace nightingale::ops {
+
+// Keeps a host that builds a long graph in step with a GPU: what has been built
+// is started, so that the GPU does not wait for the rest, and the host stays at
+// most one piece ahead, so that no more than two pieces' memory is in use.
+class Pace {
+ public:
+  explicit Pace(mx::Stream s) : stream_(s) {}
+
+  // `x` is the result of the next piece.
+  void keep(const mx::array& x);
+
+ private:
+  mx::Stream stream_;
+  std::optional<mx::array> started_;
+};
+
+} // namespace nightingale::ops
