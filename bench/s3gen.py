@@ -101,8 +101,7 @@ def measure_reference(folder: Path, args: argparse.Namespace) -> dict[str, Any]:
     from tests.parity import live
 
     job = {"name": "s3gen", "kind": "time_s3gen", "folder": str(folder), "steps": args.steps}
-    job |= {"speech_tokens": speech_tokens(args.tokens), "threads": os.cpu_count()}
-    out = live.run_reference([job])
+    out = live.run_reference([job | {"tokens": args.tokens, "threads": os.cpu_count()}])
     return {stage: float(median(out[f"s3gen/{stage}"])) for stage in STAGES}
 
 
