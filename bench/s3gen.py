@@ -124,6 +124,11 @@ def print_table(
     def middle(name: str, key: str) -> float:
         return median(run[key] for run in results[name])
 
+    def ratio(name: str, key: str) -> float:
+        """Of the two measurements of one round, which are next to each other in time."""
+        pairs = zip(results["reference"], results[name], strict=True)
+        return median(theirs[key] / ours[key] for theirs, ours in pairs)
+
     reference = bool(results["reference"])
     audio = results["float32"][0]["audio_s"]
     print(f"{f'S3Gen on the {device.upper()}':24}{'products':>10}{'flow s':>9}", end="")
@@ -134,8 +139,7 @@ def print_table(
         line = f"{'nightingale ' + name:24}{results[name][0]['products']:>10}"
         line += f"{flow:9.2f}{vocoder:11.2f}{(flow + vocoder) / audio:7.2f}"
         if reference:
-            line += f"{middle('reference', 'flow_s') / flow:8.2f}x"
-            line += f"{middle('reference', 'vocoder_s') / vocoder:10.2f}x"
+            line += f"{ratio(name, 'flow_s'):8.2f}x{ratio(name, 'vocoder_s'):10.2f}x"
         print(line)
     if reference:
         flow, vocoder = (middle("reference", stage) for stage in STAGES)

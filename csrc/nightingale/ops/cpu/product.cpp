@@ -17,7 +17,7 @@ struct PaddedRows;
 // Packed weights that are used together: half of a core's second-level cache.
 constexpr int64_t kPackedFloats = 1 << 18;
 // Row tiles that meet a panel while it is in the first-level cache.
-constexpr int kTilesPerBlock = 4;
+constexpr int kTilesPerBlock = 2;
 // Up to this many row tiles, and over half as many panels, it is the panels
 // that are spread over the threads.
 constexpr int kFewTiles = 32;
@@ -148,6 +148,14 @@ void spread_rows(
 
 } // namespace
 
+// Whether rows lie so that one column of them falls into a few sets of the
+// first-level cache, which then cannot hold a tile: it is copied. Under several
+// taps the copy costs more than it gains.
+template <typename T>
+bool crowds_sets(const Windows<T>& x) {
+  return x.taps == 1 && x.row_stride * sizeof(T) % 1024 == 0;
+}
+
 template <typename T>
 RowTile<T> row_tile(const Windows<T>& x, int rows, int index, T* padded) {
   int tiles = pieces(x.rows, rows), b = index / tiles;
@@ -160,14 +168,15 @@ RowTile<T> row_tile(const Windows<T>& x, int rows, int index, T* padded) {
   tile.first = b * x.rows + first;
   tile.count = count;
   tile.skip = first - begin;
-  if (source >= 0 && source + span <= x.length) {
+  if (source >= 0 && source + span <= x.length && !crowds_sets(x)) {
     tile.x = batch_row + source * x.row_stride;
     tile.row_step = x.row_step();
     tile.tap_step = x.tap_step();
     return tile;
   }
+  int64_t stride = padded_stride(x);
   for (int i = 0; i < span; ++i) {
-    T* to = padded + int64_t(i) * x.channels;
+    T* to = padded + i * stride;
     int t = source + i;
     if (t >= 0 && t < x.length) {
       const T* from = batch_row + t * x.row_stride;
@@ -177,8 +186,8 @@ RowTile<T> row_tile(const Windows<T>& x, int rows, int index, T* padded) {
     }
   }
   tile.x = padded;
-  tile.row_step = int64_t(x.stride) * x.channels;
-  tile.tap_step = int64_t(x.dilation) * x.channels;
+  tile.row_step = x.stride * stride;
+  tile.tap_step = x.dilation * stride;
   return tile;
 }
 

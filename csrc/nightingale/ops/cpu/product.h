@@ -48,13 +48,21 @@ struct RowTile {
 };
 
 // Tile `index` of the windows cut into tiles of `rows`. Where it reaches beyond
-// the input it is copied into `padded`, of padded_size(x, rows).
+// the input, or its rows would crowd the cache, it is copied into `padded`, of
+// padded_size(x, rows).
 template <typename T>
 RowTile<T> row_tile(const Windows<T>& x, int rows, int index, T* padded);
 
+// Between the rows of such a copy: a cache line more than they need, so that
+// they do not all fall into the same sets of the cache.
+template <typename T>
+int64_t padded_stride(const Windows<T>& x) {
+  return x.channels + 64 / sizeof(T);
+}
+
 template <typename T>
 int64_t padded_size(const Windows<T>& x, int rows) {
-  return int64_t(x.span(rows)) * x.channels;
+  return x.span(rows) * padded_stride(x);
 }
 
 template <typename T>
