@@ -12,14 +12,12 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import subprocess
-import sys
-import tempfile
 import time
 from pathlib import Path
 from statistics import median
 from typing import Any
+
+from .rounds import Results, checkpoint, parser, run_reference, take_turns
 
 DTYPES = ("float32", "bfloat16")
 STAGES = ("flow_s", "vocoder_s")
@@ -30,31 +28,18 @@ def main() -> None:
     if args.measure:
         print(json.dumps(measure(Path(args.folder), args)))
         return
-    with tempfile.TemporaryDirectory() as scratch:
-        folder = Path(args.folder) if args.folder else Path(scratch, "checkpoint")
-        if not folder.exists():
-            from nightingale.synthetic import write_checkpoint
-
-            write_checkpoint(folder, size=args.size)
+    with checkpoint(args) as folder:
         results = run(folder, args)
         likeness = compare(folder, args) if args.device == "cpu" else None
     print_table(results, args.device, likeness)
-    if args.json:
-        Path(args.json).write_text(json.dumps(results, indent=1))
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--reference", help="Python of the reference's environment")
-    parser.add_argument("--rounds", type=int, default=2)
-    parser.add_argument("--tokens", type=int, default=100)
-    parser.add_argument("--steps", type=int, default=10)
-    parser.add_argument("--device", choices=("cpu", "gpu"), default="cpu")
-    parser.add_argument("--size", choices=("small", "full"), default="full")
-    parser.add_argument("--folder", help="a checkpoint to use instead of making one")
-    parser.add_argument("--json", help="also write the results here")
-    parser.add_argument("--measure", choices=DTYPES, help=argparse.SUPPRESS)
-    return parser.parse_args()
+    arguments = parser(__doc__.splitlines()[0], DTYPES)
+    arguments.add_argument("--tokens", type=int, default=100)
+    arguments.add_argument("--steps", type=int, default=10)
+    arguments.add_argument("--device", choices=("cpu", "gpu"), default="cpu")
+    return arguments.parse_args()
 
 
 def speech_tokens(count: int) -> list[int]:
@@ -82,27 +67,14 @@ def measure(folder: Path, args: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-def run(folder: Path, args: argparse.Namespace) -> dict[str, list[dict[str, Any]]]:
-    results: dict[str, list[dict[str, Any]]] = {name: [] for name in (*DTYPES, "reference")}
-    for _ in range(args.rounds):
-        for dtype in DTYPES:
-            command = [sys.executable, "-m", "bench.s3gen", "--measure", dtype]
-            command += ["--folder", str(folder), "--device", args.device]
-            command += ["--tokens", str(args.tokens), "--steps", str(args.steps)]
-            done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
-            results[dtype].append(json.loads(done.stdout))
-        if args.reference:
-            results["reference"].append(measure_reference(folder, args))
-    return results
+def run(folder: Path, args: argparse.Namespace) -> Results:
+    def reference() -> dict[str, Any]:
+        job = {"kind": "time_s3gen", "folder": str(folder)}
+        out = run_reference(args, job | {"tokens": args.tokens, "steps": args.steps})
+        return {stage: float(median(out[stage])) for stage in STAGES}
 
-
-def measure_reference(folder: Path, args: argparse.Namespace) -> dict[str, Any]:
-    os.environ["NIGHTINGALE_REFERENCE_PYTHON"] = args.reference
-    from tests.parity import live
-
-    job = {"name": "s3gen", "kind": "time_s3gen", "folder": str(folder), "steps": args.steps}
-    out = live.run_reference([job | {"tokens": args.tokens, "threads": os.cpu_count()}])
-    return {stage: float(median(out[f"s3gen/{stage}"])) for stage in STAGES}
+    options = {"device": args.device, "tokens": args.tokens, "steps": args.steps}
+    return take_turns("bench.s3gen", DTYPES, folder, args, options, reference)
 
 
 def compare(folder: Path, args: argparse.Namespace) -> float:
@@ -118,9 +90,7 @@ def compare(folder: Path, args: argparse.Namespace) -> float:
     return float(np.corrcoef(mels[0].ravel(), mels[1].ravel())[0, 1])
 
 
-def print_table(
-    results: dict[str, list[dict[str, Any]]], device: str, likeness: float | None
-) -> None:
+def print_table(results: Results, device: str, likeness: float | None) -> None:
     def middle(name: str, key: str) -> float:
         return median(run[key] for run in results[name])
 

@@ -14,15 +14,14 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import subprocess
 import sys
-import tempfile
 import threading
 import time
 from pathlib import Path
 from statistics import median
 from typing import Any
+
+from .rounds import Results, checkpoint, parser, run_reference, take_turns
 
 TEXT_TOKENS = 60
 DTYPES = ("float32", "float16", "bfloat16")
@@ -33,28 +32,14 @@ def main() -> None:
     if args.measure:
         print(json.dumps(measure(Path(args.folder), args.measure, args.steps)))
         return
-    with tempfile.TemporaryDirectory() as scratch:
-        folder = Path(args.folder) if args.folder else Path(scratch, "checkpoint")
-        if not folder.exists():
-            from nightingale.synthetic import write_checkpoint
-
-            write_checkpoint(folder, size=args.size)
-        results = run(folder, args)
-    print_table(results)
-    if args.json:
-        Path(args.json).write_text(json.dumps(results, indent=1))
+    with checkpoint(args) as folder:
+        print_table(run(folder, args))
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--reference", help="Python of the reference's environment")
-    parser.add_argument("--rounds", type=int, default=2)
-    parser.add_argument("--steps", type=int, default=100)
-    parser.add_argument("--size", choices=("small", "full"), default="full")
-    parser.add_argument("--folder", help="a checkpoint to use instead of making one")
-    parser.add_argument("--json", help="also write the results here")
-    parser.add_argument("--measure", choices=DTYPES, help=argparse.SUPPRESS)
-    return parser.parse_args()
+    arguments = parser(__doc__.splitlines()[0], DTYPES)
+    arguments.add_argument("--steps", type=int, default=100)
+    return arguments.parse_args()
 
 
 def text_tokens() -> list[int]:
@@ -117,12 +102,13 @@ def measure(folder: Path, dtype: str, steps: int) -> dict[str, Any]:
     peak = memory.peak if memory else 0
     core = nightingale._core  # bandwidth is measured last: it takes 1 GB of memory
     t3 = tts.info["t3"]
+    parts = [tts.info[name] for name in ("t3", "flow", "vocoder") if name in tts.info]
     return {
         "load_s": loaded - started,
         "new_voice_prefill_s": new_voice,
         "prefill_s": prefill,
         "tokens_per_s": rate,
-        "weight_bytes": t3["weight_bytes"],
+        "weight_bytes": sum(part["weight_bytes"] for part in parts),
         "bytes_per_s": rate * t3["step_bytes"],
         "read_bytes_per_s": core.measure_read_bandwidth(),
         "best_bytes_per_s": core.measure_best_bandwidth(),
@@ -130,29 +116,16 @@ def measure(folder: Path, dtype: str, steps: int) -> dict[str, Any]:
     }
 
 
-def run(folder: Path, args: argparse.Namespace) -> dict[str, list[dict[str, Any]]]:
-    results: dict[str, list[dict[str, Any]]] = {name: [] for name in (*DTYPES, "reference")}
-    for _ in range(args.rounds):
-        for dtype in DTYPES:
-            command = [sys.executable, "-m", "bench.t3", "--measure", dtype]
-            command += ["--folder", str(folder), "--steps", str(args.steps)]
-            done = subprocess.run(command, capture_output=True, text=True, check=True)
-            results[dtype].append(json.loads(done.stdout))
-        if args.reference:
-            results["reference"].append(measure_reference(folder, args))
-    return results
+def run(folder: Path, args: argparse.Namespace) -> Results:
+    def reference() -> dict[str, Any]:
+        job = {"kind": "time_t3", "folder": str(folder), "text_tokens": text_tokens()}
+        out = run_reference(args, job | {"steps": args.steps})
+        return {name: float(out[name]) for name in ("prefill_s", "tokens_per_s")}
+
+    return take_turns("bench.t3", DTYPES, folder, args, {"steps": args.steps}, reference)
 
 
-def measure_reference(folder: Path, args: argparse.Namespace) -> dict[str, Any]:
-    os.environ["NIGHTINGALE_REFERENCE_PYTHON"] = args.reference
-    from tests.parity import live
-
-    job = {"name": "t3", "kind": "time_t3", "folder": str(folder), "steps": args.steps}
-    out = live.run_reference([job | {"text_tokens": text_tokens(), "threads": os.cpu_count()}])
-    return {name: float(out[f"t3/{name}"]) for name in ("prefill_s", "tokens_per_s")}
-
-
-def print_table(results: dict[str, list[dict[str, Any]]]) -> None:
+def print_table(results: Results) -> None:
     def middle(name: str, key: str) -> float:
         return median(run[key] for run in results[name])
 

@@ -8,8 +8,10 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "mlx/array.h"
@@ -41,6 +43,17 @@ auto to_vector(const T& x) {
 inline mx::array to_array(const FloatRows& x) {
   mx::Shape shape{static_cast<int>(x.shape(0)), static_cast<int>(x.shape(1))};
   return mx::array(x.data(), shape, mx::float32);
+}
+
+// What `load(unknown)` makes, off the GIL, and the names of tensors it put in
+// `unknown`.
+template <typename Load>
+auto load_model(Load load) {
+  nb::gil_scoped_release release;
+  std::vector<std::string> unknown;
+  auto model = load(&unknown);
+  return std::pair(
+      std::make_shared<decltype(model)>(std::move(model)), std::move(unknown));
 }
 
 // A stream for one model. It may be used from any thread; callers take turns.

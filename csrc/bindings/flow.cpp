@@ -42,29 +42,6 @@ class MelSolver {
   mx::array mel_ = mx::zeros({0, kMels}, mx::float32);
 };
 
-MelRequest make_request(
-    const Ints& tokens,
-    const Ints& prompt_tokens,
-    const FloatRows& prompt_mel,
-    const Floats& speaker,
-    int steps,
-    bool finalize,
-    uint64_t seed,
-    uint32_t sentence,
-    const std::optional<FloatRows>& noise) {
-  MelRequest request{
-      to_vector(tokens),
-      {to_vector(prompt_tokens), to_vector(prompt_mel), to_vector(speaker)},
-      steps,
-      finalize,
-      seed,
-      sentence};
-  if (noise) {
-    request.noise = to_vector(*noise);
-  }
-  return request;
-}
-
 nb::dict describe(const Flow& model) {
   const auto& config = model.config();
   nb::dict info;
@@ -110,14 +87,9 @@ void bind_flow(nb::module_& m) {
              const std::optional<std::string>& dtype,
              bool gpu) {
             auto type = dtype_from(dtype);
-            std::vector<std::string> unknown;
-            std::shared_ptr<Flow> model;
-            {
-              nb::gil_scoped_release release;
-              model = std::make_shared<Flow>(
-                  Flow::load(path, type, model_stream(gpu), &unknown));
-            }
-            return std::pair(model, unknown);
+            return load_model([&](auto* unknown) {
+              return Flow::load(path, type, model_stream(gpu), unknown);
+            });
           },
           nb::arg("path"),
           nb::arg("dtype").none(),
@@ -136,16 +108,18 @@ void bind_flow(nb::module_& m) {
              uint64_t seed,
              uint32_t sentence,
              const std::optional<FloatRows>& noise) {
-            auto request = make_request(
-                tokens,
-                prompt_tokens,
-                prompt_mel,
-                speaker,
+            MelRequest request{
+                to_vector(tokens),
+                {to_vector(prompt_tokens),
+                 to_vector(prompt_mel),
+                 to_vector(speaker)},
                 steps,
                 finalize,
                 seed,
-                sentence,
-                noise);
+                sentence};
+            if (noise) {
+              request.noise = to_vector(*noise);
+            }
             nb::gil_scoped_release release;
             return std::make_shared<MelSolver>(model, std::move(request));
           },

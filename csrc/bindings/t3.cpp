@@ -51,15 +51,9 @@ void bind_t3(nb::module_& m) {
              const std::optional<std::string>& dtype,
              bool gpu) {
             auto type = dtype_from(dtype);
-            std::vector<std::string> unknown;
-            std::shared_ptr<T3> model;
-            {
-              nb::gil_scoped_release release;
-              auto stream = model_stream(gpu);
-              model =
-                  std::make_shared<T3>(T3::load(path, type, stream, &unknown));
-            }
-            return std::pair(model, unknown);
+            return load_model([&](auto* unknown) {
+              return T3::load(path, type, model_stream(gpu), unknown);
+            });
           },
           nb::arg("path"),
           nb::arg("dtype").none(),

@@ -36,14 +36,9 @@ void bind_vocoder(nb::module_& m) {
       .def_static(
           "load",
           [](const std::string& path, bool gpu) {
-            std::vector<std::string> unknown;
-            std::shared_ptr<Vocoder> model;
-            {
-              nb::gil_scoped_release release;
-              model = std::make_shared<Vocoder>(
-                  Vocoder::load(path, model_stream(gpu), &unknown));
-            }
-            return std::pair(model, unknown);
+            return load_model([&](auto* unknown) {
+              return Vocoder::load(path, model_stream(gpu), unknown);
+            });
           },
           nb::arg("path"),
           nb::arg("gpu"),

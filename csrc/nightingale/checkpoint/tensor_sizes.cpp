@@ -35,4 +35,10 @@ int count_layers(const TensorFile& file, const std::string& prefix) {
   return highest == std::numeric_limits<int>::max() ? highest : highest + 1;
 }
 
+mx::Dtype stored_dtype(const TensorFile& file, const std::string& name) {
+  auto dtype = file.info(name).dtype;
+  bool half = dtype == mx::float16 || dtype == mx::bfloat16;
+  return half ? dtype : mx::float32;
+}
+
 } // namespace nightingale

@@ -18,4 +18,8 @@ int size_of(
 // stack; 0 where there is none.
 int count_layers(const TensorFile& file, const std::string& prefix);
 
+// The type to keep a model's matrices in where the caller names none: that of
+// the tensor `name` if it is float16 or bfloat16, otherwise float32.
+mx::Dtype stored_dtype(const TensorFile& file, const std::string& name);
+
 } // namespace nightingale

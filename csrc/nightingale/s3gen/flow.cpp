@@ -7,6 +7,7 @@
 
 #include "mlx/ops.h"
 #include "mlx/transforms.h"
+#include "nightingale/checkpoint/tensor_sizes.h"
 #include "nightingale/error.h"
 #include "nightingale/ops/linear.h"
 #include "nightingale/ops/noise.h"
@@ -23,12 +24,6 @@ const std::vector<std::string> kOthers{
     "mel2wav.*",
     "tokenizer.*",
     "speaker_encoder.*"};
-
-mx::Dtype stored_dtype(const TensorFile& file) {
-  auto dtype = file.info("flow.input_embedding.weight").dtype;
-  bool half = dtype == mx::float16 || dtype == mx::bfloat16;
-  return half ? dtype : mx::float32;
-}
 
 mx::array frames_of(const std::vector<float>& values) {
   int frames = values.size() / kMels;
@@ -80,7 +75,8 @@ Flow Flow::load(
     std::vector<std::string>* unknown) {
   auto file = TensorFile::open(path);
   FlowConfig config = FlowConfig::of(*file);
-  Weights weights(file, dtype.value_or(stored_dtype(*file)));
+  Weights weights(
+      file, dtype.value_or(stored_dtype(*file, "flow.input_embedding.weight")));
   Flow model(weights, config, s);
   if (unknown) {
     *unknown = weights.unused(kOthers);

@@ -6,6 +6,7 @@
 
 #include "mlx/ops.h"
 #include "mlx/transforms.h"
+#include "nightingale/checkpoint/tensor_sizes.h"
 #include "nightingale/error.h"
 #include "nightingale/ops/embedding.h"
 #include "nightingale/ops/linear.h"
@@ -60,13 +61,6 @@ void check_speech(const std::vector<int>& tokens, const T3Config& config) {
   }
 }
 
-// The type to keep the weights in where the caller names none.
-mx::Dtype stored_dtype(const TensorFile& file) {
-  auto dtype = file.info("speech_head.weight").dtype;
-  bool half = dtype == mx::float16 || dtype == mx::bfloat16;
-  return half ? dtype : mx::float32;
-}
-
 } // namespace
 
 T3::T3(Weights& weights, const T3Config& config, mx::Stream s)
@@ -100,7 +94,8 @@ T3 T3::load(
     std::vector<std::string>* unknown) {
   auto file = TensorFile::open(path);
   T3Config config = T3Config::of(*file);
-  Weights weights(file, dtype.value_or(stored_dtype(*file)));
+  Weights weights(
+      file, dtype.value_or(stored_dtype(*file, "speech_head.weight")));
   T3 model(weights, config, s);
   if (unknown) {
     *unknown = weights.unused(kUnused);
