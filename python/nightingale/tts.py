@@ -203,7 +203,7 @@ class TTS:
     ) -> np.ndarray:
         """The mel of speech tokens in a voice, float32 [80, frames], 50 frames a second.
 
-        steps: of the flow; None is the model's own (10), 8 is faster and nearly the same. noise:
+        steps: of the flow; None is the model's own (10), 8 is the faster setting. noise:
         float32 [80, prompt frames + frames] to start from in place of the seed's. finalize=False:
         more tokens follow; the last three only serve as context, and 0 frames may come.
         """
