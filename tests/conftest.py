@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 import nightingale
+from nightingale import _core
 from nightingale.synthetic import write_checkpoint
 
 
@@ -48,3 +50,10 @@ def device(request: pytest.FixtureRequest) -> str:
 @pytest.fixture(scope="session")
 def tts(checkpoint: Path, device: str) -> nightingale.TTS:
     return nightingale.load(checkpoint, device=device)
+
+
+@pytest.fixture
+def keep_threads() -> Iterator[None]:
+    threads = _core.threads()
+    yield
+    _core.set_threads(threads)

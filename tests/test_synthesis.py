@@ -8,7 +8,6 @@ import shutil
 import subprocess
 import sys
 import textwrap
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,25 +18,15 @@ import soundfile
 import nightingale
 from nightingale import _core
 
+from .parity.s3gen_runs import snr
+
 TOKENS = (np.arange(30) * 613) % 6561
 LOOKAHEAD = 20  # frames that must follow one before its samples are out
 S3GEN = "s3gen.pt"
 
 
-@pytest.fixture
-def keep_threads() -> Iterator[None]:
-    threads = _core.threads()
-    yield
-    _core.set_threads(threads)
-
-
 def digest(samples: np.ndarray) -> str:
     return hashlib.sha256(samples.tobytes()).hexdigest()
-
-
-def snr(found: np.ndarray, expected: np.ndarray) -> float:
-    error = np.sum((found.astype(np.float64) - expected) ** 2)
-    return 10 * np.log10(np.sum(expected.astype(np.float64) ** 2) / max(error, 1e-30))
 
 
 def with_voice(voice: nightingale.Voice, **parts: Any) -> nightingale.Voice:

@@ -9,7 +9,6 @@ import subprocess
 import sys
 import textwrap
 import threading
-from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
@@ -31,13 +30,6 @@ def expected(tts: nightingale.TTS) -> np.ndarray:
     assert len(tokens) == COUNT
     assert len(set(tokens.tolist())) > COUNT // 2
     return tokens
-
-
-@pytest.fixture
-def keep_threads() -> Iterator[None]:
-    threads = _core.threads()
-    yield
-    _core.set_threads(threads)
 
 
 def test_the_same_seed_gives_the_same_tokens(tts: nightingale.TTS, expected: np.ndarray) -> None:

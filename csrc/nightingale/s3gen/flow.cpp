@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 #include <stdexcept>
 
 #include "mlx/ops.h"
@@ -134,11 +133,14 @@ int Flow::new_frames(const MelRequest& request) const {
 }
 
 mx::array Flow::encode(const MelRequest& request) const {
-  int frames = request.voice.prompt_frames() + new_frames(request);
+  return mean(request, request.voice.prompt_frames() + new_frames(request));
+}
+
+mx::array Flow::mean(const MelRequest& request, int frames) const {
   std::vector<int> tokens = request.voice.prompt_tokens;
   tokens.insert(tokens.end(), request.tokens.begin(), request.tokens.end());
-  auto mean = encoder_.encode(tokens);
-  return mx::slice(mean, {0, 0, 0}, {1, frames, kMels}, stream_);
+  auto encoded = encoder_.encode(tokens);
+  return mx::slice(encoded, {0, 0, 0}, {1, frames, kMels}, stream_);
 }
 
 mx::array Flow::speaker(const std::vector<float>& embedding) const {
@@ -186,7 +188,6 @@ MelState Flow::begin(const MelRequest& request) const {
   const auto& s = stream_;
   int fresh = new_frames(request), prompt = request.voice.prompt_frames();
   int frames = prompt + fresh;
-  auto mean = encode(request);
   auto cond = mx::zeros({1, fresh, kMels}, mx::float32, s);
   if (prompt > 0) {
     auto known = frames_of(request.voice.prompt_mel);
@@ -195,7 +196,7 @@ MelState Flow::begin(const MelRequest& request) const {
   auto voice =
       mx::broadcast_to(speaker(request.voice.speaker), {1, frames, kMels}, s);
   auto x = noise(request, fresh);
-  auto input = mx::concatenate({x, mean, voice, cond}, 2, s);
+  auto input = mx::concatenate({x, mean(request, frames), voice, cond}, 2, s);
   if (!config_.meanflow) {
     input = mx::concatenate({input, mx::zeros_like(input, s)}, 0, s);
   }

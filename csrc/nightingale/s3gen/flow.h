@@ -75,7 +75,7 @@ class Flow {
   // New frames that a request gives; an error where its parts do not fit.
   int new_frames(const MelRequest& request) const;
 
-  // The encoder's mean of the prompt's and the new frames: [frames, mels]
+  // The encoder's mean of the prompt's and the new frames: [1, frames, mels]
   mx::array encode(const MelRequest& request) const;
 
   // begin, step until finished, finish: the new frames, [frames, mels]
@@ -87,6 +87,8 @@ class Flow {
   Flow(Weights& weights, const FlowConfig& config, mx::Stream s);
 
   void check(const MelRequest& request) const;
+  // The first `frames` frames of the encoder's mean: [1, frames, mels]
+  mx::array mean(const MelRequest& request, int frames) const;
   mx::array noise(const MelRequest& request, int new_frames) const;
   mx::array speaker(const std::vector<float>& embedding) const; // [mels]
 

@@ -240,7 +240,7 @@ Piece Vocoder::source_spectrum(
         samples, reversed(samples, count - 1 - kHalfFrame, count - 1, s), s);
     count = samples.shape(1);
   }
-  int frames = (count - ops::kStftSize) / ops::kStftHop + 1;
+  int frames = ops::stft_frames(count);
   state.samples = cut(samples, frames * ops::kStftHop, count, s);
   return ops::stft(mx::reshape(samples, {1, count}, s), s);
 }

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "nightingale/ops/cpu/finish.h"
 #include "nightingale/ops/cpu/ops.h"
 #include "nightingale/ops/cpu/primitive.h"
 #include "nightingale/ops/cpu/stored_floats.h"
@@ -34,7 +35,7 @@ Loop loop_of(ops::Activation activation) {
 template <typename F>
 void for_elements(const mx::array& x, mx::array& y, F loop) {
   int64_t size = x.size();
-  parallel_for((size + kTile - 1) / kTile, [&](int tile) {
+  parallel_for(pieces(size, kTile), [&](int tile) {
     int64_t begin = int64_t(tile) * kTile;
     int count = std::min<int64_t>(kTile, size - begin);
     const float* from = read_floats(x, begin, count);
@@ -46,15 +47,13 @@ void for_elements(const mx::array& x, mx::array& y, F loop) {
 template <typename F>
 void for_wide_rows(int rows, int channels, F body) {
   int rows_per_tile = std::max(1, kTile / std::max(1, channels));
-  parallel_for((rows + rows_per_tile - 1) / rows_per_tile, [&](int tile) {
+  parallel_for(pieces(rows, rows_per_tile), [&](int tile) {
     int end = std::min(rows, (tile + 1) * rows_per_tile);
     for (int row = tile * rows_per_tile; row < end; ++row) {
       body(row);
     }
   });
 }
-
-struct InverseAlpha;
 
 } // namespace
 
@@ -98,10 +97,7 @@ mx::array snake(const mx::array& x, const mx::array& alpha, mx::Stream s) {
       [](const Arrays& in, Arrays& out) {
         int channels = in[1].size();
         const float* alpha = in[1].data<float>();
-        float* inverse = scratch<InverseAlpha>(channels);
-        for (int c = 0; c < channels; ++c) {
-          inverse[c] = 1.0f / (alpha[c] + 1e-9f);
-        }
+        const float* inverse = inverse_alpha(alpha, channels);
         for_wide_rows(row_count(in[0]), channels, [&](int row) {
           int64_t begin = int64_t(row) * channels;
           const float* from = read_floats(in[0], begin, channels);
@@ -124,7 +120,7 @@ mx::array cast(const mx::array& x, mx::Dtype dtype, mx::Stream s) {
         Storage from = storage_of(in[0]);
         Storage to = storage_of(out[0]);
         int64_t size = in[0].size();
-        parallel_for((size + kTile - 1) / kTile, [&](int tile) {
+        parallel_for(pieces(size, kTile), [&](int tile) {
           int64_t begin = int64_t(tile) * kTile;
           int count = std::min<int64_t>(kTile, size - begin);
           if (to == Storage::f32) {

@@ -16,10 +16,6 @@ struct TileSums;
 // Steps that share one packing of their weights.
 constexpr int kStepsPerTile = 512;
 
-int pieces(int count, int size) {
-  return (count + size - 1) / size;
-}
-
 // Row stride * q + phase of the whole result is a sum over the taps phase,
 // phase + stride, ... of input rows q, q - 1, ...: for each phase a convolution
 // over the steps q, whose rows lie `stride` apart.

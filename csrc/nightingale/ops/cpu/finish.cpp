@@ -41,6 +41,14 @@ T* advanced(T* p, int64_t count, Storage storage) {
 
 } // namespace
 
+const float* inverse_alpha(const float* alpha, int count) {
+  float* inverse = scratch<InverseAlpha>(count);
+  for (int i = 0; i < count; ++i) {
+    inverse[i] = 1.0f / (alpha[i] + 1e-9f);
+  }
+  return inverse;
+}
+
 Finish Finish::from_column(int column) const {
   Finish part = *this;
   part.bias = bias ? bias + column : nullptr;
@@ -113,11 +121,7 @@ Finish FinishInputs::on(const Arrays& inputs, mx::array& y) const {
   f.storage = storage_of(y);
   if (alpha_) {
     f.alpha = inputs[alpha_].data<float>();
-    float* inverse = scratch<InverseAlpha>(f.stride);
-    for (int i = 0; i < f.stride; ++i) {
-      inverse[i] = 1.0f / (f.alpha[i] + 1e-9f);
-    }
-    f.inverse_alpha = inverse;
+    f.inverse_alpha = inverse_alpha(f.alpha, f.stride);
   }
   return f;
 }

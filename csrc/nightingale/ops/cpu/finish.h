@@ -5,6 +5,10 @@
 
 namespace nightingale::cpu {
 
+// What Snake multiplies the squared sine by, for each channel. Lasts until the
+// calling thread asks for the next.
+const float* inverse_alpha(const float* alpha, int count);
+
 // An epilogue on arrays that are there: the sums of a product in, the result
 // out, in the result's type.
 struct Finish {

@@ -18,10 +18,6 @@ struct QueryStrip;
 struct ScoreStrip;
 struct DistanceStrip;
 
-int pieces(int count, int size) {
-  return (count + size - 1) / size;
-}
-
 // Attention of all heads of one batch row, in strips of as many queries as a
 // product tile has rows: all scores of a strip are in cache at once.
 class StripAttention {

@@ -22,10 +22,6 @@ struct FewSums;
 struct NormedRows;
 struct GateAndUp;
 
-int tiles_of(int count, int tile) {
-  return (count + tile - 1) / tile;
-}
-
 // x · wᵀ, all row-contiguous; y is still to be set.
 DotArgs dots_of(const float* x, int rows, const mx::array& w) {
   DotArgs a;
@@ -56,7 +52,7 @@ columns_of(const DotArgs& whole, Storage storage, int begin, int count) {
 void few_rows(const DotArgs& whole, Storage storage) {
   auto dots = simd().dots[static_cast<int>(storage)];
   constexpr int size = kDotColumns;
-  parallel_for(tiles_of(whole.columns, size), [&](int tile) {
+  parallel_for(pieces(whole.columns, size), [&](int tile) {
     int begin = tile * size, count = std::min(size, whole.columns - begin);
     dots(columns_of(whole, storage, begin, count));
   });
@@ -68,7 +64,7 @@ void few_rows_swiglu(const DotArgs& whole, Storage storage) {
   auto dots = simd().dots[static_cast<int>(storage)];
   constexpr int size = kDotColumns;
   int features = whole.columns / 2;
-  parallel_for(tiles_of(features, size), [&](int tile) {
+  parallel_for(pieces(features, size), [&](int tile) {
     int begin = tile * size, count = std::min(size, features - begin);
     float* gate = scratch<GateAndUp>(2 * whole.rows * count);
     float* up = gate + whole.rows * count;
@@ -104,7 +100,7 @@ void blas_rows(
     int columns,
     const Finish& finish) {
   int64_t depth = x.channels;
-  parallel_for(tiles_of(columns, kGemmColumns), [&](int tile) {
+  parallel_for(pieces(columns, kGemmColumns), [&](int tile) {
     int column = tile * kGemmColumns;
     int count = std::min(kGemmColumns, columns - column);
     const void* part = static_cast<const char*>(stored) +

@@ -25,7 +25,6 @@ namespace {
 
 struct PackedWeights;
 struct WideRows;
-struct PaddedRows;
 struct PackedKeys;
 struct PackedValues;
 struct Queries;
@@ -35,8 +34,6 @@ struct Result;
 
 // Packed weights that are used together: half of a core's second-level cache.
 constexpr int64_t kPackedNumbers = 1 << 19;
-// Row tiles that meet a panel while it is in the first-level cache.
-constexpr int kTilesPerBlock = 2;
 
 #if defined(__x86_64__) && defined(__linux__)
 // The system saves the tile registers of those alone who ask for it.
@@ -73,10 +70,6 @@ const MatrixLoops& loops() {
   static const MatrixLoops none{};
   return none;
 #endif
-}
-
-int pieces(int count, int size) {
-  return (count + size - 1) / size;
 }
 
 // The same windows with channels up to the next whole tile, zeros in them.
@@ -124,9 +117,8 @@ void run_tile(
       columns);
 }
 
-// Tiles [begin, end) of the rows with columns [first, last), whose panels are
-// packed one behind the other.
-void run_tiles(
+// Tiles [begin, end) of the rows with the packed columns [first, last).
+void run_block(
     const Windows<uint16_t>& x,
     int begin,
     int end,
@@ -134,21 +126,19 @@ void run_tiles(
     int first,
     int last,
     const Finish& finish) {
-  int64_t padded_each = padded_size(x, kMatrixTile);
-  auto* padded = scratch<PaddedRows, uint16_t>(kTilesPerBlock * padded_each);
-  RowTile<uint16_t> tiles[kTilesPerBlock];
-  for (int i = begin; i < end; ++i) {
-    uint16_t* room = padded + (i - begin) * padded_each;
-    tiles[i - begin] = row_tile(x, kMatrixTile, i, room);
-  }
   loops().begin();
-  for (int column = first; column < last; column += kMatrixTile) {
-    const uint16_t* panel = packed + (column - first) * int64_t(x.depth());
-    int width = std::min(kMatrixTile, last - column);
-    for (int i = begin; i < end; ++i) {
-      run_tile(x, tiles[i - begin], panel, column, width, finish);
-    }
-  }
+  run_tiles(
+      x,
+      kMatrixTile,
+      kMatrixTile,
+      begin,
+      end,
+      packed,
+      first,
+      last,
+      [&](const auto& tile, const uint16_t* panel, int column, int columns) {
+        run_tile(x, tile, panel, column, columns, finish);
+      });
   loops().end();
 }
 
@@ -265,7 +255,7 @@ void matrix_product(
     parallel_for(pieces(tiles, kTilesPerBlock), [&](int block) {
       int from = block * kTilesPerBlock;
       int to = std::min(tiles, from + kTilesPerBlock);
-      run_tiles(x, from, to, packed, first, last, finish);
+      run_block(x, from, to, packed, first, last, finish);
     });
   }
 }

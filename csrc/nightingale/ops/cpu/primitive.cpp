@@ -173,7 +173,7 @@ const float* floats_of(const mx::array& x) {
   constexpr int64_t size = 1 << 14;
   int64_t count = x.size();
   float* floats = scratch<ConvertedInput>(count);
-  parallel_for((count + size - 1) / size, [&](int tile) {
+  parallel_for(pieces(count, size), [&](int tile) {
     int64_t begin = tile * size;
     simd().unpack[static_cast<int>(storage)](
         x.data<char>() + begin * storage_bytes(storage),

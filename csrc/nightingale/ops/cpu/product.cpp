@@ -12,19 +12,12 @@ namespace {
 
 struct PackedWeights;
 struct OwnPanel;
-struct PaddedRows;
 
 // Packed weights that are used together: half of a core's second-level cache.
 constexpr int64_t kPackedFloats = 1 << 18;
-// Row tiles that meet a panel while it is in the first-level cache.
-constexpr int kTilesPerBlock = 2;
 // Up to this many row tiles, and over half as many panels, it is the panels
 // that are spread over the threads.
 constexpr int kFewTiles = 32;
-
-int pieces(int count, int size) {
-  return (count + size - 1) / size;
-}
 
 struct Weights {
   const void* data; // [columns, depth]
@@ -74,9 +67,8 @@ void run_tile(
       columns);
 }
 
-// Tiles [begin, end) of the rows with columns [first, last), whose panels are
-// packed one behind the other.
-void run_tiles(
+// Tiles [begin, end) of the rows with the packed columns [first, last).
+void run_block(
     const Windows<float>& x,
     int begin,
     int end,
@@ -85,20 +77,18 @@ void run_tiles(
     int last,
     const Finish& finish) {
   const auto& loops = simd().product;
-  int64_t depth = x.depth(), padded_each = padded_size(x, loops.rows);
-  float* padded = scratch<PaddedRows>(kTilesPerBlock * padded_each);
-  RowTile<float> tiles[kTilesPerBlock];
-  for (int i = begin; i < end; ++i) {
-    float* room = padded + (i - begin) * padded_each;
-    tiles[i - begin] = row_tile(x, loops.rows, i, room);
-  }
-  for (int column = first; column < last; column += loops.columns) {
-    const float* panel = packed + (column - first) * depth;
-    int width = std::min(loops.columns, last - column);
-    for (int i = begin; i < end; ++i) {
-      run_tile(x, tiles[i - begin], panel, column, width, finish);
-    }
-  }
+  run_tiles(
+      x,
+      loops.rows,
+      loops.columns,
+      begin,
+      end,
+      packed,
+      first,
+      last,
+      [&](const auto& tile, const float* panel, int column, int columns) {
+        run_tile(x, tile, panel, column, columns, finish);
+      });
 }
 
 // Few rows: each thread packs panels of its own and waits for nobody.
@@ -115,7 +105,7 @@ void spread_columns(
     pack_panel(w, first, packed);
     for (int begin = 0; begin < tiles; begin += kTilesPerBlock) {
       int end = std::min(tiles, begin + kTilesPerBlock);
-      run_tiles(x, begin, end, packed, first, last, finish);
+      run_block(x, begin, end, packed, first, last, finish);
     }
   });
 }
@@ -141,7 +131,7 @@ void spread_rows(
     parallel_for(pieces(tiles, kTilesPerBlock), [&](int block) {
       int from = block * kTilesPerBlock;
       int to = std::min(tiles, from + kTilesPerBlock);
-      run_tiles(x, from, to, packed, first, last, finish);
+      run_block(x, from, to, packed, first, last, finish);
     });
   }
 }

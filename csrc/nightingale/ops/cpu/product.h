@@ -1,6 +1,10 @@
 #pragma once
 
+#include <algorithm>
+
 #include "nightingale/ops/cpu/finish.h"
+#include "nightingale/ops/cpu/scratch.h"
+#include "nightingale/ops/cpu/threads.h"
 
 namespace nightingale::cpu {
 
@@ -67,7 +71,39 @@ int64_t padded_size(const Windows<T>& x, int rows) {
 
 template <typename T>
 int row_tiles(const Windows<T>& x, int rows) {
-  return x.batch * ((x.rows + rows - 1) / rows);
+  return x.batch * pieces(x.rows, rows);
+}
+
+// Row tiles that meet a panel while it is in the first-level cache.
+constexpr int kTilesPerBlock = 2;
+
+// Calls run(tile, panel, column, columns) for the row tiles [begin, end), at
+// most kTilesPerBlock of them, with the columns [first, last), whose panels of
+// `width` columns are packed one behind the other.
+template <typename T, typename F>
+void run_tiles(
+    const Windows<T>& x,
+    int rows,
+    int width,
+    int begin,
+    int end,
+    const T* packed,
+    int first,
+    int last,
+    F run) {
+  struct PaddedRows;
+  int64_t padded_each = padded_size(x, rows);
+  T* padded = scratch<PaddedRows, T>(kTilesPerBlock * padded_each);
+  RowTile<T> tiles[kTilesPerBlock];
+  for (int i = 0; i < end - begin; ++i) {
+    tiles[i] = row_tile(x, rows, begin + i, padded + i * padded_each);
+  }
+  for (int column = first; column < last; column += width) {
+    const T* panel = packed + (column - first) * int64_t(x.depth());
+    for (int i = 0; i < end - begin; ++i) {
+      run(tiles[i], panel, column, std::min(width, last - column));
+    }
+  }
 }
 
 // x · wᵀ, finished; w: [columns, taps * channels]. Every sum is taken in one

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <type_traits>
 
 namespace nightingale::cpu {
@@ -7,6 +8,11 @@ namespace nightingale::cpu {
 // The one thread count of the CPU backend. 0 means all cores.
 void set_threads(int count);
 int threads();
+
+// How many pieces of `size` cover `count`.
+constexpr int pieces(int64_t count, int64_t size) {
+  return static_cast<int>((count + size - 1) / size);
+}
 
 namespace detail {
 using Body = void (*)(void* context, int tile);
