@@ -1,4 +1,4 @@
-"""Text to text tokens, as the reference does it."""
+"""A checkpoint's tokenizer: text to token ids, as the reference does it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from unicodedata import normalize
 
 import numpy as np
 
-from ._core import Error
+from .._core import Error
 
 _REPLACED_PUNCTUATION = (
     ("...", ", "),
