@@ -47,7 +47,8 @@ void alignment_step(benchmark::State& state) {
   auto start = ops::AlignmentState::start();
   Work work{(2.0 * kVocabulary + 3 * text) * sizeof(float), 0.0};
   run(state, work, [&] {
-    return ops::alignment_step(weights, logits, token, start, kStop, s).logits;
+    return ops::alignment_step(weights, logits, token, start, {}, kStop, s)
+        .logits;
   });
 }
 

@@ -85,6 +85,7 @@ void bind_ops(nb::module_& m) {
                 logits,
                 token,
                 {marks, sums},
+                {},
                 stop_token,
                 stream_for(form));
         return nb::make_tuple(step.logits, step.state.marks, step.state.sums);

@@ -18,11 +18,13 @@ AlignmentStep alignment_step(
     const mx::array& logits,
     const mx::array& token,
     const AlignmentState& state,
+    const AlignmentLimits& limits,
     int stop_token,
     mx::Stream s) {
-  return on_cpu(s)
-      ? cpu::alignment_step(weights, logits, token, state, stop_token, s)
-      : gpu::alignment_step(weights, logits, token, state, stop_token, s);
+  return on_cpu(s) ? cpu::alignment_step(
+                         weights, logits, token, state, limits, stop_token, s)
+                   : gpu::alignment_step(
+                         weights, logits, token, state, limits, stop_token, s);
 }
 
 } // namespace nightingale::ops

@@ -48,6 +48,14 @@ struct AlignmentState {
   static AlignmentState start();
 };
 
+// When the speech counts as astray.
+struct AlignmentLimits {
+  // What one of the last text tokens, or the text before them, may gather of
+  // the rows' weights after the end has been reached: 5 is 200 ms and more.
+  float after_end = 5.0f;
+  int first_stop = 0; // no stop before this many steps, free or forced
+};
+
 struct AlignmentStep {
   mx::array logits; // [V]
   AlignmentState state;
@@ -62,6 +70,7 @@ AlignmentStep alignment_step(
     const mx::array& logits,
     const mx::array& token,
     const AlignmentState& state,
+    const AlignmentLimits& limits,
     int stop_token,
     mx::Stream s);
 

@@ -114,6 +114,15 @@ mx::array conv_transpose1d(
     const ops::ConvTranspose1d& shape,
     mx::Stream s);
 
+mx::array lstm(
+    const mx::array& x,
+    const mx::array& w_ih,
+    const mx::array& w_hh,
+    const mx::array& bias,
+    mx::Stream s);
+
+mx::array power_spectrum(const mx::array& frames, mx::Stream s);
+
 mx::array stft(const mx::array& x, mx::Stream s);
 mx::array polar_spectrum(const mx::array& x, mx::Stream s);
 mx::array istft(const mx::array& x, bool first, bool last, mx::Stream s);
@@ -159,5 +168,6 @@ ops::AlignmentStep alignment_step(
     const mx::array& logits,
     const mx::array& token,
     const ops::AlignmentState& state,
+    const ops::AlignmentLimits& limits,
     int stop_token,
     mx::Stream s);

@@ -1,5 +1,6 @@
 #include "nightingale/t3/speech_tokens.h"
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 
@@ -50,6 +51,27 @@ void check(const SpeechRequest& request, const T3Config& config) {
       "this model names no alignment heads, which the analyser needs");
 }
 
+// The analyser judges by the last three text tokens and the first four, which
+// in a short text are the same: it would stop in the middle of the only word,
+// and a model without an analyser may not find the end at all. So a short text
+// is given time to be said, and no more than that.
+constexpr int kShortText = 5; // text tokens
+constexpr int kShortestSpeech = 5; // speech tokens, 200 ms
+constexpr int kPatience = 4; // speech tokens a text token after the end
+constexpr int kLongestSpeech[] = {25, 10}; // speech tokens, and a text token
+
+void bound_short_text(SpeechRequest& request, ops::AlignmentLimits& limits) {
+  int text = request.text_tokens.size();
+  if (text <= kShortText) {
+    limits.after_end += kPatience * text;
+    request.min_tokens = std::max(request.min_tokens, kShortestSpeech);
+    int longest = kLongestSpeech[0] + kLongestSpeech[1] * text;
+    request.max_tokens =
+        std::min(request.max_tokens, std::max(longest, request.min_tokens));
+  }
+  limits.first_stop = request.min_tokens;
+}
+
 } // namespace
 
 SpeechTokens::SpeechTokens(
@@ -65,6 +87,7 @@ SpeechTokens::SpeechTokens(
       token_(mx::array({kStartSpeech})),
       alignment_(ops::AlignmentState::start()) {
   check(request_, model_->config());
+  bound_short_text(request_, limits_);
   prompt_ = model_->prompt(request_.text_tokens, rows_);
   int text_count = request_.text_tokens.size() + 2; // with start and stop
   text_ = {request_.voice.length, text_count, 1, {}};
@@ -96,7 +119,13 @@ void SpeechTokens::queue_step() {
       s);
   if (request_.analyser) {
     auto step = ops::alignment_step(
-        text_attention.weights, logits, token_, alignment_, kStopSpeech, s);
+        text_attention.weights,
+        logits,
+        token_,
+        alignment_,
+        limits_,
+        kStopSpeech,
+        s);
     logits = step.logits;
     alignment_ = step.state;
   }

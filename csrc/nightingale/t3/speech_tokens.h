@@ -20,7 +20,9 @@ struct SpeechRequest {
   bool analyser = false;
   uint64_t seed = 0;
   uint32_t sentence = 0; // which sentence of a longer text: part of the draws
-  int min_tokens = 0; // the stop token is not drawn before these
+  // The stop token is not drawn before min_tokens. Texts of five tokens and
+  // fewer have bounds of their own within these: see speech_tokens.cpp.
+  int min_tokens = 0;
   int max_tokens = 1000;
 };
 
@@ -52,6 +54,7 @@ class SpeechTokens {
   KvCache cache_;
   mx::array seen_; // [speech_vocabulary] uint8
   mx::array token_; // [1] int32, the last one drawn
+  ops::AlignmentLimits limits_;
   ops::AlignmentState alignment_;
 
   // Steps that run but whose token the host has not read.

@@ -17,7 +17,8 @@ constexpr int kVocabulary = 12, kStop = 9;
 // every token, asked anew in each step.
 class AnalyserTwin {
  public:
-  explicit AnalyserTwin(int text) : text_(text) {}
+  AnalyserTwin(int text, const ops::AlignmentLimits& limits)
+      : text_(text), limits_(limits) {}
 
   // rows: the mean of the heads. Returns the logits that go on.
   Values step(std::vector<Values> rows, int token, Values logits) {
@@ -41,16 +42,20 @@ class AnalyserTwin {
     tokens_.push_back(token);
     size_t heard = tokens_.size();
     forced = 0;
-    if (complete && tail_length() >= 5.0) {
+    if (complete && tail_length() >= limits_.after_end) {
       forced |= ops::kLongTail;
     }
-    if (complete && attention_to_earlier_text() > 5.0) {
+    if (complete && attention_to_earlier_text() > limits_.after_end) {
       forced |= ops::kTextRepetition;
     }
     if (heard >= 3 && tokens_[heard - 2] == token) {
       forced |= ops::kTokenRepetition;
     }
     suppressed = here < text_ - 3 && text_ > 5;
+    if (frame < limits_.first_stop) {
+      forced = 0;
+      suppressed = true;
+    }
     if (suppressed) {
       logits[kStop] = -32768.0;
     }
@@ -103,6 +108,7 @@ class AnalyserTwin {
   }
 
   int text_, steps_ = 0;
+  ops::AlignmentLimits limits_;
   std::vector<Values> history_;
   std::vector<int> tokens_;
   size_t completed_at_ = 0;
@@ -117,8 +123,14 @@ struct Outcome {
 // Speech whose attention is at path(step) in the text and whose tokens are
 // token(step). Both forms must agree with the twin in every step.
 template <typename Path, typename Token>
-Outcome follow(int text, int steps, int heads, Path path, Token token) {
-  AnalyserTwin twin(text);
+Outcome follow(
+    int text,
+    int steps,
+    int heads,
+    Path path,
+    Token token,
+    const ops::AlignmentLimits& limits = {}) {
+  AnalyserTwin twin(text, limits);
   auto on_cpu = ops::AlignmentState::start();
   auto on_graph = ops::AlignmentState::start();
   Outcome outcome;
@@ -141,10 +153,10 @@ Outcome follow(int text, int steps, int heads, Path path, Token token) {
     mx::array last({token(i)});
     Values expected = twin.step(mean, token(i), values(logits));
 
-    auto a =
-        cpu::alignment_step(weights, logits, last, on_cpu, kStop, cpu_stream());
+    auto a = cpu::alignment_step(
+        weights, logits, last, on_cpu, limits, kStop, cpu_stream());
     auto b = gpu::alignment_step(
-        weights, logits, last, on_graph, kStop, graph_stream());
+        weights, logits, last, on_graph, limits, kStop, graph_stream());
     on_cpu = a.state;
     on_graph = b.state;
     REQUIRE(values(a.logits) == expected);
@@ -234,16 +246,38 @@ TEST_CASE("texts too short to judge do not hold the stop token back") {
   }
 }
 
+TEST_CASE("limits give speech more time after the end of the text") {
+  auto linger = [](int step) { return std::min(step, 9); };
+  CHECK(follow(10, 24, 2, linger, always_new).first_forced == 15);
+  auto outcome = follow(10, 40, 2, linger, always_new, {.after_end = 12.0f});
+  CHECK(outcome.forced == ops::kLongTail);
+  CHECK(outcome.first_forced == 23);
+  auto again = [](int step) { return step < 20 ? step : 3 + step % 9; };
+  auto sooner = follow(22, 60, 3, again, always_new);
+  auto later = follow(22, 60, 3, again, always_new, {.after_end = 15.0f});
+  CHECK((later.forced & ops::kTextRepetition) != 0);
+  CHECK(later.first_forced > sooner.first_forced + 10);
+}
+
+TEST_CASE("no stop is forced or let through before the first that may be") {
+  auto stay = [](int) { return 0; };
+  auto same = [](int) { return 4; };
+  CHECK(follow(4, 12, 1, stay, same).first_forced == 2);
+  auto outcome = follow(4, 12, 1, stay, same, {.first_stop = 6});
+  CHECK(outcome.first_forced == 6);
+  CHECK(outcome.ever_suppressed);
+}
+
 TEST_CASE("alignment_step takes every layout of weights and logits") {
   auto weights = noise_array({1, 8}, 1), logits = noise_array({12}, 2);
   auto state = ops::AlignmentState::start();
   mx::array token({3});
   auto s = cpu_stream();
   check_views(weights, [&](auto& v) {
-    return cpu::alignment_step({v, v}, logits, token, state, kStop, s)
+    return cpu::alignment_step({v, v}, logits, token, state, {}, kStop, s)
         .state.sums;
   });
   check_views(logits, [&](auto& v) {
-    return cpu::alignment_step({weights}, v, token, state, kStop, s).logits;
+    return cpu::alignment_step({weights}, v, token, state, {}, kStop, s).logits;
   });
 }

@@ -141,6 +141,42 @@ TEST_CASE("speech ends at the stop token, and not before min_tokens") {
   CHECK(std::ranges::count(tokens, kStopSpeech) == 0);
 }
 
+TEST_CASE("short texts are said within bounds of their own") {
+  TinyT3 stopping, aligned;
+  stopping.stops_at_once = true;
+  stopping.settings = aligned.settings =
+      R"({"t3": {"alignment_heads": [[0, 1], [1, 0]]}})";
+  auto eager = stopping.load(), rambling = aligned.load();
+  for (int text = 1; text <= 6; ++text) {
+    for (bool analyser : {false, true}) {
+      CAPTURE(text);
+      CAPTURE(analyser);
+      auto r = request();
+      r.text_tokens.assign(text, 5);
+      r.analyser = analyser;
+      r.sampling.temperature = 0.0f;
+      r.max_tokens = 200;
+      auto least = speak(r, eager).size(), most = speak(r, rambling).size();
+      CHECK(least >= (text <= 5 ? 5 : 0));
+      CHECK(most >= least);
+      if (text <= 5) {
+        CHECK(most <= size_t(25 + 10 * text));
+      }
+      r.max_tokens = 3;
+      CHECK(speak(r, rambling).size() <= 3);
+    }
+  }
+  // Without an analyser nothing else ends what the model does not.
+  auto r = request();
+  r.max_tokens = 200;
+  r.sampling.temperature = 0.0f;
+  for (int text : {1, 5, 6}) {
+    r.text_tokens.assign(text, 5);
+    size_t bound = text <= 5 ? 25 + 10 * text : 200;
+    CHECK(speak(r).size() == bound);
+  }
+}
+
 TEST_CASE("after the end there is nothing more") {
   auto r = request();
   r.max_tokens = 3;

@@ -79,12 +79,13 @@ int follow(
   return position;
 }
 
-int faults_of(int token, int* marks, const float* sums) {
+int faults_of(int token, float after_end, int* marks, const float* sums) {
   int faults = 0;
   if (marks[ops::kComplete]) {
     const float* tail = sums + ops::kTail0;
-    faults |= *std::max_element(tail, tail + 3) >= 5.0f ? ops::kLongTail : 0;
-    faults |= sums[ops::kRepeated] > 5.0f ? ops::kTextRepetition : 0;
+    float longest = *std::max_element(tail, tail + 3);
+    faults |= longest >= after_end ? ops::kLongTail : 0;
+    faults |= sums[ops::kRepeated] > after_end ? ops::kTextRepetition : 0;
   }
   ++marks[ops::kTokenCount];
   if (marks[ops::kTokenCount] >= 3 && token == marks[ops::kLastToken]) {
@@ -101,6 +102,7 @@ ops::AlignmentStep alignment_step(
     const mx::array& logits,
     const mx::array& token,
     const ops::AlignmentState& state,
+    const ops::AlignmentLimits& limits,
     int stop_token,
     mx::Stream s) {
   int heads = weights.size();
@@ -130,10 +132,15 @@ ops::AlignmentStep alignment_step(
         std::copy_n(token[1].data<int>(), int(ops::kMarks), marks);
         std::copy_n(token[2].data<float>(), int(ops::kSums), sums);
 
+        bool early = marks[ops::kFrame] < limits.first_stop;
         auto mean = mean_weights(in, heads, marks[ops::kFrame]);
         int position = follow(mean, text, marks, sums);
-        int faults = faults_of(token->data<int>()[0], marks, sums);
-        bool suppress = position < text - 3 && text > 5;
+        int last = token->data<int>()[0];
+        int faults = faults_of(last, limits.after_end, marks, sums);
+        if (early) {
+          faults = 0;
+        }
+        bool suppress = early || (position < text - 3 && text > 5);
         if (suppress) {
           y[stop_token] = kNever;
         }

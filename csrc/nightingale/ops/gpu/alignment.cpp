@@ -43,6 +43,7 @@ ops::AlignmentStep alignment_step(
     const mx::array& logits,
     const mx::array& token,
     const ops::AlignmentState& state,
+    const ops::AlignmentLimits& limits,
     int stop_token,
     mx::Stream s) {
   int rows = weights[0].shape(0), text = weights[0].shape(1);
@@ -89,11 +90,12 @@ ops::AlignmentStep alignment_step(
   auto complete = mx::logical_or(
       was_complete, mx::greater_equal(text_position, array(text - 3), s), s);
 
+  array after_end(limits.after_end);
   auto longest = mx::maximum(mx::maximum(tail0, tail1, s), tail2, s);
   auto long_tail =
-      mx::logical_and(complete, mx::greater_equal(longest, array(5.0f), s), s);
+      mx::logical_and(complete, mx::greater_equal(longest, after_end, s), s);
   auto text_repetition =
-      mx::logical_and(complete, mx::greater(repeated, array(5.0f), s), s);
+      mx::logical_and(complete, mx::greater(repeated, after_end, s), s);
   auto token_count = mx::add(at(state.marks, ops::kTokenCount, s), array(1), s);
   auto token_repetition = mx::logical_and(
       mx::greater_equal(token_count, array(3), s),
@@ -106,8 +108,11 @@ ops::AlignmentStep alignment_step(
           s),
       flag(token_repetition, ops::kTokenRepetition, s),
       s);
-  auto suppress = text > 5 ? mx::less(position, array(text - 3), s)
-                           : mx::zeros({1}, mx::bool_, s);
+  auto early = mx::less(frame, array(limits.first_stop), s);
+  faults = mx::where(early, array(0), faults, s);
+  auto suppress = text > 5
+      ? mx::logical_or(early, mx::less(position, array(text - 3), s), s)
+      : early;
 
   array never(-32768.0f), always(32768.0f);
   auto is_stop = mx::equal(
