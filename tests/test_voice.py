@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import fields, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -58,6 +59,129 @@ def test_a_voice_may_be_only_a_speaker(voice: Voice, tmp_path: Path) -> None:
     assert_equal(found, bare)
     assert found.prompt_token is None
     assert repr(found) == "Voice(speaker_emb, emotion_adv=0.5)"
+
+
+SHARED = Path(__file__).parents[2] / "shared" / "data" / "conds.safetensors"
+
+
+@pytest.mark.skipif(not SHARED.exists(), reason="needs the shared voice")
+def test_a_real_voice_is_saved_bit_for_bit(tmp_path: Path) -> None:
+    voice = Voice.load(SHARED)
+    shapes = {f.name: np.shape(getattr(voice, f.name)) for f in fields(Voice)}
+    assert shapes == {
+        "speaker_emb": (256,),
+        "cond_prompt_speech_tokens": (150,),
+        "emotion_adv": (),
+        "prompt_token": (157,),
+        "prompt_feat": (314, 80),
+        "embedding": (192,),
+    }
+    voice.save(tmp_path / "me.safetensors")
+    assert_equal(Voice.load(tmp_path / "me.safetensors"), voice)
+
+
+def test_another_exaggeration_changes_nothing_else(voice: Voice, tmp_path: Path) -> None:
+    calm = voice.with_exaggeration(0.1)
+    assert (voice.emotion_adv, calm.emotion_adv) == (0.5, 0.1)
+    assert_equal(calm.with_exaggeration(0.5), voice)
+    calm.save(tmp_path / "me.safetensors")
+    assert Voice.load(tmp_path / "me.safetensors").emotion_adv == 0.1
+    assert voice.with_exaggeration(0).emotion_adv == 0
+    assert voice.with_exaggeration(np.float32(2.5)).emotion_adv == 2.5
+
+
+@pytest.mark.parametrize(
+    ("value", "phrase"),
+    [
+        (-0.1, "exaggeration must be 0 or more, not -0.1"),
+        (np.nan, "exaggeration must be 0 or more, not nan"),
+        (np.inf, "exaggeration must be 0 or more, not inf"),
+        ("calm", "exaggeration must be a number, not 'calm'"),
+        (True, "exaggeration must be a number, not True"),
+        (None, "exaggeration must be a number, not None"),
+    ],
+)
+def test_an_exaggeration_out_of_range_is_refused(voice: Voice, value: Any, phrase: str) -> None:
+    with pytest.raises(ValueError, match="exaggeration") as caught:
+        voice.with_exaggeration(value)
+    assert str(caught.value) == phrase
+
+
+@pytest.mark.parametrize("exaggeration", [0, 0.1, 0.3, 0.7, 1 / 3, 1.9, 1e-7, 12345.678])
+def test_an_exaggeration_comes_back_as_the_number_it_was(
+    tmp_path: Path, exaggeration: float
+) -> None:
+    Voice(np.zeros(256, np.float32), emotion_adv=exaggeration).save(tmp_path / "me.safetensors")
+    found = Voice.load(tmp_path / "me.safetensors").emotion_adv
+    assert np.float32(found) == np.float32(exaggeration)
+    assert found == pytest.approx(exaggeration, rel=1e-15 if exaggeration != 1 / 3 else 1e-7)
+
+
+@pytest.mark.parametrize(
+    ("change", "phrase"),
+    [
+        ({"speaker_emb": np.full(256, np.nan)}, "speaker_emb holds values that are not finite"),
+        ({"speaker_emb": np.zeros((1, 256))}, "speaker_emb has shape [1, 256]; expected [any]"),
+        ({"speaker_emb": ["a", "b"]}, "speaker_emb must be numbers, not <U1"),
+        ({"prompt_feat": np.zeros(80)}, "prompt_feat has shape [80]; expected [any, any]"),
+        ({"prompt_token": np.zeros(4)}, "prompt_token must be a list of whole numbers"),
+        ({"prompt_token": [2**40]}, "prompt_token holds 1099511627776 to 1099511627776"),
+        ({"emotion_adv": np.nan}, "emotion_adv holds values that are not finite"),
+        ({"emotion_adv": "calm"}, "emotion_adv must be a number, not 'calm'"),
+    ],
+)
+def test_a_voice_that_could_not_be_loaded_is_not_saved(
+    voice: Voice, tmp_path: Path, change: dict[str, Any], phrase: str
+) -> None:
+    with pytest.raises(ValueError, match=next(iter(change))) as caught:
+        replace(voice, **change).save(tmp_path / "me.safetensors")
+    assert str(caught.value).startswith(phrase)
+    assert names_in(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "array", "phrase"),
+    [
+        ("t3.speaker_emb", np.zeros(256, np.int32), "t3.speaker_emb is int32; expected floats"),
+        (
+            "gen.prompt_feat",
+            np.zeros((2, 80), np.int64),
+            "gen.prompt_feat is int64; expected floats",
+        ),
+        ("gen.embedding", np.zeros(192, np.uint8), "gen.embedding is uint8; expected floats"),
+        ("gen.prompt_token", np.zeros(4, np.float16), "is float16; expected whole numbers"),
+        ("t3.cond_prompt_speech_tokens", np.zeros(4), "is float64; expected whole numbers"),
+        ("gen.prompt_token", np.array([1, 2**40]), "element 1 does not fit int32"),
+        ("gen.prompt_token", np.zeros(4, bool), "is bool, which cannot be read"),
+    ],
+)
+def test_a_tensor_of_wrong_type_is_refused(
+    tmp_path: Path, name: str, array: np.ndarray, phrase: str
+) -> None:
+    path = tmp_path / "me.safetensors"
+    write_safetensors(path, {"t3.speaker_emb": np.zeros(256, np.float32)} | {name: array})
+    with pytest.raises(nightingale.Error) as caught:
+        Voice.load(path)
+    message = str(caught.value)
+    assert message.startswith(f"{path}: ")
+    assert name in message
+    assert phrase in message
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float64"])
+def test_other_widths_of_floats_and_tokens_load(tmp_path: Path, dtype: str) -> None:
+    path = tmp_path / "me.safetensors"
+    tensors = {
+        "t3.speaker_emb": np.full(256, 0.25, dtype),
+        "t3.cond_prompt_speech_tokens": np.array([[7, 8]], np.int64),
+        "gen.prompt_token": np.array([7, 8], np.int16),
+    }
+    write_safetensors(path, tensors)
+    voice = Voice.load(path)
+    assert voice.speaker_emb.dtype == np.float32
+    for tokens in (voice.cond_prompt_speech_tokens, voice.prompt_token):
+        assert tokens.dtype == np.int32
+        assert tokens.tolist() == [7, 8]
 
 
 def test_a_file_without_a_speaker_is_not_a_voice(checkpoint: Path, tmp_path: Path) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+import math
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 import numpy as np
 
 from ._core import Error, TensorFile
+from .arguments import floats, number, token_ids
 from .tensor_writers import write_safetensors
 
 
@@ -28,7 +30,7 @@ class Voice:
         file = TensorFile.open(str(path))
         if "t3.speaker_emb" not in file:
             raise Error(f"{path} is not a voice: it has no tensor t3.speaker_emb")
-        found = {name: _read(file, path, name, ndim) for name, ndim in _TENSORS.items()}
+        found = {name: _read(file, path, name) for name in _DIMENSIONS}
         values = {name.split(".", 1)[1]: array for name, array in found.items()}
         emotion = _read_emotion(file, path)
         return cls(**values) if emotion is None else cls(**values, emotion_adv=emotion)
@@ -36,13 +38,24 @@ class Voice:
     def save(self, path: str | Path) -> None:
         """Writes the voice as safetensors; the file appears whole or not at all."""
         tensors = {}
-        for name in (*_TENSORS, _EMOTION):
-            value = getattr(self, name.split(".", 1)[1])
-            if value is not None:
-                array = np.asarray(value)
-                kind = np.int32 if array.dtype.kind in "iu" else np.float32
-                tensors[name] = np.ascontiguousarray(np.atleast_1d(array).astype(kind))
+        for name, ndim in _DIMENSIONS.items():
+            field = name.split(".", 1)[1]
+            value = getattr(self, field)
+            if value is None:
+                continue
+            if name in _TOKENS:
+                tensors[name] = token_ids(field, value)
+            else:
+                tensors[name] = floats(field, value, (None,) * ndim)
+        tensors[_EMOTION] = floats("emotion_adv", [number("emotion_adv", self.emotion_adv)], (1,))
         write_safetensors(path, tensors)
+
+    def with_exaggeration(self, exaggeration: float) -> Voice:
+        """The same voice with another exaggeration, 0 or more; nothing is baked again."""
+        value = number("exaggeration", exaggeration)
+        if not 0 <= value < math.inf:
+            raise ValueError(f"exaggeration must be 0 or more, not {exaggeration}")
+        return replace(self, emotion_adv=value)
 
     def __repr__(self) -> str:
         has = [
@@ -54,20 +67,25 @@ class Voice:
 
 
 # Tensor names of a voice file and their dimensions once the batch is dropped.
-_TENSORS = {
+_DIMENSIONS = {
     "t3.speaker_emb": 1,
     "t3.cond_prompt_speech_tokens": 1,
     "gen.prompt_token": 1,
     "gen.prompt_feat": 2,
     "gen.embedding": 1,
 }
+_TOKENS = ("t3.cond_prompt_speech_tokens", "gen.prompt_token")
 _EMOTION = "t3.emotion_adv"  # one number, in whatever shape
 
 
-def _read(file: TensorFile, path: str | Path, name: str, ndim: int) -> np.ndarray | None:
+def _read(file: TensorFile, path: str | Path, name: str) -> np.ndarray | None:
     if name not in file:
         return None
     array = _read_finite(file, path, name)
+    if (array.dtype.kind == "i") != (name in _TOKENS):
+        expected = "whole numbers" if name in _TOKENS else "floats"
+        raise Error(f"{path}: {name} is {file.dtype(name)}; expected {expected}")
+    ndim = _DIMENSIONS[name]
     while array.ndim > ndim and array.shape[0] == 1:
         array = array[0]
     if array.ndim != ndim:
@@ -81,7 +99,8 @@ def _read_emotion(file: TensorFile, path: str | Path) -> float | None:
     array = _read_finite(file, path, _EMOTION)
     if array.size != 1:
         raise Error(f"{path}: {_EMOTION} has shape {list(array.shape)}; expected one number")
-    return float(array.reshape(-1)[0])
+    # The shortest number with these 32 bits: 0.7 comes back as 0.7, not as 0.699999988.
+    return float(str(array.reshape(-1)[0]))
 
 
 def _read_finite(file: TensorFile, path: str | Path, name: str) -> np.ndarray:

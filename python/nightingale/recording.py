@@ -1,0 +1,285 @@
+"""Recordings of a speaker: read, judged and resampled as the reference hears them."""
+
+from __future__ import annotations
+
+import logging
+import math
+import os
+import stat
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from ._core import Error
+from .arguments import whole
+
+logger = logging.getLogger(__name__)
+
+USED_SECONDS = 60
+LEAST_SECONDS = 1
+ADVISED_SECONDS = 5
+LEAST_RATE, MOST_RATE = 4_000, 384_000
+ADVISED_RATE = 16_000
+MOST_CHANNELS = 1024
+FORMATS = "WAV, FLAC, OGG or MP3"
+SILENT_PEAK = 1e-3  # -60 dBFS
+WRONG_SCALE_PEAK = 100
+CLIPPED_LEVEL = 0.999
+CLIPPED_SHARE = 1e-3
+SOUND_RANGE_DB = 40
+SOUND_FRAMES_PER_SECOND = 20
+
+# Opus decodes differently after a read ends, so a block is large enough for 60 s of any usual
+# recording; more channels or higher rates come in several, and memory stays bounded.
+BLOCK_SAMPLES = 2**24
+
+Source = str | Path | BinaryIO | np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Recording:
+    """What is used of a recording: mono, at the two rates the models hear."""
+
+    at_24k: np.ndarray  # [n] float32
+    at_16k: np.ndarray  # [m] float32
+    duration: float  # seconds of the source that are used
+
+
+def read_recording(source: Source, sample_rate: int | None = None) -> Recording:
+    """Reads at most the first 60 s of a WAV, FLAC, OGG or MP3 file, or of an array of samples.
+
+    source: a path, a binary file object (read from its start) or an array [n] or [n, channels] of
+    floats in [-1, 1], int16 or int32, which needs its sample_rate. Error: it cannot be read;
+    ValueError: it cannot make a voice. What makes a poor voice is logged as a warning.
+    """
+    if isinstance(source, np.ndarray):
+        sound = _sound_of_array(source, sample_rate)
+    elif sample_rate is not None:
+        raise ValueError("sample_rate goes with an array of samples; a file has its own")
+    elif isinstance(source, (str, os.PathLike)):
+        sound = _sound_of_path(Path(source))
+    else:
+        sound = _sound_of_stream(source)
+    _refuse_unusable(sound)
+    _warn_of_poor(sound)
+    at_24k = _resample(sound.samples, sound.rate, 24_000)
+    return Recording(at_24k, _resample(at_24k, 24_000, 16_000), sound.duration)
+
+
+@dataclass(frozen=True, eq=False)
+class _Sound:
+    """A recording as it came, cut to what is used, its channels averaged."""
+
+    name: str
+    rate: int
+    samples: np.ndarray  # [n] float32
+    peak: float  # of the loudest channel
+    clipped: float  # share of the samples that stand at full scale between two that do
+    longer: bool  # than what is used
+
+    @property
+    def duration(self) -> float:
+        return len(self.samples) / self.rate
+
+
+def _sound_of_array(samples: np.ndarray, rate: int | None) -> _Sound:
+    if rate is None:
+        raise ValueError("an array of samples needs its sample_rate")
+    rate = whole("sample_rate", rate, LEAST_RATE, MOST_RATE)
+    if samples.dtype.kind != "f" and samples.dtype.name not in ("int16", "int32"):
+        raise ValueError(f"samples must be floats, int16 or int32, not {samples.dtype}")
+    channels = samples.shape[1] if samples.ndim == 2 else samples.ndim
+    if samples.ndim not in (1, 2) or not 1 <= channels <= MOST_CHANNELS:
+        raise ValueError(f"samples have shape {list(samples.shape)}; expected [n] or [n, channels]")
+    used = samples[: USED_SECONDS * rate + 1].reshape(-1, channels)
+    with np.errstate(over="ignore"):  # beyond float32's range they become inf, refused below
+        block = used.astype(np.float32)
+    if samples.dtype.kind == "i":
+        block *= np.float32(2.0 ** (1 - 8 * samples.dtype.itemsize))
+    return _gather("the recording", rate, [block])
+
+
+def _sound_of_path(path: Path) -> _Sound:
+    try:
+        mode = path.stat().st_mode
+        if not stat.S_ISREG(mode):
+            kind = "a folder" if stat.S_ISDIR(mode) else "not a regular file"
+            raise Error(f"{path} is {kind}; expected a {FORMATS} file")
+        file = path.open("rb")
+    except FileNotFoundError:
+        raise Error(f"there is no file {path}") from None
+    except OSError as error:
+        raise Error(f"cannot read {path}: {error.strerror}") from error
+    except ValueError as error:  # a NUL in the name
+        raise Error(f"cannot read {str(path)!r}: {error}") from error
+    with file:
+        return _sound_of_file(str(path), file)
+
+
+def _sound_of_stream(file: Any) -> _Sound:
+    if not all(hasattr(file, method) for method in ("read", "seek", "tell")):
+        raise ValueError(
+            "a recording is a path, a file object or a numpy array of samples, "
+            f"not {type(file).__name__}"
+        )
+    if hasattr(file, "seekable") and not file.seekable():
+        raise ValueError("the file object cannot seek; read it into io.BytesIO first")
+    if not isinstance(file.read(0), bytes):
+        raise ValueError("the file object is open in text mode; open it in binary mode")
+    name = getattr(file, "name", None)
+    named = isinstance(name, (str, os.PathLike))
+    return _sound_of_file(str(name) if named else "the recording", file)
+
+
+def _sound_of_file(name: str, file: BinaryIO) -> _Sound:
+    import soundfile
+
+    reader = _Reader(file)
+    try:
+        with soundfile.SoundFile(reader) as audio:
+            rate = audio.samplerate
+            if not LEAST_RATE <= rate <= MOST_RATE:
+                raise Error(
+                    f"{name} says it has {rate} samples a second; "
+                    f"expected {LEAST_RATE} to {MOST_RATE}"
+                )
+            sound = _gather(name, rate, _blocks(audio))
+    except soundfile.LibsndfileError as error:
+        if reader.failure is None:
+            cause = error.error_string.strip().rstrip(".")
+            raise Error(
+                f"{name} is damaged or not audio (libsndfile: {cause}); expected a {FORMATS} file"
+            ) from error
+    if reader.failure is not None:
+        raise Error(f"cannot read {name}: {reader.failure}") from reader.failure
+    return sound
+
+
+class _Reader:
+    """A file as libsndfile asks for it: an exception cannot pass through its callbacks, so the
+    first failure is kept and the file ends there."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self.failure: Exception | None = None
+        self._file = file
+        file.seek(0, os.SEEK_END)
+        self._size = file.tell()
+        self._position = 0
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        start = {os.SEEK_SET: 0, os.SEEK_CUR: self._position, os.SEEK_END: self._size}[whence]
+        self._position = min(max(start + offset, 0), self._size)
+        return self._position
+
+    def tell(self) -> int:
+        return self._position
+
+    def read(self, count: int) -> bytes:
+        if self.failure is not None:
+            return b""
+        try:
+            self._file.seek(self._position)
+            found = self._file.read(count)
+        except Exception as error:
+            self.failure = error
+            return b""
+        self._position += len(found)
+        return found
+
+
+def _blocks(audio: Any) -> Iterator[np.ndarray]:
+    """A soundfile's frames, [n, channels] float32, to one past what is used."""
+    left = USED_SECONDS * audio.samplerate + 1
+    while left:
+        wanted = min(left, BLOCK_SAMPLES // audio.channels)
+        block = audio.read(wanted, dtype="float32", always_2d=True)
+        if not len(block):
+            return
+        left -= len(block)
+        yield block
+
+
+def _gather(name: str, rate: int, blocks: Iterable[np.ndarray]) -> _Sound:
+    mixed, peak, clipped, count = [np.empty(0, np.float32)], 0.0, 0, 0
+    for block in blocks:
+        full = (block >= CLIPPED_LEVEL) | (block <= -CLIPPED_LEVEL)
+        clipped += np.count_nonzero(full[:-2] & full[1:-1] & full[2:])
+        count += block.size
+        peak = max(peak, float(block.max(initial=0)), -float(block.min(initial=0)))
+        with np.errstate(all="ignore"):  # what is not finite is refused later
+            mixed.append(block.mean(axis=1))
+    samples = np.concatenate(mixed)
+    used = USED_SECONDS * rate
+    return _Sound(name, rate, samples[:used], peak, clipped / max(count, 1), len(samples) > used)
+
+
+def _refuse_unusable(sound: _Sound) -> None:
+    if sound.duration < LEAST_SECONDS:
+        raise ValueError(
+            f"{sound.name} is {_seconds(sound.duration)} long; a voice needs {LEAST_SECONDS} s at "
+            f"least and {ADVISED_SECONDS} s or more to be good"
+        )
+    if not np.isfinite(sound.samples).all():
+        raise ValueError(f"{sound.name} holds samples that are not finite")
+    if sound.peak > WRONG_SCALE_PEAK:
+        raise ValueError(
+            f"{sound.name} has samples up to {sound.peak:.6g}; expected -1 to 1 "
+            "(16-bit samples kept as floats are to be divided by 32768)"
+        )
+    if np.abs(sound.samples).max() < SILENT_PEAK:
+        why = "is silent" if sound.peak < SILENT_PEAK else "has channels that cancel out"
+        raise ValueError(
+            f"{sound.name} {why}: it never reaches {20 * math.log10(SILENT_PEAK):.0f} dB of "
+            "full scale in mono"
+        )
+
+
+def _warn_of_poor(sound: _Sound) -> None:
+    def warn(fault: str) -> None:
+        logger.warning("%s %s", sound.name, fault)
+
+    if sound.longer:
+        warn(f"is longer than {USED_SECONDS} s; what follows is not used")
+    if sound.duration < ADVISED_SECONDS:
+        warn(f"is {_seconds(sound.duration)} long; {ADVISED_SECONDS} s or more make a better voice")
+    if sound.rate < ADVISED_RATE:
+        warn(
+            f"has {sound.rate} samples a second; "
+            f"its voice will lack what is above {sound.rate // 2} Hz"
+        )
+    if sound.peak > 1:
+        warn(f"has samples up to {sound.peak:.4g} of full scale; they are used as they are")
+    elif sound.clipped > CLIPPED_SHARE:
+        warn(f"is clipped: {100 * sound.clipped:.1f} % of its samples are stuck at full scale")
+    if (seconds := _seconds_of_sound(sound)) < LEAST_SECONDS:
+        warn(
+            f"is almost silent: only {_seconds(seconds)} are within {SOUND_RANGE_DB} dB "
+            "of the loudest"
+        )
+
+
+def _seconds(duration: float) -> str:
+    """Rounded down, so that what is too short never reads as long enough."""
+    return f"{math.floor(100 * duration) / 100:.2f} s"
+
+
+def _seconds_of_sound(sound: _Sound) -> float:
+    size = sound.rate // SOUND_FRAMES_PER_SECOND
+    frames = sound.samples[: len(sound.samples) // size * size].reshape(-1, size)
+    energy = np.square(frames).mean(axis=1)
+    share = np.mean(energy >= energy.max() * 10 ** (-SOUND_RANGE_DB / 10))
+    return float(share) * sound.duration
+
+
+def _resample(samples: np.ndarray, rate: int, new_rate: int) -> np.ndarray:
+    """As librosa.resample does: soxr HQ, cut or filled with zeros to the length due."""
+    if rate == new_rate:
+        return samples
+    import soxr
+
+    length = math.ceil(len(samples) * (new_rate / rate))
+    found = soxr.resample(samples, rate, new_rate, quality="HQ")[:length]
+    return np.ascontiguousarray(np.pad(found, (0, length - len(found))))
