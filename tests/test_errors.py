@@ -134,14 +134,6 @@ def test_the_english_model_speaks_only_english(checkpoints: Path) -> None:
     assert message == "unknown language 'fr'; this model speaks en"
 
 
-@pytest.mark.parametrize(("code", "name"), [("zh", "Chinese"), ("ja", "Japanese")])
-def test_languages_without_a_front_end_are_refused_with_the_reason(
-    tts: nightingale.TTS, code: str, name: str
-) -> None:
-    message = error_of(nightingale.Error, tts.speech_tokens, "。", language=code)
-    assert message.startswith(f"{name} text cannot be read yet: its front-end is not in this")
-
-
 @pytest.mark.skipif(_core.gpu_available(), reason="there is a GPU")
 def test_a_gpu_that_is_not_there_is_an_error(checkpoint: Path) -> None:
     message = error_of(nightingale.Error, nightingale.load, checkpoint, device="gpu")

@@ -18,14 +18,17 @@ import pytest
 
 import nightingale
 from nightingale import hub
+from nightingale.checkpoint import find_checkpoint
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 MULTILINGUAL = [
+    "Cangjie5_TC.json",
     "conds.pt",
     "grapheme_mtl_merged_expanded_v1.json",
     "nightingale.json",
     "s3gen.safetensors",
     "t3_mtl23ls_v2.safetensors",
+    "ve.safetensors",
 ]
 
 
@@ -110,7 +113,7 @@ def server() -> Iterator[Hub]:
 @pytest.fixture
 def official(server: Hub, checkpoints: Path) -> Hub:
     """A repository like the official one: three models and S3Gen's files in one place."""
-    files = {"ve.pt": b"ve", "README.md": b"read me"}
+    files = {"README.md": b"read me"}
     for model in ("english", "multilingual-v3", "multilingual"):
         for path in (checkpoints / model).iterdir():
             files[path.name] = path.read_bytes()
@@ -206,13 +209,27 @@ def test_progress_false_hides_the_bars(official: Hub, tmp_path: Path) -> None:
         (["t3_cfg.pt"], ["t3_cfg.pt", "tokenizer.json"]),
         (
             ["t3_cfg.safetensors", "t3_mtl23ls_v3.safetensors", "t3_mtl23ls_v2.pt"],
-            ["t3_mtl23ls_v2.pt", "grapheme_mtl_merged_expanded_v1.json"],
+            ["t3_mtl23ls_v2.pt", "grapheme_mtl_merged_expanded_v1.json", "Cangjie5_TC.json"],
         ),
     ],
 )
 def test_the_first_family_in_its_best_format_is_wanted(names: list[str], wanted: list[str]) -> None:
     shared = ["nightingale.json", "conds.safetensors", "conds.pt"]
     assert hub._wanted("owner/model", names) == wanted + shared
+
+
+@pytest.mark.parametrize(
+    ("names", "wanted"),
+    [
+        (["s3gen.pt", "s3gen.safetensors", "ve.pt"], ["s3gen.safetensors", "ve.pt"]),
+        (["ve.pt", "ve.safetensors", "s3gen.pt"], ["s3gen.pt", "ve.safetensors"]),
+    ],
+)
+def test_s3gen_and_the_voice_encoder_are_wanted_in_their_best_format(
+    names: list[str], wanted: list[str]
+) -> None:
+    found = hub._wanted("owner/model", ["t3_cfg.pt", *names])
+    assert [name for name in found if name in names] == wanted
 
 
 def test_an_interrupted_download_is_not_used_offline(official: Hub, tmp_path: Path) -> None:
@@ -287,3 +304,22 @@ def test_a_folder_that_exists_wins_over_a_hub_id(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(hub, "download", lambda *args: pytest.fail("asked the hub"))
     assert hub.resolve("owner/model") == Path("owner/model")
+
+
+def test_a_checkpoint_has_its_table_and_its_voice_encoder_in_the_best_format(
+    checkpoints: Path, tmp_path: Path
+) -> None:
+    for file in (checkpoints / "multilingual").iterdir():
+        (tmp_path / file.name).symlink_to(file)
+    found = find_checkpoint(tmp_path)
+    assert found.cangjie == tmp_path / "Cangjie5_TC.json"
+    assert found.voice_encoder == tmp_path / "ve.pt"
+    assert found.dicta is None
+
+    (tmp_path / "ve.safetensors").write_bytes(b"")
+    (tmp_path / "Cangjie5_TC.json").unlink()
+    found = find_checkpoint(tmp_path)
+    assert found.cangjie is None
+    assert found.voice_encoder == tmp_path / "ve.safetensors"
+
+    assert find_checkpoint(checkpoints / "english").cangjie is None

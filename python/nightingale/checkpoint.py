@@ -45,6 +45,8 @@ class Family:
 
 
 MULTILINGUAL_TOKENIZER = "grapheme_mtl_merged_expanded_v1.json"
+CANGJIE_TABLE = "Cangjie5_TC.json"  # codes of Chinese glyphs, beside the multilingual tokenizer
+DICTA_MODELS = ("dicta-1.0.onnx", "dicta-1.0.int8.onnx")  # of Hebrew's diacritics, not official
 
 # v2 is the reference's checkpoint and wins where a folder has both; .safetensors wins over .pt.
 FAMILIES = (
@@ -64,6 +66,7 @@ FAMILIES = (
 )
 
 S3GEN_FILES = ("s3gen.safetensors", "s3gen.pt", "s3gen_meanflow.safetensors")
+VOICE_ENCODER_FILES = ("ve.safetensors", "ve.pt")
 VOICE_FILES = ("conds.safetensors", "conds.pt")
 SETTINGS_FILE = "nightingale.json"
 
@@ -76,7 +79,10 @@ class Checkpoint:
     family: Family
     t3: Path
     tokenizer: Path
+    cangjie: Path | None
+    dicta: Path | None
     s3gen: Path | None
+    voice_encoder: Path | None
     voice: Path | None
 
     @property
@@ -96,8 +102,17 @@ def find_checkpoint(folder: str | Path) -> Checkpoint:
         tokenizer = folder / family.tokenizer
         if not tokenizer.is_file():
             raise Error(f"{folder} has {t3.name} but not its tokenizer, {family.tokenizer}")
-        s3gen, voice = _first(folder, S3GEN_FILES), _first(folder, VOICE_FILES)
-        return Checkpoint(folder, family, t3, tokenizer, s3gen, voice)
+        return Checkpoint(
+            folder,
+            family,
+            t3,
+            tokenizer,
+            cangjie=_first(folder, (CANGJIE_TABLE,)) if family.multilingual else None,
+            dicta=_first(folder, DICTA_MODELS) if family.multilingual else None,
+            s3gen=_first(folder, S3GEN_FILES),
+            voice_encoder=_first(folder, VOICE_ENCODER_FILES),
+            voice=_first(folder, VOICE_FILES),
+        )
     expected = ", ".join(family.t3[0] for family in FAMILIES)
     raise Error(f"{folder} has no T3 checkpoint; expected one of {expected}")
 

@@ -6,7 +6,15 @@ import re
 from pathlib import Path
 
 from ._core import Error
-from .checkpoint import FAMILIES, S3GEN_FILES, SETTINGS_FILE, VOICE_FILES, find_checkpoint
+from .checkpoint import (
+    CANGJIE_TABLE,
+    FAMILIES,
+    S3GEN_FILES,
+    SETTINGS_FILE,
+    VOICE_ENCODER_FILES,
+    VOICE_FILES,
+    find_checkpoint,
+)
 
 _HUB_ID = re.compile(r"\w[\w.-]*/\w[\w.-]*", re.ASCII)
 
@@ -78,8 +86,11 @@ def _wanted(repository: str, names: list[str]) -> list[str]:
     for family in FAMILIES:
         found = [name for name in family.t3 if name in names]
         if found:
+            cangjie = [CANGJIE_TABLE] if family.multilingual else []
             s3gen = [name for name in S3GEN_FILES if name in names][:1]
-            return [found[0], family.tokenizer, SETTINGS_FILE, *s3gen, *VOICE_FILES]
+            encoder = [name for name in VOICE_ENCODER_FILES if name in names][:1]
+            voices = [*encoder, *VOICE_FILES]
+            return [found[0], family.tokenizer, *cangjie, SETTINGS_FILE, *s3gen, *voices]
     expected = ", ".join(family.t3[0] for family in FAMILIES)
     raise Error(f"{repository} has no T3 checkpoint; expected one of {expected}")
 

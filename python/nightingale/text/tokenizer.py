@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
-from unicodedata import normalize
+from unicodedata import category, normalize
 
 import numpy as np
 
 from .._core import Error
+from .front_ends import front_ends
 
 _REPLACED_PUNCTUATION = (
     ("...", ", "),
@@ -26,9 +28,6 @@ _REPLACED_PUNCTUATION = (
 _ENDERS = (".", "!", "?", "-", ",")
 _MULTILINGUAL_ENDERS = (*_ENDERS, "、", "，", "。", "？", "！")  # noqa: RUF001
 
-# These need a front-end of their own before the tokenizer can read them.
-_NEEDS_FRONT_END = {"zh": "Chinese", "ja": "Japanese"}
-
 
 def normalise_punctuation(text: str, multilingual: bool = True) -> str:
     """One space between words, plain punctuation, a capital first and a sentence end last."""
@@ -43,9 +42,16 @@ def normalise_punctuation(text: str, multilingual: bool = True) -> str:
 
 
 class Tokenizer:
-    """A checkpoint's text tokenizer."""
+    """A checkpoint's text tokenizer, with the front-ends of the languages that have one."""
 
-    def __init__(self, path: str | Path, languages: dict[str, str], multilingual: bool) -> None:
+    def __init__(
+        self,
+        path: str | Path,
+        languages: dict[str, str],
+        multilingual: bool,
+        cangjie: Path | None = None,
+        dicta: Path | None = None,
+    ) -> None:
         # Imported here: it is half the package's import time and not every command needs it.
         from tokenizers import Tokenizer as FileTokenizer
 
@@ -58,30 +64,83 @@ class Tokenizer:
                 raise Error(f"{path} has no {token} token")
         self.languages = languages
         self.multilingual = multilingual
+        self._front_ends = front_ends(cangjie, dicta)
 
     def encode(self, text: str, language: str = "en") -> np.ndarray:
-        """Token ids of one piece of text, without start and stop."""
+        """Token ids of one piece of text, without start and stop, its punctuation normalised."""
         if not isinstance(text, str):
             raise ValueError(f"text must be a string, not {type(text).__name__}")
         if not text.strip():
             raise ValueError("there is no text to speak")
         if any("\ud800" <= character <= "\udfff" for character in text):
             raise ValueError("the text holds bytes that are not valid UTF-8")
-        language = self._known(language)
-        text = normalise_punctuation(text, self.multilingual)
-        if self.multilingual:
-            text = f"[{language}]{normalize('NFKD', text.lower()).strip()}"
-        ids = self._tokenizer.encode(text.replace(" ", "[SPACE]")).ids
-        return np.asarray(ids, dtype=np.int32)
+        return self.encode_as_is(self._normalised(text), self.known_language(language))
 
-    def _known(self, language: str) -> str:
+    def encode_as_is(self, text: str, language: str) -> np.ndarray:
+        """Token ids of text that has been checked and normalised; `language` is a known code."""
+        return np.asarray(self._ids(self._read(text, language), language), dtype=np.int32)
+
+    def words(self, text: str, language: str) -> tuple[list[str], list[int]]:
+        """The words of a text, and for each token that `encode` gives which of them it is in."""
+        text = self._normalised(text)
+        read = self._read(text, language)
+        ids = self._ids(read, language)
+        shown = _shown(text, read)
+        place, words = _spoken_words(shown)
+        space = self._tokenizer.token_to_id("[SPACE]")
+        spaces = np.cumsum([token == space for token in ids])
+        # A [SPACE] that stands in the text itself would count too many.
+        return words, [place[min(count, len(place) - 1)] for count in spaces] if words else []
+
+    def _normalised(self, text: str) -> str:
+        return normalise_punctuation(text, self.multilingual)
+
+    def _read(self, text: str, language: str) -> str:
+        """The text as the model was taught to read it."""
+        if not self.multilingual:
+            return text
+        text = normalize("NFKD", text.lower())
+        front_end = self._front_ends.get(language)
+        return front_end(text) if front_end else text
+
+    def _ids(self, read: str, language: str) -> list[int]:
+        tag = f"[{language}]" if self.multilingual else ""
+        return self._tokenizer.encode(tag + read.replace(" ", "[SPACE]")).ids
+
+    def known_language(self, language: str) -> str:
+        """The code of a language of this model, or a ValueError."""
         code = language.lower() if isinstance(language, str) else language
         if code not in self.languages:
             known = ", ".join(self.languages)
             raise ValueError(f"unknown language {language!r}; this model speaks {known}")
-        if code in _NEEDS_FRONT_END:
-            raise Error(
-                f"{_NEEDS_FRONT_END[code]} text cannot be read yet: its front-end is not in this "
-                "version; token ids from elsewhere can be given to t3_logits"
-            )
         return code
+
+
+# A glyph in Cangjie codes, or any other character.
+_READ_CHARACTER = re.compile(r"(?:\[cj_[^.\]]\])+\[cj_\.\]|.", re.DOTALL)
+
+
+def _shown(text: str, read: str) -> list[str]:
+    """What stands in the text for each of the words, spaces apart, of what is read of it."""
+    read_words, words = read.split(" "), text.split(" ")
+    if len(read_words) == len(words):
+        return words
+    if "[cj_" in read:
+        characters = (c for c in normalize("NFKD", text.lower()) if c != " ")
+        return [
+            "".join(next(characters, "") for _ in _READ_CHARACTER.findall(word))
+            for word in read_words
+        ]
+    return [normalize("NFC", word) for word in read_words]
+
+
+def _spoken_words(shown: list[str]) -> tuple[list[int], list[str]]:
+    """The words without the marks around them, and each one's place; marks alone go with a word."""
+    places: list[int] = []
+    words: list[str] = []
+    for word in shown:
+        letters = [i for i, c in enumerate(word) if category(c)[0] in "LMN"]
+        if letters:
+            words.append(word[letters[0] : letters[-1] + 1])
+        places.append(max(0, len(words) - 1))
+    return places, words

@@ -1,0 +1,51 @@
+"""The reference's text normalisation and tokenizers, as a job of reference.py."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from unittest import mock
+
+import numpy as np
+import stub_packages
+from chatterbox import mtl_tts, tts
+from chatterbox.models.tokenizers import EnTokenizer, MTLTokenizer
+from chatterbox.models.tokenizers import tokenizer as tokenizer_module
+
+Arrays = dict[str, np.ndarray]
+
+
+def text_ids(
+    tokenizer: str | Path,
+    texts: Sequence[str],
+    languages: Sequence[str] | None = None,
+    cangjie: str | Path | None = None,
+    normalise: bool = True,
+) -> Arrays:
+    """Token `ids` of all texts end to end, and their `lengths`; no languages: the English model.
+
+    Empty text is never normalised: the reference would put a sentence of its own in its place.
+    """
+    if normalise:
+        punc_norm = mtl_tts.punc_norm if languages else tts.punc_norm
+        texts = [text and punc_norm(text) for text in texts]
+    if languages is None:
+        english = EnTokenizer(str(tokenizer))
+        rows = [english.encode(text) for text in texts]
+    else:
+        with (
+            stub_packages.installed(),
+            mock.patch.object(tokenizer_module, "hf_hub_download", return_value=str(cangjie)),
+        ):
+            multilingual = MTLTokenizer(str(tokenizer))
+            rows = [
+                multilingual.encode(text, language_id=language)
+                for text, language in zip(texts, languages, strict=True)
+            ]
+    return {
+        "ids": np.concatenate(rows).astype(np.int16),
+        "lengths": np.array([len(row) for row in rows], np.int32),
+    }
+
+
+JOBS = {"text_ids": text_ids}
