@@ -11,6 +11,7 @@ enum class Activation {
   mish, // x * tanh(log(1 + exp(x)))
   elu, // x above 0, exp(x) - 1 below
   leaky_relu, // x above 0, 0.01 x below
+  relu, // x above 0, 0 below
 };
 
 mx::array activate(const mx::array& x, Activation activation, mx::Stream s);

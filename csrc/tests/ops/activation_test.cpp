@@ -29,6 +29,8 @@ double activation_twin(double x, Activation activation) {
       return x > 0 ? x : std::expm1(x);
     case Activation::leaky_relu:
       return x > 0 ? x : 0.01f * x;
+    case Activation::relu:
+      return x > 0 ? x : 0;
     default:
       return x;
   }
@@ -47,7 +49,8 @@ const std::vector<Activation> kActivations{
     Activation::gelu,
     Activation::mish,
     Activation::elu,
-    Activation::leaky_relu};
+    Activation::leaky_relu,
+    Activation::relu};
 
 Values snake_twin(Values x, const Values& alpha) {
   for (size_t i = 0; i < x.size(); ++i) {
@@ -105,7 +108,10 @@ TEST_CASE("activations of halves have their input's type") {
 TEST_CASE("activations pass large inputs and stop large negative ones") {
   auto x = array_of({90.0f, 1e30f, INFINITY, -90.0f, -1e4f, -INFINITY}, {6});
   for (auto activation :
-       {Activation::silu, Activation::gelu, Activation::mish}) {
+       {Activation::silu,
+        Activation::gelu,
+        Activation::mish,
+        Activation::relu}) {
     CAPTURE(static_cast<int>(activation));
     auto y = floats(cpu::activate(x, activation, cpu_stream()));
     CHECK(y[0] == 90.0f);

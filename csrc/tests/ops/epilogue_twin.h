@@ -23,6 +23,8 @@ inline double activated(double x, ops::Activation activation) {
       return x > 0.0 ? x : std::expm1(x);
     case ops::Activation::leaky_relu:
       return x > 0.0 ? x : 0.01 * x;
+    case ops::Activation::relu:
+      return x > 0.0 ? x : 0.0;
   }
   return x;
 }
@@ -70,7 +72,8 @@ inline std::vector<ops::Epilogue> epilogues(
         ops::Activation::gelu,
         ops::Activation::mish,
         ops::Activation::elu,
-        ops::Activation::leaky_relu}) {
+        ops::Activation::leaky_relu,
+        ops::Activation::relu}) {
     all.push_back({.activation = activation});
     all.push_back({bias, activation, std::nullopt, residual});
   }

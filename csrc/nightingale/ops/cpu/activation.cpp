@@ -26,6 +26,8 @@ Loop loop_of(ops::Activation activation) {
       return loops.mish;
     case ops::Activation::elu:
       return loops.elu;
+    case ops::Activation::relu:
+      return loops.relu;
     default:
       return nullptr;
   }

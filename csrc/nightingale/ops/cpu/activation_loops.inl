@@ -22,12 +22,28 @@ void snake(
   map(count, y, one, x, alpha, inverse_alpha);
 }
 
+void lstm_cell(
+    const float* gates,
+    int64_t stride,
+    int64_t count,
+    float* cell,
+    float* hidden) {
+  auto next_cell = [](Vec i, Vec f, Vec g, Vec c) {
+    return fma(sigmoid_vec(f), c, sigmoid_vec(i) * tanh_vec(g));
+  };
+  map(count, cell, next_cell, gates, gates + stride, gates + 2 * stride, cell);
+  auto output = [](Vec o, Vec c) { return sigmoid_vec(o) * tanh_vec(c); };
+  map(count, hidden, output, gates + 3 * stride, cell);
+}
+
 constexpr ActivationLoops activation_loops() {
   return {
       activate<silu_vec>,
       activate<gelu_vec>,
       activate<mish_vec>,
       activate<elu_vec>,
+      activate<above_zero>,
       leaky_relu,
-      snake};
+      snake,
+      lstm_cell};
 }

@@ -10,6 +10,11 @@ inline Vec below_zero(Vec x) {
   return min(Vec::zero(), x);
 }
 
+inline Vec sigmoid_vec(Vec x) {
+  x = max(Vec::set1(-88.0f), x); // below, exp(-x) has no float32, as in silu
+  return reciprocal(Vec::set1(1.0f) + exp(Vec::zero() - x));
+}
+
 inline Vec silu_vec(Vec x) {
   x = max(Vec::set1(-88.0f), x); // below, exp(-x) has no float32 and silu is 0
   return x * reciprocal(Vec::set1(1.0f) + exp(Vec::zero() - x));

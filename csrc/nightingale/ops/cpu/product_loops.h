@@ -9,7 +9,7 @@
 namespace nightingale::cpu {
 
 // What the sums of a product go through; ops::Activation, and Snake after it.
-enum class Curve { none, silu, gelu, mish, elu, leaky_relu, snake };
+enum class Curve { none, silu, gelu, mish, elu, leaky_relu, relu, snake };
 
 // y[r, c] = sum over t, k of x[r * row_step + t * tap_step + k] *
 // w[t * depth + k, c], in this order, for all rows and columns of a tile.

@@ -158,6 +158,8 @@ void finish(const FinishArgs& a) {
     case Curve::leaky_relu:
       return finish_each<T>(
           a, [](Vec x) { return leaky_vec(x, Vec::set1(0.01f)); });
+    case Curve::relu:
+      return finish_each<T>(a, [](Vec x) { return above_zero(x); });
     case Curve::snake:
       return finish_all<T>(a, [&](auto at_columns) {
         Vec alpha = at_columns(a.alpha), inverse = at_columns(a.inverse_alpha);

@@ -53,6 +53,8 @@ graph_of(const mx::array& x, ops::Activation activation, mx::Stream s) {
       return elu(x, s);
     case ops::Activation::leaky_relu:
       return leaky_relu(x, 0.01f, s);
+    case ops::Activation::relu:
+      return mx::maximum(x, scalar(0.0f, x), s);
   }
   return x;
 }

@@ -39,6 +39,8 @@ double curved(Curve curve, double x, double alpha) {
       return x > 0.0 ? x : std::expm1(x);
     case Curve::leaky_relu:
       return x > 0.0 ? x : 0.01 * x;
+    case Curve::relu:
+      return x > 0.0 ? x : 0.0;
     case Curve::snake:
       return x + std::pow(std::sin(alpha * x), 2) / alpha;
   }

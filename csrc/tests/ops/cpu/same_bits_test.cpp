@@ -104,6 +104,14 @@ std::vector<Work> works() {
                    return cpu::normal_noise(
                        1, DrawStage::flow_frame, 2, 3, 40, 80, s);
                  }});
+  all.push_back({"lstm", [=] {
+                   return cpu::lstm(
+                       noise_array({31, 6, 40}, 1),
+                       noise_array({4 * 70, 40}, 2),
+                       noise_array({4 * 70, 70}, 3),
+                       noise_array({4 * 70}, 4),
+                       s);
+                 }});
   all.push_back({"swiglu", [=] { return cpu::swiglu(x, s); }});
   all.push_back({"rotary", [=] {
                    auto frequencies = ops::rotary_frequencies(64, {});

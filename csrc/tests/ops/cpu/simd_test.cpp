@@ -65,7 +65,8 @@ std::vector<CurveLoop> curves() {
       &ActivationLoops::silu,
       &ActivationLoops::gelu,
       &ActivationLoops::mish,
-      &ActivationLoops::elu};
+      &ActivationLoops::elu,
+      &ActivationLoops::relu};
 }
 
 // Output with guards behind it.
@@ -292,6 +293,11 @@ TEST_CASE("norms and activations of every table agree with the plain one") {
       });
       compare([&](const Simd& table, float* y) {
         table.silu_mul(x.data(), w.data(), count, y);
+      });
+      auto gates = noise(4 * count, 6);
+      compare([&](const Simd& table, float* y) {
+        std::vector<float> cell = b;
+        table.activation.lstm_cell(gates.data(), count, count, cell.data(), y);
       });
     }
   });

@@ -1,0 +1,18 @@
+#include "nightingale/ops/lstm.h"
+
+#include "nightingale/ops/cpu/ops.h"
+#include "nightingale/ops/gpu/ops.h"
+
+namespace nightingale::ops {
+
+mx::array lstm(
+    const mx::array& x,
+    const mx::array& w_ih,
+    const mx::array& w_hh,
+    const mx::array& bias,
+    mx::Stream s) {
+  return on_cpu(s) ? cpu::lstm(x, w_ih, w_hh, bias, s)
+                   : gpu::lstm(x, w_ih, w_hh, bias, s);
+}
+
+} // namespace nightingale::ops
