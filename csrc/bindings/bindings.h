@@ -26,6 +26,7 @@ void bind_flow(nb::module_& m);
 void bind_ops(nb::module_& m);
 void bind_t3(nb::module_& m);
 void bind_vocoder(nb::module_& m);
+void bind_voice(nb::module_& m);
 
 using Floats =
     nb::ndarray<const float, nb::ndim<1>, nb::c_contig, nb::device::cpu>;

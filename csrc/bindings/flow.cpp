@@ -107,6 +107,7 @@ void bind_flow(nb::module_& m) {
              bool finalize,
              uint64_t seed,
              uint32_t sentence,
+             int first_frame,
              const std::optional<FloatRows>& noise) {
             MelRequest request{
                 to_vector(tokens),
@@ -116,7 +117,8 @@ void bind_flow(nb::module_& m) {
                 steps,
                 finalize,
                 seed,
-                sentence};
+                sentence,
+                first_frame};
             if (noise) {
               request.noise = to_vector(*noise);
             }
@@ -132,5 +134,6 @@ void bind_flow(nb::module_& m) {
           nb::arg("finalize"),
           nb::arg("seed"),
           nb::arg("sentence") = 0,
+          nb::arg("first_frame") = 0,
           nb::arg("noise").none() = nb::none());
 }

@@ -3,6 +3,7 @@
 #include "mlx/version.h"
 #include "nightingale/ops/cpu/blas.h"
 #include "nightingale/ops/cpu/buffers.h"
+#include "nightingale/ops/cpu/matrix_units.h"
 #include "nightingale/ops/cpu/peak.h"
 #include "nightingale/ops/cpu/simd.h"
 #include "nightingale/ops/cpu/threads.h"
@@ -13,6 +14,7 @@ void bind_machine(nb::module_& m) {
   m.def("idle_bytes", &nightingale::cpu::idle_bytes);
   m.def("system_allocations", &nightingale::cpu::system_allocations);
   m.def("simd_name", [] { return nightingale::cpu::simd().name; });
+  m.def("has_bf16_matrix_units", &nightingale::cpu::has_bf16_matrix_units);
   m.def("blas_name", &nightingale::cpu::blas_name);
   m.def("measure_read_bandwidth", &nightingale::cpu::measure_read_bandwidth);
   m.def("measure_best_bandwidth", &nightingale::cpu::measure_best_bandwidth);

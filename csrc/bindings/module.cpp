@@ -65,4 +65,5 @@ NB_MODULE(_core, m) {
   bind_ops(m);
   bind_t3(m);
   bind_vocoder(m);
+  bind_voice(m);
 }

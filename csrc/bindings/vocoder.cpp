@@ -30,7 +30,8 @@ SourceDraws make_draws(
 } // namespace
 
 void bind_vocoder(nb::module_& m) {
-  nb::class_<VocoderState>(m, "VocoderState");
+  nb::class_<VocoderState>(m, "VocoderState")
+      .def("copy", [](const VocoderState& state) { return state; });
 
   nb::class_<Vocoder>(m, "Vocoder")
       .def_static(

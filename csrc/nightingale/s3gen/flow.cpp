@@ -101,6 +101,11 @@ void Flow::check(const MelRequest& request) const {
     throw std::invalid_argument(
         "steps is " + std::to_string(request.steps) + "; expected 1 or more");
   }
+  if (request.first_frame < 0) {
+    throw std::invalid_argument(
+        "first_frame is " + std::to_string(request.first_frame) +
+        "; expected 0 or more");
+  }
   if (static_cast<int>(voice.speaker.size()) != config_.speaker_size) {
     throw std::invalid_argument(
         "the voice's embedding has " + std::to_string(voice.speaker.size()) +
@@ -172,15 +177,15 @@ mx::array Flow::noise(const MelRequest& request, int new_frames) const {
     }
     return frames_of(*request.noise);
   }
-  auto draw = [&](DrawStage stage, int rows) {
+  auto draw = [&](DrawStage stage, int first, int rows) {
     return ops::normal_noise(
-        request.seed, stage, request.sentence, 0, rows, kMels, stream_);
+        request.seed, stage, request.sentence, first, rows, kMels, stream_);
   };
   std::vector<mx::array> parts;
   if (prompt > 0) {
-    parts.push_back(draw(DrawStage::flow_prompt, prompt));
+    parts.push_back(draw(DrawStage::flow_prompt, 0, prompt));
   }
-  parts.push_back(draw(DrawStage::flow_frame, new_frames));
+  parts.push_back(draw(DrawStage::flow_frame, request.first_frame, new_frames));
   return mx::expand_dims(mx::concatenate(parts, 0, stream_), 0, stream_);
 }
 

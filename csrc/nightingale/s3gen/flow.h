@@ -27,6 +27,9 @@ struct MelRequest {
   bool finalize = true; // false: more tokens follow, the last three are context
   uint64_t seed = 0;
   uint32_t sentence = 0;
+  // Which of the sentence's frames the first new one is, where the tokens begin
+  // in its middle: part of the draws.
+  int first_frame = 0;
   // The noise to start from in place of the seed's: [all frames, mels]
   std::optional<std::vector<float>> noise = std::nullopt;
 };

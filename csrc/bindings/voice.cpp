@@ -1,0 +1,63 @@
+#include "bindings.h"
+#include "nightingale/voice/voice_baker.h"
+
+using namespace nightingale;
+
+namespace {
+
+template <typename T>
+nb::object numpy_of(const std::vector<T>& values) {
+  int size = values.size();
+  return to_numpy(mx::array(values.begin(), {size}));
+}
+
+// By the names of a voice's fields.
+nb::dict describe(const BakedVoice& voice) {
+  const auto& [t3, flow] = voice;
+  nb::dict fields;
+  fields["speaker_emb"] = numpy_of(t3.speaker);
+  fields["cond_prompt_speech_tokens"] = numpy_of(t3.prompt_tokens);
+  fields["prompt_token"] = numpy_of(flow.prompt_tokens);
+  fields["prompt_feat"] = to_numpy(
+      mx::array(flow.prompt_mel.begin(), {flow.prompt_frames(), kMels}));
+  fields["embedding"] = numpy_of(flow.speaker);
+  return fields;
+}
+
+} // namespace
+
+void bind_voice(nb::module_& m) {
+  nb::class_<VoiceBaker>(m, "VoiceBaker")
+      .def_static(
+          "load",
+          [](const std::string& s3gen_path,
+             const std::string& voice_encoder_path) {
+            // On the CPU wherever the other models run: a voice is baked once,
+            // and is then the same on every machine but for rounding.
+            return load_model([&](auto* unknown) {
+              return VoiceBaker::load(
+                  s3gen_path, voice_encoder_path, model_stream(false), unknown);
+            });
+          },
+          nb::arg("s3gen_path"),
+          nb::arg("voice_encoder_path"),
+          "The models and the names of tensors they do not know.")
+      .def_prop_ro("weight_bytes", &VoiceBaker::weight_bytes)
+      .def(
+          "bake",
+          [](const VoiceBaker& baker,
+             const Floats& at_24k,
+             const Floats& at_16k) {
+            Recording recording{to_vector(at_24k), to_vector(at_16k)};
+            BakedVoice voice;
+            {
+              nb::gil_scoped_release release;
+              voice = baker.bake(recording);
+            }
+            return describe(voice);
+          },
+          nb::arg("at_24k"),
+          nb::arg("at_16k"),
+          "What the models make of a recording, by the names of a voice's "
+          "fields.");
+}

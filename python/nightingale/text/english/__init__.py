@@ -1,0 +1,53 @@
+"""English as it is written to English as it is said: numbers, dates, money, abbreviations.
+
+A small module of our own: num2words and inflect turn a number into words, but what has to be found
+in running text (dates, times, amounts, units, ranges, acronyms) they leave to the caller.
+"""
+
+# ruff: noqa: RUF001
+
+from __future__ import annotations
+
+import re
+
+from . import calendar, codes, fractions, money, plain, roman, shortened, symbols, units, web
+from .letters import spell_acronyms
+
+__all__ = ["expand"]
+
+# The rules in their order, each set with what a text must hold for any of them to apply.
+_NUMBER = re.compile("[0-9¼-¾⅐-⅞²³]")
+_STAGES = (
+    (re.compile(r"[@#]|\.\w|://"), web.RULES),
+    (_NUMBER, codes.RULES + symbols.BEFORE_NUMBERS + calendar.RULES),
+    (re.compile("[A-Z.]|etc|vs|aka"), shortened.RULES),
+    (_NUMBER, money.RULES + calendar.DECADE_RULES + units.RULES),
+    (re.compile(r"[IVXLC]\b"), roman.RULES),
+    (_NUMBER, calendar.YEAR_RULES + fractions.RULES + plain.RULES + codes.MODEL_RULES),
+    (re.compile("[&@#+=<>≤≥≠≈±×÷→%§©/]"), symbols.RULES),
+)
+_MOST_ROUNDS = 8
+# [pause 500ms], [laughter]: not text.
+_TAG = re.compile(r"(\[\s*[Pp][Aa][Uu][Ss][Ee](?![a-zA-Z_])[^\[\]]*\]|\[[A-Za-z][A-Za-z _-]*\])")
+
+
+def expand(text: str) -> str:
+    """Writes out what a reader says differently from what is written; the rest stays as it is."""
+    parts = _TAG.split(text)
+    parts[::2] = map(_written_out, parts[::2])
+    return "".join(parts)
+
+
+def _written_out(text: str) -> str:
+    # What one rule writes out can bare something to another: until nothing changes, so that doing
+    # it twice is doing it once.
+    for _ in range(_MOST_ROUNDS):
+        before = text
+        for needed, rules in _STAGES:
+            if needed.search(text):
+                for pattern, spoken in rules:
+                    text = pattern.sub(spoken, text)
+        text = spell_acronyms(text)
+        if text == before:
+            break
+    return text

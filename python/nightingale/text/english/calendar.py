@@ -1,0 +1,222 @@
+"""Dates, years and times of day."""
+
+# ruff: noqa: RUF001, SIM905
+
+from __future__ import annotations
+
+import re
+
+from .numbers import DASH, END, START, cardinal, in_words, ordinal, plural, year
+from .rules import Rule, kept_stop, rule
+
+MONTHS = (
+    "January February March April May June July August September October November December"
+).split()
+_MONTH_OF = {name[:3]: name for name in MONTHS} | {"Sept": "September"}
+_MONTH = "(?:" + "|".join([*MONTHS, *(rf"{short}\b\.?" for short in ("Sept", *_MONTH_OF))]) + ")"
+_SUFFIX = "(?:st|nd|rd|th)"
+_YEAR = r"(?P<year>[12][0-9]{3})(?![\w]|[.,][0-9]|-[0-9])"
+
+
+def month_name(written: str) -> str:
+    """The month's full name from "Nov", "Nov." or "November"."""
+    return _MONTH_OF["Sept" if written.startswith("Sept") else written[:3]]
+
+
+def _date(year_number: int, month: int, day: int) -> str:
+    return f"{MONTHS[month - 1]} {ordinal(day)}, {year(year_number)}"
+
+
+def _numeric_date(match: re.Match[str]) -> str:
+    """Year first, or month first unless only day first is possible."""
+    first, second = int(match["first"]), int(match["second"])
+    written = match["year"]
+    number = (
+        int(written) if len(written) == 4 else int(written) + (2000 if written < "50" else 1900)
+    )
+    day_first = match["separator"] == "." or first > 12
+    month, day = (second, first) if day_first else (first, second)
+    if not (1 <= month <= 12 and 1 <= day <= 31):
+        return match[0]
+    return _date(number, month, day)
+
+
+def _iso_date(match: re.Match[str]) -> str:
+    month, day = int(match["month"]), int(match["day"])
+    if not (1 <= month <= 12 and 1 <= day <= 31):
+        return match[0]
+    words = _date(int(match["year"]), month, day)
+    if match["hour"] is not None:
+        words += f" at {_clock(int(match['hour']), int(match['minute']))}"
+    return words
+
+
+def _month_first(match: re.Match[str]) -> str:
+    if not 1 <= int(match["day"]) <= 31:
+        return match[0]
+    words = f"{month_name(match['month'])} {ordinal(int(match['day']))}"
+    if match["last"] is not None:
+        words += f" to {ordinal(int(match['last']))}"
+    return words + (f", {year(int(match['year']))}" if match["year"] else "")
+
+
+def _day_first(match: re.Match[str]) -> str:
+    if not 1 <= int(match["day"]) <= 31:
+        return match[0]
+    words = f"the {ordinal(int(match['day']))}"
+    if match["last"] is not None:
+        words += f" to the {ordinal(int(match['last']))}"
+    words += f" of {month_name(match['month'])}"
+    if match["year"]:
+        return f"{words}, {year(int(match['year']))}"
+    return words + kept_stop(match)
+
+
+def _month_and_year(match: re.Match[str]) -> str:
+    return f"{month_name(match['month'])} {year(int(match['year']))}"
+
+
+def _clock(hour: int, minute: int, half: str = "") -> str:
+    if half:
+        half = f" {half[0].upper()} M"
+    if minute:
+        words = cardinal(minute) if minute >= 10 else f"oh {cardinal(minute)}"
+        return f"{cardinal(hour)} {words}{half}"
+    if half:
+        return cardinal(hour) + half
+    if hour in (0, 24):
+        return "midnight"
+    return f"{cardinal(hour)} o'clock" if hour <= 12 else f"{cardinal(hour)} hundred"
+
+
+def _time(match: re.Match[str]) -> str:
+    hour, minute = int(match["hour"]), int(match["minute"] or 0)
+    half = match["half"] or ""
+    if hour > (12 if half else 24) or minute > 59:
+        return match[0]
+    words = _clock(hour, minute, half)
+    if match["second"]:
+        words += f" and {in_words(match['second'].lstrip('0') or '0')} seconds"
+    return words + kept_stop(match)
+
+
+_HALF = r"(?P<half>[ap]m\b|[AP]M\b|[ap]\.\s?m\.?(?!\w)|[AP]\.M\.?(?!\w))"
+
+# Words before a number that make it a year, and those that let it be one.
+_DATING = re.compile(
+    r"\b(?:in|since|until|till|during|circa|early|late|mid|year|spring|summer|autumn|fall|winter|AD|"
+    + "|".join(MONTHS)
+    + r"),?[ -]\Z",
+    re.IGNORECASE,
+)
+_PERHAPS_DATING = re.compile(
+    r"(?:\b(?:by|from|of|before|after|around|the|and|between|to|copyright)[ -]|[(©]\s?)\Z",
+    re.IGNORECASE,
+)
+_ERA = re.compile(r"\s(?:AD|BC|CE|BCE|B\.C|A\.D)\b")
+_COUNTED = re.compile(
+    r"\s(?:(?!(?:was|is|has|does|as|its|this|thus|plus|versus|always|perhaps)\b)[a-z]*[^s\W]s|"
+    r"people|men|women|children)\b"
+)
+
+
+def _single_year(match: re.Match[str]) -> str:
+    """Reads four digits as a year where their size and the words around them suggest one."""
+    number, text = int(match["year"]), match.string
+    near = (max(0, match.start() - 16), match.start())
+    recent, perhaps = number >= 1900, _PERHAPS_DATING.search(text, *near)
+    counted = _COUNTED.match(text, match.end())
+    if (
+        _ERA.match(text, match.end())
+        or (_DATING.search(text, *near) and (recent or not counted))
+        or (recent and (perhaps or not counted))
+        or (number >= 1500 and perhaps and not counted)
+    ):
+        return year(number)
+    return match[0]
+
+
+def _years(match: re.Match[str]) -> str:
+    first, last = match["year"], match["last"]
+    if len(last) == 2:
+        return f"{year(int(first))} to {cardinal(int(last))}"
+    return f"{year(int(first))} to {year(int(last))}"
+
+
+def _decade(match: re.Match[str]) -> str:
+    century, tens = match["century"] or "", match["tens"]
+    if tens == "00":
+        return plural(cardinal(int(century)) + " hundred" if century != "20" else "two thousand")
+    if tens == "10":
+        return f"{cardinal(int(century))} tens" if century else "tens"
+    return f"{cardinal(int(century)) + ' ' if century else ''}{plural(cardinal(int(tens)))}"
+
+
+def _short_year(match: re.Match[str]) -> str:
+    number = int(match[1])
+    return cardinal(number) if number >= 10 else f"oh {cardinal(number)}"
+
+
+RULES: tuple[Rule, ...] = (
+    rule(
+        r"(?<![\w-])(?P<year>[0-9]{4})-(?P<month>[0-9]{2})-(?P<day>[0-9]{2})"
+        r"(?:[T ](?P<hour>[0-9]{2}):(?P<minute>[0-9]{2})(?::[0-9]{2}(?:\.[0-9]+)?)?"
+        r"(?:Z|[+-][0-9]{2}:?[0-9]{2})?)?(?![\w-])",
+        _iso_date,
+    ),
+    rule(
+        r"(?<![\w./-])(?P<first>[0-9]{1,2})(?P<separator>[/.])(?P<second>[0-9]{1,2})(?P=separator)"
+        r"(?P<year>[0-9]{4}|[0-9]{2}(?<=/..))(?![\w/-]|\.[0-9])",
+        _numeric_date,
+    ),
+    rule(
+        rf"\b(?P<month>{_MONTH})\s(?P<day>[0-9]{{1,2}}){_SUFFIX}?"
+        rf"(?:{DASH}(?P<last>[0-9]{{1,2}}){_SUFFIX}?)?(?![\w:%]|[.,][0-9])(?:,?\s{_YEAR})?",
+        _month_first,
+    ),
+    rule(
+        rf"(?<![\w.,:$£€])(?:[Tt]he\s)?(?P<day>[0-9]{{1,2}}){_SUFFIX}?"
+        rf"(?:{DASH}(?P<last>[0-9]{{1,2}}){_SUFFIX}?)?(?:\sof)?\s(?P<month>{_MONTH})(?!\w)"
+        rf"(?:,?\s{_YEAR})?",
+        _day_first,
+    ),
+    rule(rf"\b(?P<month>{_MONTH})(?:\sof)?,?\s{_YEAR}", _month_and_year),
+    # Ranges of times, then times.
+    rule(
+        r"([0-9](?:\s?[AaPp]\.?[Mm]\.?)?)\s?[-–]\s?(?=[0-9]{1,2}(?::[0-9]{2})?\s?[AaPp]\.?[Mm]\b)",
+        r"\1 to ",
+    ),
+    rule(r"(?<![0-9:])([0-9]{1,2}:[0-9]{2})\s?[-–]\s?(?=[0-9]{1,2}:[0-9]{2}(?![0-9:]))", r"\1 to "),
+    rule(
+        r"(?<![\w:.,])(?P<hour>[0-9]{1,2}):(?P<minute>[0-9]{2})(?::(?P<second>[0-9]{2}))?(?!:?[0-9]|\.[0-9])"
+        rf"(?:\s?{_HALF})?",
+        _time,
+    ),
+    rule(
+        rf"(?<![\w:.,$£€])(?P<hour>[0-9]{{1,2}})(?P<minute>)(?P<second>)\s?{_HALF}",
+        _time,
+    ),
+)
+
+DECADE_RULES: tuple[Rule, ...] = (
+    rule(r"(?<![\w.,])(?P<century>1[0-9]|20)(?P<tens>[0-9]0)['’]?s\b", _decade),
+    rule(
+        r"(?:(?<![\w'’])['’]|(?<=\bthe )|(?<=\bhis )|(?<=\bher )|(?<=\bmy )|(?<=\btheir )|"
+        r"(?<=\bearly )|(?<=\blate )|(?<=\bmid[ -]))(?P<century>)(?P<tens>[1-9]0)['’]?s\b",
+        _decade,
+    ),
+    rule(
+        r"(?<![\w.,])(?P<century>)(?P<tens>[2-9]0)['’]?s"
+        r"(?= (?:music|rock|pop|fashion|style|film|movie|song|show|hit|kid)s?\b)",
+        _decade,
+    ),
+    rule(r"(?<![\w'’])['’]([0-9]{2})(?![\w'’])", _short_year),
+)
+
+YEAR_RULES: tuple[Rule, ...] = (
+    rule(
+        rf"{START}(?P<year>[12][0-9]{{3}}){DASH}(?P<last>[12][0-9]{{3}}|[0-9]{{2}}){END}(?!-)",
+        _years,
+    ),
+    rule(rf"(?<![$£€¥#+-]){START}(?P<year>1[0-9]{{3}}|20[0-9]{{2}}){END}(?!-[0-9])", _single_year),
+)

@@ -1,0 +1,131 @@
+"""Numerals to English words."""
+
+# ruff: noqa: RUF001, SIM905
+
+from __future__ import annotations
+
+# A whole or decimal number as written in running text, without its sign.
+NUMERAL = r"(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)(?:\.[0-9]+)?"
+# What may not stand right before and right after it.
+START = r"(?<![\w.])(?<![0-9],)"
+END = r"(?!\w|[.,][0-9])"
+SIGN = r"(?:(?<![\w)\]])[-−])?"
+DASH = r"\s?[-–—]\s?"
+
+_ONES = (
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen "
+    "sixteen seventeen eighteen nineteen"
+).split()
+_TENS = "zero ten twenty thirty forty fifty sixty seventy eighty ninety".split()
+_SCALES = ("", " thousand", " million", " billion", " trillion", " quadrillion", " quintillion")
+_LONGEST = 3 * len(_SCALES)  # digits
+_ORDINALS = {
+    "one": "first",
+    "two": "second",
+    "three": "third",
+    "five": "fifth",
+    "eight": "eighth",
+    "nine": "ninth",
+    "twelve": "twelfth",
+}
+
+
+def digits(numeral: str) -> str:
+    """Digit by digit: "zero zero seven"; other characters are passed over."""
+    return " ".join(_ONES[int(digit)] for digit in numeral if digit in "0123456789")
+
+
+def cardinal(number: int) -> str:
+    """In words up to quintillions, digit by digit beyond."""
+    if number < 0:
+        return f"minus {cardinal(-number)}"
+    if number >= 10**_LONGEST:
+        return digits(str(number))
+    if number == 0:
+        return _ONES[0]
+    groups = []
+    for scale in _SCALES:
+        number, group = divmod(number, 1000)
+        if group:
+            groups.append(_below_thousand(group) + scale)
+    return " ".join(reversed(groups))
+
+
+def _below_thousand(number: int) -> str:
+    hundreds, rest = divmod(number, 100)
+    words = [f"{_ONES[hundreds]} hundred"] if hundreds else []
+    if rest >= 20:
+        tens, ones = divmod(rest, 10)
+        words.append(f"{_TENS[tens]}-{_ONES[ones]}" if ones else _TENS[tens])
+    elif rest:
+        words.append(_ONES[rest])
+    return " ".join(words)
+
+
+def ordinal(number: int) -> str:
+    """ "twenty-second"."""
+    head, separator, last = _last_word(cardinal(number))
+    if last in _ORDINALS:
+        last = _ORDINALS[last]
+    elif last.endswith("y"):
+        last = f"{last[:-1]}ieth"
+    else:
+        last += "h" if last.endswith("t") else "th"
+    return head + separator + last
+
+
+def plural(words: str) -> str:
+    """The plural of number words: "nineteen nineties", "two thirds"."""
+    head, separator, last = _last_word(words)
+    if last.endswith("y"):
+        return f"{head}{separator}{last[:-1]}ies"
+    return words + ("es" if last.endswith("x") else "s")
+
+
+def _last_word(words: str) -> tuple[str, str, str]:
+    at = max(words.rfind(" "), words.rfind("-"))
+    return words[: max(at, 0)], words[max(at, 0) : at + 1], words[at + 1 :]
+
+
+def in_words(numeral: str) -> str:
+    """A numeral as written, with its sign, separators and decimals: "minus one point five"."""
+    if numeral[:1] in ("-", "−"):
+        return f"minus {in_words(numeral[1:])}"
+    whole, point, decimals = numeral.replace(",", "").partition(".")
+    if (len(whole) > 1 and whole[0] == "0") or len(whole) > _LONGEST:
+        words = digits(whole)
+    else:
+        words = cardinal(int(whole)) if whole else ""
+    return f"{words} point {digits(decimals)}".strip() if point else words
+
+
+def year(number: int) -> str:
+    """ "nineteen ninety-nine", "two thousand five", "nineteen oh five", "twelve hundred"."""
+    century, rest = divmod(number, 100)
+    if century % 10 == 0 and rest < 10:
+        return cardinal(number)
+    if rest == 0:
+        return f"{cardinal(century)} hundred"
+    return f"{cardinal(century)} {_two_digits(rest)}"
+
+
+def code(numeral: str) -> str:
+    """As in a model's name: "forty ninety", "seven forty-seven", "three oh one"."""
+    if len(numeral) not in (3, 4):
+        return in_words(numeral) if len(numeral) < 3 else digits(numeral)
+    if numeral[0] == "0":
+        return digits(numeral)
+    number = int(numeral)
+    if number % 1000 == 0 or (number < 1000 and number % 100 == 0):
+        return cardinal(number)
+    head, rest = divmod(number, 100)
+    return f"{cardinal(head)} {_two_digits(rest) if rest else 'hundred'}"
+
+
+def _two_digits(number: int) -> str:
+    return cardinal(number) if number >= 10 else f"oh {_ONES[number]}"
+
+
+def range_in_words(first: str, last: str | None) -> str:
+    """ "one", or "one to two" where there is a last."""
+    return in_words(first) if last is None else f"{in_words(first)} to {in_words(last)}"

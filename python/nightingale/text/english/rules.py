@@ -1,0 +1,33 @@
+"""What a rule of expansion is: a pattern and what is read in its place."""
+
+# ruff: noqa: RUF001
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from ..abbreviations import abbreviations
+
+Rule = tuple[re.Pattern[str], Callable[[re.Match[str]], str] | str]
+
+_AT_END = re.compile(r"['\"”’»)\]]*(?:\s*\Z|\s*\n\s*\n)")
+_NEXT_WORD = re.compile(r"['\"”’»)\]]*\s+['\"“‘«(]*([A-Z]\w*)")
+
+
+def rule(pattern: str, spoken: Callable[[re.Match[str]], str] | str) -> Rule:
+    """A rule from its pattern and a replacement, as `re.sub` takes it."""
+    return re.compile(pattern), spoken
+
+
+def ends_sentence(text: str, end: int) -> bool:
+    """Whether a full stop right before `end` also ends the sentence."""
+    if _AT_END.match(text, end):
+        return True
+    word = _NEXT_WORD.match(text, end)
+    return word is not None and word[1] in abbreviations("en").starters
+
+
+def kept_stop(match: re.Match[str]) -> str:
+    """The stop of an abbreviation that is written out, where it also ends the sentence."""
+    return "." if match[0].endswith(".") and ends_sentence(match.string, match.end()) else ""

@@ -1,0 +1,89 @@
+"""Lines of a text to what is read on: paragraphs, list items, lines of dialogue."""
+
+# ruff: noqa: RUF001
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+_BREAKS = re.compile("\r\n|[\r\x0b\x0c\x85\u2028]")
+_MARK = re.compile(
+    r"(?P<bullet>[-*•‣◦▪●○·])\s+(?=\S)"
+    r"|(?P<dash>[–—―])\s*(?=\S)"
+    r"|(?P<number>\(?(?:[0-9]{1,3}|[^\W\d_])[.)])\s+(?=\S)"
+)
+_CLOSED = re.compile(r"[.!?…。！？؟۔।॥:：;；]['\"”’»)\]」』）]*\Z")
+
+
+@dataclass(frozen=True)
+class Block:
+    """Text without line breaks, and how it stands on the page."""
+
+    text: str  # white space collapsed
+    mark: str  # what opens a list item or a line of dialogue: "- ", "2. ", "—"; it is not in text
+    bullet: bool  # the mark is a sign, with nothing to say
+    ends_paragraph: bool
+
+
+def blocks(text: str) -> Iterator[Block]:
+    """The blocks of a text: a blank line ends one, and so does a line that opens a list item."""
+    raw = _BREAKS.sub("\n", text.replace("\u2029", "\n\n")).split("\n")
+    lines = [line.strip() for line in raw]
+    block: list[str] = []
+    mark: re.Match[str] | None = None
+    for i, line in enumerate(lines):
+        if not line:
+            if block:
+                yield _block(block, mark, True)
+            block, mark = [], None
+            continue
+        opens = _opening(line, block, mark, lines[i + 1] if i + 1 < len(lines) else "")
+        left = mark is not None and not raw[i][0].isspace() and not line[0].islower()
+        if block and (opens or left):
+            yield _block(block, mark, False)
+            block, mark = [], None
+        if not block:
+            mark = opens
+        block.append(line)
+    if block:
+        yield _block(block, mark, True)
+
+
+def _opening(
+    line: str, block: list[str], mark: re.Match[str] | None, following: str
+) -> re.Match[str] | None:
+    """The line's mark. A dash or a number may also just come first after a wrap, so the line
+    before must be closed or the line after be marked alike."""
+    found = _MARK.match(line)
+    if found is None:
+        return None
+    if not block or mark is not None or _CLOSED.search(block[-1]):
+        return found
+    alike = _MARK.match(following)
+    return found if alike is not None and alike.lastgroup == found.lastgroup else None
+
+
+def _block(lines: list[str], mark: re.Match[str] | None, ends_paragraph: bool) -> Block:
+    opening = mark[0] if mark is not None else ""
+    text = lines[0][len(opening) :]
+    pieces = [" ".join(text.split())]
+    for line in lines[1:]:
+        line = " ".join(line.split())
+        if not (_unspaced(pieces[-1][-1:]) and _unspaced(line[0])):
+            pieces.append(" ")
+        pieces.append(line)
+    bullet = mark is not None and mark.lastgroup == "bullet"
+    spaced = opening.rstrip() + (" " if opening[-1:].isspace() else "")
+    return Block("".join(pieces), spaced, bullet, ends_paragraph)
+
+
+def _unspaced(character: str) -> bool:
+    """Whether the script, Chinese or Japanese, has no spaces for a line break to stand for."""
+    return (
+        "\u3000" <= character <= "\u30ff"
+        or "\u3400" <= character <= "\u9fff"
+        or "\uf900" <= character <= "\ufaff"
+        or "\uff00" <= character <= "\uffef"
+    )
