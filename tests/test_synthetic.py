@@ -11,6 +11,7 @@ from nightingale import _core, synthetic
 from nightingale.tensor_writers import stream_torch
 
 MIXER = "flow.decoder.estimator.time_embed_mixer.weight"
+TABLES = {"tokenizer._mel_filters", "tokenizer.window"}
 
 
 def read_all(path: Path) -> dict[str, np.ndarray]:
@@ -26,8 +27,17 @@ def s3gen(checkpoints: Path) -> dict[str, np.ndarray]:
 def test_every_model_has_the_same_s3gen(checkpoints: Path, s3gen: dict[str, np.ndarray]) -> None:
     for model in ("multilingual", "multilingual-v3"):
         found = read_all(checkpoints / model / "s3gen.pt")
-        assert found.keys() == s3gen.keys()
+        assert found.keys() - s3gen.keys() == TABLES
         for name, array in s3gen.items():
+            np.testing.assert_array_equal(found[name], array, err_msg=name)
+
+
+def test_every_model_has_the_same_voice_encoder(checkpoints: Path) -> None:
+    expected = read_all(checkpoints / "english" / "ve.safetensors")
+    for model in ("multilingual", "multilingual-v3"):
+        found = read_all(checkpoints / model / "ve.pt")
+        assert found.keys() == expected.keys()
+        for name, array in expected.items():
             np.testing.assert_array_equal(found[name], array, err_msg=name)
 
 
@@ -52,7 +62,7 @@ def test_meanflow_adds_a_time_mixer_in_a_file_of_its_own(
     synthetic.write_checkpoint(tmp_path, meanflow=True)
     assert sorted(path.name for path in tmp_path.glob("s3gen*")) == ["s3gen_meanflow.safetensors"]
     found = read_all(tmp_path / "s3gen_meanflow.safetensors")
-    assert found.keys() - s3gen.keys() == {MIXER}
+    assert found.keys() - s3gen.keys() == {MIXER} | TABLES
     assert found[MIXER].shape == (256, 512)
     for name, array in s3gen.items():
         np.testing.assert_array_equal(found[name], array, err_msg=name)
@@ -61,7 +71,7 @@ def test_meanflow_adds_a_time_mixer_in_a_file_of_its_own(
 def test_progress_counts_every_weight(tmp_path: Path) -> None:
     told: list[tuple[int, int]] = []
     synthetic.write_checkpoint(tmp_path, progress=lambda done, total: told.append((done, total)))
-    files = (tmp_path / "t3_mtl23ls_v2.safetensors", tmp_path / "s3gen.pt")
+    files = [tmp_path / name for name in ("t3_mtl23ls_v2.safetensors", "s3gen.pt", "ve.pt")]
     total = sum(array.size for path in files for array in read_all(path).values())
     assert {of for _, of in told} == {total}
     assert [done for done, _ in told] == sorted({done for done, _ in told})
@@ -76,6 +86,65 @@ def test_full_size_s3gen_has_the_parameters_of_the_official_one() -> None:
         for name, weights in tensors.items():
             counts[name.split(".")[0]] += int(np.prod(weights.shape))
         assert counts == {"flow": flow, "mel2wav": 20_821_295}
+
+
+def test_full_size_voice_models_have_the_parameters_of_the_official_ones() -> None:
+    size = synthetic.VOICE_SIZES["full"]
+    counts = {
+        build.__name__: sum(
+            int(np.prod(weights.shape))
+            for name, weights in build(size).items()
+            if name.split(".")[-1] not in ("running_mean", "running_var", "num_batches_tracked")
+        )
+        for build in (
+            synthetic.voice_encoder_weights,
+            synthetic.speech_tokenizer_weights,
+            synthetic.speaker_encoder_weights,
+        )
+    }
+    assert counts == {
+        "voice_encoder_weights": 1_423_618,
+        "speech_tokenizer_weights": 123_714_568,
+        "speaker_encoder_weights": 6_848_544,
+    }
+
+
+@pytest.mark.parametrize("model", ["multilingual", "english"])
+def test_batch_norms_divide_by_positive_variances(checkpoints: Path, model: str) -> None:
+    (path,) = (checkpoints / model).glob("s3gen.*")
+    file = _core.TensorFile.open(str(path))
+    variances = [file.read(name) for name in file.names() if name.endswith(".running_var")]
+    assert len(variances) == 122
+    assert min(array.min() for array in variances) > 0.5
+    counts = [name for name in file.names() if name.endswith(".num_batches_tracked")]
+    assert len(counts) == 122
+    assert {(file.dtype(name), int(file.read(name))) for name in counts} == {("int64", 1000)}
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_half_precision_keeps_counts_and_tables(tmp_path: Path, dtype: str) -> None:
+    synthetic.write_checkpoint(tmp_path, dtype=dtype)
+    file = _core.TensorFile.open(str(tmp_path / "s3gen.pt"))
+    others = {name: file.dtype(name) for name in file.names() if file.dtype(name) != dtype}
+    assert {name for name, kind in others.items() if kind == "float32"} == TABLES
+    assert {kind for name, kind in others.items() if name not in TABLES} == {"int64"}
+
+
+def test_mel_filters_are_slaneys(checkpoints: Path) -> None:
+    tensors = read_all(checkpoints / "multilingual" / "s3gen.pt")
+    filters, window = tensors["tokenizer._mel_filters"], tensors["tokenizer.window"]
+    assert filters.shape == (128, 201)
+    # Each is a triangle of area 1; only the wide ones are sampled finely enough to show it.
+    np.testing.assert_allclose(filters[-20:].sum(axis=1) * 40, 1, atol=0.02)
+    peaks = np.argmax(filters, axis=1) * 40
+    assert peaks[-1] == 7800  # Hz, of bins 40 Hz apart
+    assert (np.diff(peaks) >= 0).all()
+    np.testing.assert_allclose(window + np.roll(window, 200), 1, atol=1e-6)
+
+
+def test_only_some_rows_have_the_mean() -> None:
+    values = synthetic.Weights((6, 50), std=0.1, mean=3.0, mean_rows=(2, 4)).values(0, "any")
+    np.testing.assert_allclose(values.mean(axis=1), [0, 0, 3, 3, 0, 0], atol=0.1)
 
 
 def test_centred_rows_add_up_to_zero() -> None:

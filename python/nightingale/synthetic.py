@@ -18,16 +18,24 @@ from typing import Any
 
 import numpy as np
 
-from .checkpoint import LANGUAGES, MULTILINGUAL_TOKENIZER
+from .checkpoint import CANGJIE_TABLE, LANGUAGES, MULTILINGUAL_TOKENIZER
 from .synthetic_s3gen import S3GEN_SIZES, s3gen_weights, with_legacy_weight_norm
-from .synthetic_weights import Weights, uniform
+from .synthetic_text import cangjie_table
+from .synthetic_voice import (
+    SPEAKER_SIZE,
+    VOICE_SIZES,
+    speaker_encoder_weights,
+    speech_tokenizer_tables,
+    speech_tokenizer_weights,
+    voice_encoder_weights,
+)
+from .synthetic_weights import Tensors, Weights, uniform
 from .tensor_writers import stream_safetensors, stream_torch, write_torch
 
 SPEECH_VOCABULARY = 8194
 SPEECH_CODES = 6561  # ids below this are sound
 TEXT_POSITIONS = 2050
 SPEECH_POSITIONS = 4100
-SPEAKER_SIZE = 256
 PERCEIVER_QUERIES = 32
 MEANFLOW_FILE = "s3gen_meanflow.safetensors"
 
@@ -51,6 +59,7 @@ SMALL_ALIGNMENT_HEADS = [[1, 2], [2, 1], [3, 0]]
 class Model:
     t3_file: str
     s3gen_file: str
+    voice_encoder_file: str
     tokenizer_file: str
     text_vocabulary: int
     languages: tuple[str, ...]
@@ -62,6 +71,7 @@ MODELS = {
     "multilingual": Model(
         "t3_mtl23ls_v2.safetensors",
         "s3gen.pt",
+        "ve.pt",
         MULTILINGUAL_TOKENIZER,
         2454,
         tuple(LANGUAGES),
@@ -71,6 +81,7 @@ MODELS = {
     "multilingual-v3": Model(
         "t3_mtl23ls_v3.safetensors",
         "s3gen.pt",
+        "ve.pt",
         MULTILINGUAL_TOKENIZER,
         2454,
         tuple(LANGUAGES),
@@ -80,6 +91,7 @@ MODELS = {
     "english": Model(
         "t3_cfg.safetensors",
         "s3gen.safetensors",
+        "ve.safetensors",
         "tokenizer.json",
         704,
         (),
@@ -100,7 +112,7 @@ def write_checkpoint(
     meanflow: bool = False,
     legacy_weight_norm: bool = False,
 ) -> None:
-    """Writes T3, S3Gen, tokenizer and voice into `folder`: new, empty or of an equal write.
+    """Writes the models, tokenizer and voice into `folder`: new, empty or of an equal write.
 
     `dtype` is that of the weights: float32, float16 or bfloat16. `progress(done, total)` is told
     how many parameters have been written. `meanflow` gives S3Gen the file and the time mixer of
@@ -110,17 +122,26 @@ def write_checkpoint(
     _choose("model", model, MODELS)
     _choose("dtype", dtype, ("float32", "float16", "bfloat16"))
     spec = MODELS[model]
-    s3gen = s3gen_weights(S3GEN_SIZES[size], meanflow)
+    s3gen_file = MEANFLOW_FILE if meanflow else spec.s3gen_file
+    s3gen = {
+        **s3gen_weights(S3GEN_SIZES[size], meanflow),
+        **speech_tokenizer_weights(VOICE_SIZES[size]),
+        **speaker_encoder_weights(VOICE_SIZES[size]),
+    }
+    # The reference wants the tokenizer's tables in every S3Gen file but the English one.
+    if s3gen_file != MODELS["english"].s3gen_file:
+        s3gen |= speech_tokenizer_tables()
     tensor_files = {
         spec.t3_file: t3_weights(SIZES[size], spec.text_vocabulary),
-        MEANFLOW_FILE if meanflow else spec.s3gen_file: (
-            with_legacy_weight_norm(s3gen) if legacy_weight_norm else s3gen
-        ),
+        s3gen_file: with_legacy_weight_norm(s3gen) if legacy_weight_norm else s3gen,
+        spec.voice_encoder_file: voice_encoder_weights(VOICE_SIZES[size]),
     }
-    settings = _settings(size, spec)
-    names = [*tensor_files, spec.tokenizer_file, "conds.pt"]
-    if settings:
-        names.append("nightingale.json")
+    json_files: dict[str, Any] = {spec.tokenizer_file: tokenizer_json(spec)}
+    if spec.languages:
+        json_files[CANGJIE_TABLE] = cangjie_table()
+    if settings := _settings(size, spec):
+        json_files["nightingale.json"] = settings
+    names = [*tensor_files, *json_files, "conds.pt"]
 
     folder = Path(folder)
     _refuse_foreign_files(folder, names)
@@ -128,10 +149,9 @@ def write_checkpoint(
     staging = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
     try:
         _write_tensor_files(staging, tensor_files, seed, dtype, progress)
-        _write_json(staging / spec.tokenizer_file, tokenizer_json(spec))
+        for name, content in json_files.items():
+            _write_json(staging / name, content)
         write_torch(staging / "conds.pt", voice(seed))
-        if settings:
-            _write_json(staging / "nightingale.json", settings)
         folder.mkdir(exist_ok=True)
         for name in names:
             os.replace(staging / name, folder / name)
@@ -139,7 +159,7 @@ def write_checkpoint(
         shutil.rmtree(staging, ignore_errors=True)
 
 
-def t3_weights(size: T3Size, text_vocabulary: int) -> dict[str, Weights]:
+def t3_weights(size: T3Size, text_vocabulary: int) -> Tensors:
     """T3's tensors by official name, with scales that keep 30 layers bounded and logits lively."""
     hidden, ffn = size.hidden, size.ffn
     fan_hidden, fan_ffn = hidden**-0.5, ffn**-0.5
@@ -318,7 +338,7 @@ def _settings(size: str, model: Model) -> dict[str, Any]:
 
 def _write_tensor_files(
     folder: Path,
-    tensor_files: dict[str, dict[str, Weights]],
+    tensor_files: dict[str, Tensors],
     seed: int,
     dtype: str,
     progress: Callable[[int, int], None] | None,
@@ -331,7 +351,7 @@ def _write_tensor_files(
     done = 0
     for file_name, tensors in tensor_files.items():
 
-        def values(name: str, tensors: dict[str, Weights] = tensors) -> np.ndarray:
+        def values(name: str, tensors: Tensors = tensors) -> np.ndarray:
             nonlocal done
             array = tensors[name].values(seed, name)
             done += array.size
@@ -339,14 +359,16 @@ def _write_tensor_files(
                 progress(done, total)
             return array
 
-        layout = {name: (dtype, weights.shape) for name, weights in tensors.items()}
+        layout = {
+            name: (weights.dtype or dtype, weights.shape) for name, weights in tensors.items()
+        }
         if file_name.endswith(".pt"):
             stream_torch(folder / file_name, layout, values)
         else:
             stream_safetensors(folder / file_name, layout, values, {"format": "pt"})
 
 
-def _write_json(path: Path, content: dict[str, Any]) -> None:
+def _write_json(path: Path, content: Any) -> None:
     path.write_text(json.dumps(content, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
 
 

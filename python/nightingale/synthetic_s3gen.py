@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from .synthetic_weights import Weights
+from .synthetic_weights import Tensors, Weights, conv_weights, linear_weights, norm_weights
 
 MELS = 80
 CODES = 6561
@@ -69,8 +69,6 @@ S3GEN_SIZES = {
     ),
 }
 
-Tensors = dict[str, Weights]
-
 
 def s3gen_weights(size: S3GenSize, meanflow: bool = False) -> Tensors:
     """The tensors of flow and vocoder by official name; `meanflow` adds Turbo's time mixer."""
@@ -92,9 +90,9 @@ def _flow(size: S3GenSize, meanflow: bool) -> Tensors:
     tensors = {
         "flow.input_embedding.weight": Weights((CODES, size.encoder), 1.0),
         # The x-vector is scaled to length 1 before this.
-        **_linear("flow.spk_embed_affine_layer", X_VECTOR, MELS, X_VECTOR**0.5),
+        **linear_weights("flow.spk_embed_affine_layer", X_VECTOR, MELS, X_VECTOR**0.5),
         **_encoder("flow.encoder.", size),
-        **_linear("flow.encoder_proj", size.encoder, MELS, bias=0.5),
+        **linear_weights("flow.encoder_proj", size.encoder, MELS, bias=0.5),
         **_estimator("flow.decoder.estimator.", size),
     }
     if meanflow:
@@ -108,16 +106,16 @@ def _encoder(name: str, size: S3GenSize) -> Tensors:
     width = size.encoder
     tensors: Tensors = {}
     for embed in ("embed", "up_embed"):
-        tensors |= _linear(f"{name}{embed}.out.0", width, width)
-        tensors |= _norm(f"{name}{embed}.out.1", width)
-    tensors |= _conv(name + "pre_lookahead_layer.conv1", width, width, 4)
-    tensors |= _conv(name + "pre_lookahead_layer.conv2", width, width, 3)
+        tensors |= linear_weights(f"{name}{embed}.out.0", width, width)
+        tensors |= norm_weights(f"{name}{embed}.out.1", width)
+    tensors |= conv_weights(name + "pre_lookahead_layer.conv1", width, width, 4)
+    tensors |= conv_weights(name + "pre_lookahead_layer.conv2", width, width, 3)
     for layer in range(size.encoder_layers):
         tensors |= _encoder_layer(f"{name}encoders.{layer}.", size, size.encoder_layers)
-    tensors |= _conv(name + "up_layer.conv", width, width, 5)
+    tensors |= conv_weights(name + "up_layer.conv", width, width, 5)
     for layer in range(size.up_encoder_layers):
         tensors |= _encoder_layer(f"{name}up_encoders.{layer}.", size, size.up_encoder_layers)
-    return tensors | _norm(name + "after_norm", width)
+    return tensors | norm_weights(name + "after_norm", width)
 
 
 def _encoder_layer(name: str, size: S3GenSize, layers: int) -> Tensors:
@@ -126,17 +124,17 @@ def _encoder_layer(name: str, size: S3GenSize, layers: int) -> Tensors:
     branch = (width / (2 * layers)) ** 0.5
     attention = name + "self_attn."
     return {
-        **_linear(attention + "linear_q", width, width, 1.3),
-        **_linear(attention + "linear_k", width, width, 1.3),
-        **_linear(attention + "linear_v", width, width),
-        **_linear(attention + "linear_out", width, width, 2 * branch),
-        **_linear(attention + "linear_pos", width, width, bias=None),
+        **linear_weights(attention + "linear_q", width, width, 1.3),
+        **linear_weights(attention + "linear_k", width, width, 1.3),
+        **linear_weights(attention + "linear_v", width, width),
+        **linear_weights(attention + "linear_out", width, width, 2 * branch),
+        **linear_weights(attention + "linear_pos", width, width, bias=None),
         attention + "pos_bias_u": Weights((width // HEAD, HEAD), 0.5),
         attention + "pos_bias_v": Weights((width // HEAD, HEAD), 0.5),
-        **_linear(name + "feed_forward.w_1", width, ffn, 1.5),
-        **_linear(name + "feed_forward.w_2", ffn, width, branch, centred=1),
-        **_norm(name + "norm_ff", width),
-        **_norm(name + "norm_mha", width),
+        **linear_weights(name + "feed_forward.w_1", width, ffn, 1.5),
+        **linear_weights(name + "feed_forward.w_2", ffn, width, branch, centred=1),
+        **norm_weights(name + "norm_ff", width),
+        **norm_weights(name + "norm_mha", width),
     }
 
 
@@ -150,14 +148,14 @@ def _estimator(name: str, size: S3GenSize) -> Tensors:
             tensors |= _transformer_block(f"{name}{block}.1.{i}.", channels, inner)
         return tensors
 
-    tensors = _linear(name + "time_mlp.linear_1", 4 * MELS, times, 1.5)
-    tensors |= _linear(name + "time_mlp.linear_2", times, times, 2.0)
+    tensors = linear_weights(name + "time_mlp.linear_1", 4 * MELS, times, 1.5)
+    tensors |= linear_weights(name + "time_mlp.linear_2", times, times, 2.0)
     tensors |= level("down_blocks.0", 4 * MELS)
-    tensors |= _conv(name + "down_blocks.0.2", channels, channels, 3)
+    tensors |= conv_weights(name + "down_blocks.0.2", channels, channels, 3)
     for block in range(size.mid_blocks):
         tensors |= level(f"mid_blocks.{block}", channels)
     tensors |= level("up_blocks.0", 2 * channels)
-    tensors |= _conv(name + "up_blocks.0.2", channels, channels, 3)
+    tensors |= conv_weights(name + "up_blocks.0.2", channels, channels, 3)
     tensors |= _causal_block(name + "final_block.", channels, channels)
     return tensors | {
         name + "final_proj.weight": Weights((MELS, channels, 1), 2.8 * channels**-0.5, centred=1),
@@ -169,30 +167,30 @@ def _time_resnet(name: str, inputs: int, channels: int, times: int) -> Tensors:
     # Of the four mels side by side at the entrance, each has a mean of its own.
     parts = 4 if inputs == 4 * MELS else 1
     return {
-        **_linear(name + "mlp.1", times, channels, 0.5),
+        **linear_weights(name + "mlp.1", times, channels, 0.5),
         **_causal_block(name + "block1.", inputs, channels, parts),
         **_causal_block(name + "block2.", channels, channels),
-        **_conv(name + "res_conv", inputs, channels, 1, 0.85, parts),
+        **conv_weights(name + "res_conv", inputs, channels, 1, 0.85, parts),
     }
 
 
 def _causal_block(name: str, inputs: int, channels: int, parts: int = 1) -> Tensors:
     return {
-        **_conv(name + "block.0", inputs, channels, 3, centred=parts),
-        **_norm(name + "block.2", channels),
+        **conv_weights(name + "block.0", inputs, channels, 3, centred=parts),
+        **norm_weights(name + "block.2", channels),
     }
 
 
 def _transformer_block(name: str, channels: int, inner: int) -> Tensors:
     return {
-        **_norm(name + "norm1", channels),
-        **_linear(name + "attn1.to_q", channels, inner, 2.0, bias=None),
-        **_linear(name + "attn1.to_k", channels, inner, 2.0, bias=None),
-        **_linear(name + "attn1.to_v", channels, inner, bias=None),
-        **_linear(name + "attn1.to_out.0", inner, channels, 0.35),
-        **_norm(name + "norm3", channels),
-        **_linear(name + "ff.net.0.proj", channels, 4 * channels, 1.5),
-        **_linear(name + "ff.net.2", 4 * channels, channels, 0.5, centred=1),
+        **norm_weights(name + "norm1", channels),
+        **linear_weights(name + "attn1.to_q", channels, inner, 2.0, bias=None),
+        **linear_weights(name + "attn1.to_k", channels, inner, 2.0, bias=None),
+        **linear_weights(name + "attn1.to_v", channels, inner, bias=None),
+        **linear_weights(name + "attn1.to_out.0", inner, channels, 0.35),
+        **norm_weights(name + "norm3", channels),
+        **linear_weights(name + "ff.net.0.proj", channels, 4 * channels, 1.5),
+        **linear_weights(name + "ff.net.2", 4 * channels, channels, 0.5, centred=1),
     }
 
 
@@ -211,7 +209,7 @@ def _vocoder(size: S3GenSize) -> Tensors:
         tensors[up + "bias"] = Weights((halved,), 0.1)
         channels = halved
         source = f"{name}source_downs.{stage}"
-        tensors |= _conv(source, SPECTRUM, channels, SOURCE_KERNELS[stage], 0.5)
+        tensors |= conv_weights(source, SPECTRUM, channels, SOURCE_KERNELS[stage], 0.5)
         residual = f"{name}source_resblocks.{stage}."
         tensors |= _residual_block(residual, channels, SOURCE_RESIDUAL_KERNELS[stage])
         for i, residual_kernel in enumerate(RESIDUAL_KERNELS):
@@ -245,31 +243,6 @@ def _f0_predictor(name: str, channels: int) -> Tensors:
     }
 
 
-def _linear(
-    name: str,
-    inputs: int,
-    outputs: int,
-    gain: float = 1.0,
-    bias: float | None = 0.1,
-    centred: int = 0,
-) -> Tensors:
-    std = gain * inputs**-0.5
-    tensors = {name + ".weight": Weights((outputs, inputs), std, centred=centred)}
-    if bias is not None:
-        tensors[name + ".bias"] = Weights((outputs,), bias)
-    return tensors
-
-
-def _conv(
-    name: str, inputs: int, outputs: int, kernel: int, gain: float = 1.0, centred: int = 0
-) -> Tensors:
-    std = gain * (inputs * kernel) ** -0.5
-    return {
-        name + ".weight": Weights((outputs, inputs, kernel), std, centred=centred),
-        name + ".bias": Weights((outputs,), 0.1),
-    }
-
-
 def _normed_conv(
     name: str, inputs: int, outputs: int, kernel: int, norm: float, centred: int = 0
 ) -> Tensors:
@@ -286,11 +259,4 @@ def _weight_norm(name: str, shape: tuple[int, int, int], norm: float, centred: i
     return {
         name + length: Weights((shape[0], 1, 1), 0.1 * norm, mean=norm),
         name + direction: Weights(shape, 2 * row**-0.5, centred=centred),
-    }
-
-
-def _norm(name: str, channels: int) -> Tensors:
-    return {
-        name + ".weight": Weights((channels,), 0.1, mean=1.0),
-        name + ".bias": Weights((channels,), 0.1),
     }

@@ -13,8 +13,11 @@ from typing import Any
 
 import cases
 import numpy as np
+import text_cases
+import voice_cases
 from live import run_reference
 
+from nightingale.checkpoint import CANGJIE_TABLE, MULTILINGUAL_TOKENIZER
 from nightingale.synthetic import write_checkpoint
 
 GOLDEN = Path(__file__).with_name("golden")
@@ -105,6 +108,27 @@ def tokenizer(multilingual: str, english: str) -> Arrays:
     return run_reference(jobs)
 
 
+def text(multilingual: str, english: str) -> Arrays:
+    kept = [text_cases.text_case(i) for i in text_cases.GOLDEN]
+    jobs: list[dict[str, Any]] = [
+        {
+            "name": "multilingual",
+            "kind": "text_ids",
+            "tokenizer": f"{multilingual}/{MULTILINGUAL_TOKENIZER}",
+            "cangjie": f"{multilingual}/{CANGJIE_TABLE}",
+            "texts": [case.text for case in kept],
+            "languages": [case.language for case in kept],
+        },
+        {
+            "name": "english",
+            "kind": "text_ids",
+            "tokenizer": f"{english}/tokenizer.json",
+            "texts": [text_cases.text_case(i).text for i in text_cases.ENGLISH_GOLDEN],
+        },
+    ]
+    return run_reference(jobs)
+
+
 def mel(multilingual: str, meanflow: str) -> Arrays:
     jobs = [
         {"name": str(i), "kind": "mel", "folder": multilingual, **cases.mel_case(run, i)}
@@ -124,6 +148,24 @@ def vocoder(folder: str) -> Arrays:
     ]
     results = run_reference(jobs)
     return {key: value for key, value in results.items() if not key.endswith("/source")}
+
+
+def voice(folder: str) -> Arrays:
+    with tempfile.TemporaryDirectory() as recordings:
+        jobs = [
+            {
+                "name": recording.name,
+                "kind": "bake",
+                "folder": folder,
+                "recording": recording.write(Path(recordings)),
+            }
+            for recording in voice_cases.KEPT
+        ]
+        results = run_reference(jobs)
+    for name in results:
+        if name.endswith("/prompt_feat"):
+            results[name] = voice_cases.kept_frames(results[name])
+    return results
 
 
 def concatenate(results: Arrays, count: int) -> Arrays:
@@ -147,8 +189,10 @@ def main() -> None:
             "analyser": analyser(),
             "sampler": sampler(),
             "tokenizer": tokenizer(multilingual, english),
+            "text": text(multilingual, english),
             "mel": mel(multilingual, meanflow),
             "vocoder": vocoder(multilingual),
+            "voice": voice(multilingual),
         }
     for name, arrays in golden.items():
         np.savez_compressed(GOLDEN / f"{name}.npz", **arrays)

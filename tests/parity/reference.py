@@ -21,10 +21,12 @@ os.environ.setdefault("TQDM_DISABLE", "1")
 import numpy as np
 import reference_s3gen
 import reference_t3
+import reference_text
+import reference_voice
 
 Arrays = dict[str, np.ndarray]
 
-JOBS = reference_t3.JOBS | reference_s3gen.JOBS
+JOBS = reference_t3.JOBS | reference_s3gen.JOBS | reference_text.JOBS | reference_voice.JOBS
 
 
 def load_request(path: str | Path) -> list[dict[str, Any]]:

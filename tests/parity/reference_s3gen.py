@@ -41,9 +41,18 @@ def load_s3gen(folder: str | Path) -> s3gen.S3Token2Wav:
 
 
 def load_state(folder: str | Path) -> State:
-    path = next(Path(folder) / name for name in S3GEN_FILES if (Path(folder) / name).exists())
+    state = load_tensors(folder, S3GEN_FILES)
+    return {name: tensor for name, tensor in state.items() if name.startswith(PARTS)}
+
+
+def load_tensors(folder: str | Path, names: Sequence[str]) -> State:
+    """The tensors of the first of these files that there is, weights in float32."""
+    path = next(Path(folder) / name for name in names if (Path(folder) / name).exists())
     state = torch.load(path, weights_only=True) if path.suffix == ".pt" else load_file(path)
-    return {name: tensor.float() for name, tensor in state.items() if name.startswith(PARTS)}
+    return {
+        name: tensor.float() if tensor.is_floating_point() else tensor
+        for name, tensor in state.items()
+    }
 
 
 def count(state: State, prefix: str) -> int:

@@ -38,7 +38,7 @@ def vocode(tts: nightingale.TTS, case: dict[str, Any]) -> np.ndarray:
 
 def f0(tts: nightingale.TTS, mel: np.ndarray) -> np.ndarray:
     """[T] in Hz."""
-    return tts._vocoder.pitch(np.ascontiguousarray(mel.T))
+    return tts._engine.vocoder.pitch(np.ascontiguousarray(mel.T))
 
 
 def assert_same_mel(

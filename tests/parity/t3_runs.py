@@ -16,12 +16,12 @@ LOGITS_BOUND = 2e-4
 def condition(tts: nightingale.TTS, prompt: bool, emotion: float) -> _core.KvCache:
     voice = tts._voice(None)
     tokens = voice.cond_prompt_speech_tokens if prompt else None
-    return tts._t3.condition(voice.speaker_emb, tokens, emotion)
+    return tts._engine.t3.condition(voice.speaker_emb, tokens, emotion)
 
 
 def logits(tts: nightingale.TTS, case: dict[str, Any], chunk: int = 0) -> np.ndarray:
     """Teacher-forced logits; `chunk` feeds the speech tokens that many at a time."""
-    return tts._t3.logits(
+    return tts._engine.t3.logits(
         case["text_tokens"].astype(np.int32),
         case["speech_tokens"].astype(np.int32),
         condition(tts, case["prompt"], case["emotion"]),
@@ -31,7 +31,7 @@ def logits(tts: nightingale.TTS, case: dict[str, Any], chunk: int = 0) -> np.nda
 
 def greedy(tts: nightingale.TTS, case: dict[str, Any]) -> np.ndarray:
     """Tokens at temperature 0.0001 with the reference's other defaults."""
-    stream = tts._t3.speak(
+    stream = tts._engine.t3.speak(
         case["text_tokens"].astype(np.int32),
         condition(tts, True, 0.5),
         cfg_weight=0.5,

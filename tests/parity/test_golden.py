@@ -28,7 +28,7 @@ def test_conditioning_equals_the_reference(
 ) -> None:
     voice = tts._voice(None)
     tokens = voice.cond_prompt_speech_tokens if prompt else None
-    found = tts._t3.conditioning(voice.speaker_emb, tokens, emotion)[0]
+    found = tts._engine.t3.conditioning(voice.speaker_emb, tokens, emotion)[0]
     expected = load("conditioning")[f"{name}/embeds"]
     assert found.shape == expected.shape
     assert t3_runs.relative_error(found, expected) < 1e-5

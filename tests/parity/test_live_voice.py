@@ -1,0 +1,103 @@
+"""Voices of Debian's speech synthesisers, baked by the reference itself and by Nightingale."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import nightingale
+from nightingale.synthetic import write_checkpoint
+
+from . import live, voice_cases, voice_runs
+
+pytestmark = pytest.mark.skipif(
+    live.find_reference() is None, reason="the reference is not installed: see reference_env.sh"
+)
+
+Voices = dict[str, dict[str, np.ndarray]]
+Agreements = dict[str, voice_runs.Agreement]
+
+
+@pytest.fixture(scope="module")
+def recordings(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """The recordings whose synthesiser is installed."""
+    folder = tmp_path_factory.mktemp("recordings")
+    return {spoken.name: spoken.write(folder) for spoken in voice_cases.SPOKEN if spoken.installed}
+
+
+@pytest.fixture(scope="module")
+def full_checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("full") / "checkpoint"
+    write_checkpoint(folder, size="full")
+    return folder
+
+
+def reference_voices(folder: Path, recordings: dict[str, Path]) -> Voices:
+    jobs = [
+        {"name": name, "kind": "bake", "folder": folder, "recording": path}
+        for name, path in recordings.items()
+    ]
+    voices: Voices = {name: {} for name in recordings}
+    for key, value in live.run_reference(jobs).items():
+        name, field = key.split("/")
+        voices[name][field] = value
+    return voices
+
+
+def compare(folder: Path, recordings: dict[str, Path], device: str) -> Agreements:
+    """Every recording's voice beside the reference's, once those are found to differ enough."""
+    expected = reference_voices(folder, recordings)
+    voice_runs.assert_lively(expected)
+    tts = nightingale.load(folder, device=device)
+    return {
+        name: voice_runs.agreement(tts.bake_voice(path), expected[name])
+        for name, path in recordings.items()
+    }
+
+
+@pytest.fixture(scope="module")
+def small(checkpoint: Path, recordings: dict[str, Path], device: str) -> Agreements:
+    return compare(checkpoint, recordings, device)
+
+
+@pytest.fixture(scope="module")
+def full(full_checkpoint: Path, recordings: dict[str, Path], device: str) -> Agreements:
+    return compare(full_checkpoint, recordings, device)
+
+
+@pytest.mark.parametrize(
+    ("agreements", "spoken"),
+    [
+        pytest.param(size, spoken, marks=marks, id=f"{spoken.name}, {size}")
+        for size, marks in (("small", ()), ("full", pytest.mark.full_size))
+        for spoken in voice_cases.SPOKEN
+    ],
+)
+def test_a_voice_equals_the_reference(
+    agreements: str, spoken: voice_cases.Spoken, request: pytest.FixtureRequest
+) -> None:
+    if not spoken.installed:
+        pytest.skip(f"{spoken.command[0]} is not installed")
+    found = request.getfixturevalue(agreements)[spoken.name]
+    voice_runs.assert_same_voice(found, spoken.name)
+
+
+@pytest.mark.parametrize("agreements", ["small", pytest.param("full", marks=pytest.mark.full_size)])
+def test_tokens_equal_the_reference(agreements: str, request: pytest.FixtureRequest) -> None:
+    if not any(spoken.installed for spoken in voice_cases.SPOKEN):
+        pytest.skip("no speech synthesiser is installed: espeak-ng, flite or text2wave")
+    voice_runs.assert_same_tokens(request.getfixturevalue(agreements))
+
+
+def test_an_english_checkpoint_bakes_the_same_voice(
+    checkpoints: Path, tmp_path: Path, device: str
+) -> None:
+    """Its files are safetensors, and have no mel filters in them."""
+    recordings = {"short": voice_cases.KEPT[1].write(tmp_path)}
+    expected = reference_voices(checkpoints / "english", recordings)["short"]
+    tts = nightingale.load(checkpoints / "english", device=device)
+    found = voice_runs.agreement(tts.bake_voice(recordings["short"]), expected)
+    voice_runs.assert_same_voice(found, "english")
+    voice_runs.assert_same_tokens({"english": found})
