@@ -77,9 +77,9 @@ def measure(folder: Path, dtype: str, steps: int) -> dict[str, Any]:
 
     def speak(count: int) -> tuple[float, float]:
         begin = time.perf_counter()
-        stream = tts._t3.speak(
+        stream = tts._engine.t3.speak(
             np.array(text_tokens(), np.int32),
-            tts._condition(voice, 0.5),
+            tts._engine._condition(voice, 0.5),
             cfg_weight=0.5,
             temperature=0.8,
             repetition_penalty=2.0,
@@ -96,7 +96,7 @@ def measure(folder: Path, dtype: str, steps: int) -> dict[str, Any]:
         return first - begin, tokens / (time.perf_counter() - first)
 
     speak(5)  # pages in, threads up
-    tts._conditions.clear()
+    tts._engine._conditions.clear()
     new_voice, _ = speak(1)
     prefill, rate = speak(steps)
     peak = memory.peak if memory else 0

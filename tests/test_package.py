@@ -28,6 +28,7 @@ def test_importing_loads_nothing_that_a_later_call_can() -> None:
     loaded = set(output_of(program).split())
     assert "nightingale" in loaded
     late = {"tokenizers", "huggingface_hub", "soundfile", "soxr", "tqdm"}
+    late |= {"pykakasi", "spacy_pkuseg", "dicta_onnx", "russian_text_stresser"}
     assert loaded & (late | {"torch", "librosa", "safetensors"}) == set()
 
 
@@ -97,7 +98,7 @@ def test_mlx_is_the_version_the_package_was_built_for() -> None:
 
 
 def test_the_public_names() -> None:
-    assert nightingale.__all__ == ["TTS", "Audio", "Error", "Voice", "load"]
+    assert nightingale.__all__ == ["TTS", "Audio", "Chunk", "Error", "Voice", "load"]
     assert issubclass(nightingale.Error, Exception)
     assert nightingale.Error is _core.Error
 

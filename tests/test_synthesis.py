@@ -99,10 +99,12 @@ def test_pieces_of_a_mel_sound_as_the_whole(tts: nightingale.TTS, piece: int) ->
     mel = np.float32(2.5) * rng.standard_normal((80, 600), dtype=np.float32) - np.float32(5)
     whole = tts.vocode(mel, seed=2)
     frames = np.ascontiguousarray(mel.T)
-    state = tts._vocoder.begin(seed=2)
+    state = tts._engine.vocoder.begin(seed=2)
     parts = []
     for begin in range(0, 600, piece):
-        parts.append(tts._vocoder.feed(state, frames[begin : begin + piece], begin + piece >= 600))
+        parts.append(
+            tts._engine.vocoder.feed(state, frames[begin : begin + piece], begin + piece >= 600)
+        )
         if begin + piece < 600:
             assert sum(map(len, parts)) >= 480 * (begin + piece - LOOKAHEAD)
     joined = np.concatenate(parts)

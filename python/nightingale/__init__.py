@@ -2,7 +2,8 @@
 
 from ._core import Error
 from .audio import Audio
+from .speech import Chunk
 from .tts import TTS, load
 from .voice import Voice
 
-__all__ = ["TTS", "Audio", "Error", "Voice", "load"]
+__all__ = ["TTS", "Audio", "Chunk", "Error", "Voice", "load"]

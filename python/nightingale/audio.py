@@ -7,11 +7,10 @@ from pathlib import Path
 
 import numpy as np
 
-from ._core import Error
-from .tensor_writers import atomic_path
+from .audio_writer import audio_writer
+from .words import Word
 
 SAMPLE_RATE = 24000
-FORMATS = ("wav", "flac", "ogg", "mp3")
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,6 +21,7 @@ class Audio:
     tokens: np.ndarray  # [m] int32, the speech tokens
     timings: dict[str, float] = field(default_factory=dict)  # seconds by stage, and rtf
     sample_rate: int = SAMPLE_RATE
+    words: list[Word] = field(default_factory=list)  # with start and end in seconds
 
     @property
     def duration(self) -> float:
@@ -30,17 +30,8 @@ class Audio:
 
     def save(self, path: str | Path) -> None:
         """Writes a .wav, .flac, .ogg or .mp3 file, which appears whole or not at all."""
-        import soundfile
-
-        path = Path(path)
-        kind = path.suffix.lstrip(".").lower()
-        if kind not in FORMATS:
-            raise ValueError(f"{path.name} must end in one of .{', .'.join(FORMATS)}")
-        try:
-            with atomic_path(path) as partial:
-                soundfile.write(partial, self.samples, self.sample_rate, format=kind.upper())
-        except soundfile.LibsndfileError as error:
-            raise Error(f"cannot write {path}: {error}") from error
+        with audio_writer(path, self.sample_rate) as write:
+            write(self.samples)
 
     def __repr__(self) -> str:
         return f"Audio({self.duration:.2f} s, {len(self.tokens)} tokens)"

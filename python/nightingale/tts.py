@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,19 +14,20 @@ from . import _core
 from ._core import Error
 from .arguments import floats, number, token_ids, whole
 from .audio import SAMPLE_RATE, Audio
-from .checkpoint import S3GEN_FILES, find_checkpoint
+from .checkpoint import find_checkpoint
+from .engine import FRAME_SAMPLES, HARMONICS, MELS, Engine
 from .hub import resolve
-from .text import Tokenizer
+from .recording import Source, read_recording
+from .speech import Chunk, Speaker, SpeechRequest
+from .streaming import Chunking, fade_in
+from .text import Tokenizer, prepare
 from .voice import Voice
 
 logger = logging.getLogger(__name__)
 
 DTYPES = ("float32", "float16", "bfloat16")
 DEVICES = ("auto", "cpu", "gpu")
-KEPT_CONDITIONS = 8  # of 8 MB each at full size in float32
-MELS = 80
-HARMONICS = 9
-FRAME_SAMPLES = 480
+SLOWEST, FASTEST = 0.5, 2.0
 
 
 def load(
@@ -77,28 +77,18 @@ class TTS:
 
     def __init__(self, folder: Path, dtype: str | None, gpu: bool) -> None:
         self._checkpoint = find_checkpoint(folder)
-        self._t3, unknown = _core.T3.load(str(self._checkpoint.t3), dtype, gpu)
-        _warn_of(unknown, self._checkpoint.t3)
-        self._flow: _core.Flow | None = None
-        self._vocoder: _core.Vocoder | None = None
-        if self._checkpoint.s3gen is not None:
-            self._load_s3gen(self._checkpoint.s3gen, dtype, gpu)
+        self._engine = Engine(self._checkpoint, dtype, gpu)
         self._tokenizer = Tokenizer(
             self._checkpoint.tokenizer,
             self._checkpoint.languages,
             self._checkpoint.family.multilingual,
+            self._checkpoint.cangjie,
+            self._checkpoint.dicta,
         )
         self._voices: dict[str, Voice] = {}
         if self._checkpoint.voice is not None:
             self._voices["default"] = Voice.load(self._checkpoint.voice)
-        self._settings = self._t3.describe()
-        self._conditions: dict[tuple[Voice, float], _core.KvCache] = {}
-        self._turn = threading.Lock()
-
-    def _load_s3gen(self, path: Path, dtype: str | None, gpu: bool) -> None:
-        self._flow, unknown = _core.Flow.load(str(path), dtype, gpu)
-        self._vocoder, unknown_too = _core.Vocoder.load(str(path), gpu)
-        _warn_of(sorted({*unknown, *unknown_too}), path)
+        prepare("Ready.")  # loads the rules now, and not before the first sound
 
     @property
     def languages(self) -> dict[str, str]:
@@ -113,22 +103,79 @@ class TTS:
     @property
     def info(self) -> dict[str, Any]:
         """What was loaded and where it runs."""
+        engine = self._engine
         info = {
             "model": str(self._checkpoint.folder),
             "family": self._checkpoint.family.name,
-            "device": self._settings["device"],
+            "device": engine.settings["device"],
             "threads": _core.threads(),
             "mlx": _core.mlx_version(),
-            "t3": dict(self._settings),
+            "t3": dict(engine.settings),
         }
-        if self._flow is not None and self._vocoder is not None:
-            info["flow"] = self._flow.describe()
-            info["vocoder"] = {"weight_bytes": self._vocoder.weight_bytes}
+        if engine.flow is not None and engine.vocoder is not None:
+            info["flow"] = engine.flow.describe()
+            info["vocoder"] = {"weight_bytes": engine.vocoder.weight_bytes}
         return info
 
     def tokenize(self, text: str, language: str = "en") -> np.ndarray:
         """Text tokens, int32: punctuation normalised, language tag in, no start and stop."""
         return self._tokenizer.encode(text, language)
+
+    def generate(
+        self,
+        text: str,
+        *,
+        voice: Voice | str | Path | None = None,
+        language: str = "en",
+        seed: int = 0,
+        temperature: float = 0.8,
+        cfg_weight: float = 0.5,
+        exaggeration: float = 0.5,
+        repetition_penalty: float | None = None,
+        min_p: float = 0.05,
+        top_p: float = 1.0,
+        steps: int | None = None,
+        speed: float = 1.0,
+        max_tokens: int = 1000,
+    ) -> Audio:
+        """Speaks a text of any length, sentence by sentence, each solved whole.
+
+        The same text, voice, seed and settings give the same audio. None is the model's own
+        setting. speed: 0.5 to 2. max_tokens: of a sentence, 25 a second.
+        """
+        settings = {name: value for name, value in locals().items() if name not in ("self", "text")}
+        chunks = [chunk for chunk in self._speak(text, None, **settings) if chunk is not None]
+        if not chunks:
+            raise Error("the model said nothing: try another seed or a longer text")
+        return Audio(
+            np.concatenate([chunk.samples for chunk in chunks]),
+            np.concatenate([chunk.tokens for chunk in chunks]),
+            chunks[-1].timings,
+            words=[word for chunk in chunks for word in chunk.words],
+        )
+
+    def stream(
+        self,
+        text: str,
+        *,
+        first_chunk: int | None = Chunking.first,
+        chunk: int = Chunking.chunk,
+        overlap: int = Chunking.overlap,
+        context: int | None = Chunking.context,
+        **settings: Any,
+    ) -> Iterator[Chunk]:
+        """Speaks a text as `generate` does, and yields the sound while it is made.
+
+        settings: those of `generate`, which gives the same tokens and as many samples. Closing the
+        iterator ends the work. Counts are speech tokens, 25 a second: first_chunk and chunk of the
+        first and the second chunk of a sentence, from which they grow, or first_chunk None to cut
+        no sentence; overlap: solved again at a seam; context: earlier ones that a solution sees.
+        """
+        chunking = None
+        if first_chunk is not None:
+            chunking = Chunking.checked(first_chunk, chunk, overlap, context)
+        spoken = self._speak(text, chunking, **settings)
+        return (chunk for chunk in spoken if chunk is not None)
 
     def speech_tokens(self, text: str, **settings: Any) -> np.ndarray:
         """The speech tokens of one piece of text, int32; settings as in `iter_speech_tokens`."""
@@ -154,24 +201,28 @@ class TTS:
         Arguments are checked at the call. The same text, voice, seed and settings give the same
         tokens; repetition_penalty None is the model's own.
         """
-        if repetition_penalty is None:
-            repetition_penalty = self._settings["repetition_penalty"]
-        chosen = self._voice(voice)
-        text_tokens = self.tokenize(text, language)
-        with self._turn:
-            stream = self._t3.speak(
-                text_tokens,
-                self._condition(chosen, number("exaggeration", exaggeration)),
-                cfg_weight=number("cfg_weight", cfg_weight),
-                temperature=number("temperature", temperature),
-                repetition_penalty=number("repetition_penalty", repetition_penalty),
-                min_p=number("min_p", min_p),
-                top_p=number("top_p", top_p),
-                analyser=self._settings["analyser"],
-                seed=whole("seed", seed, 0, 2**64 - 1),
-                max_tokens=whole("max_tokens", max_tokens, 1, 2**31 - 1),
-            )
-        return self._drain(stream)
+        sampling = self._sampling(
+            temperature, cfg_weight, repetition_penalty, min_p, top_p, max_tokens
+        )
+        speech = self._engine.speak(
+            self.tokenize(text, language),
+            self._voice(voice),
+            number("exaggeration", exaggeration),
+            seed=_seed(seed),
+            **sampling,
+        )
+        return self._engine.tokens(speech)
+
+    def bake_voice(
+        self, source: Source, sample_rate: int | None = None, *, exaggeration: float = 0.5
+    ) -> Voice:
+        """A voice of a recording: a path, an open file, or samples with their rate.
+
+        One speaker, 1 s at least, 10 s to sound alike; of long recordings the first 60 s are used.
+        docs/voices.md says what is refused. exaggeration is kept in the voice and can be changed.
+        """
+        recording = read_recording(source, sample_rate)
+        return Voice(**self._engine.bake(recording)).with_exaggeration(exaggeration)
 
     def t3_logits(
         self,
@@ -183,13 +234,11 @@ class TTS:
 
         speech_tokens[0] is the start of speech at position 0; out[:, i] follows the first i + 1.
         """
-        chosen = self._voice(voice)
-        with self._turn:
-            return self._t3.logits(
-                token_ids("text_tokens", text_tokens),
-                token_ids("speech_tokens", speech_tokens),
-                self._condition(chosen, number("emotion_adv", chosen.emotion_adv)),
-            )
+        return self._engine.logits(
+            token_ids("text_tokens", text_tokens),
+            token_ids("speech_tokens", speech_tokens),
+            self._voice(voice),
+        )
 
     def mel(
         self,
@@ -207,26 +256,22 @@ class TTS:
         float32 [80, prompt frames + frames] to start from in place of the seed's. finalize=False:
         more tokens follow; the last three only serve as context, and 0 frames may come.
         """
-        flow, _ = self._s3gen()
+        default_steps = self._engine.steps()
         sound = self._sound_tokens(tokens)
         chosen = self._voice(voice)
         if noise is not None:
             noise = np.ascontiguousarray(floats("noise", noise, (MELS, None)).T)
-        if steps is None:
-            steps = flow.describe()["steps"]
-        with self._turn:
-            solver = flow.solve(
-                sound,
-                *_flow_side(chosen),
-                steps=whole("steps", steps, 1, 1000),
-                finalize=bool(finalize),
-                seed=whole("seed", seed, 0, 2**64 - 1),
-                noise=noise,
-            )
-        while True:
-            with self._turn:
-                if not solver.step():
-                    return np.ascontiguousarray(solver.mel().T)
+        solver = self._engine.begin_mel(
+            sound,
+            chosen,
+            steps=default_steps if steps is None else _steps(steps),
+            finalize=bool(finalize),
+            seed=_seed(seed),
+            noise=noise,
+        )
+        while self._engine.step_mel(solver):
+            pass
+        return np.ascontiguousarray(self._engine.end_mel(solver).T)
 
     def vocode(
         self,
@@ -241,16 +286,15 @@ class TTS:
         phase: float32 [9], the harmonics' initial phases in radians, the first 0; noise: float32
         [9, 480 * frames], unit normal; None draws them by the seed.
         """
-        _, vocoder = self._s3gen()
+        self._engine.s3gen()
         frames = _frames(mel)
         if phase is not None:
             phase = floats("phase", phase, (HARMONICS,))
         if noise is not None:
             expected = (HARMONICS, FRAME_SAMPLES * len(frames))
             noise = np.ascontiguousarray(floats("noise", noise, expected).T)
-        with self._turn:
-            state = vocoder.begin(seed=whole("seed", seed, 0, 2**64 - 1), phase=phase, noise=noise)
-            return vocoder.feed(state, frames, last=True)
+        state = self._engine.begin_sound(_seed(seed), phase=phase, noise=noise)
+        return self._engine.sound(state, frames, last=True)
 
     def synthesize(
         self,
@@ -265,7 +309,7 @@ class TTS:
         start = time.perf_counter()
         mel = self.mel(sound, voice, steps=steps, seed=seed)
         solved = time.perf_counter()
-        samples = _fade_in(self.vocode(mel, seed=seed))
+        samples = fade_in(self.vocode(mel, seed=seed))
         end = time.perf_counter()
         timings = {
             "flow": solved - start,
@@ -275,13 +319,67 @@ class TTS:
         }
         return Audio(samples, sound, timings)
 
-    def _s3gen(self) -> tuple[_core.Flow, _core.Vocoder]:
-        if self._flow is None or self._vocoder is None:
-            raise Error(
-                f"{self._checkpoint.folder} has no S3Gen checkpoint, which makes audio of speech "
-                f"tokens; expected one of {', '.join(S3GEN_FILES)}"
-            )
-        return self._flow, self._vocoder
+    def _speak(
+        self,
+        text: str,
+        chunking: Chunking | None,
+        *,
+        voice: Voice | str | Path | None = None,
+        language: str = "en",
+        seed: int = 0,
+        temperature: float = 0.8,
+        cfg_weight: float = 0.5,
+        exaggeration: float = 0.5,
+        repetition_penalty: float | None = None,
+        min_p: float = 0.05,
+        top_p: float = 1.0,
+        steps: int | None = None,
+        speed: float = 1.0,
+        max_tokens: int = 1000,
+    ) -> Iterator[Chunk | None]:
+        """Chunks, and None after every token and flow step; arguments are checked at the call."""
+        started = time.perf_counter()
+        default_steps = self._engine.steps()
+        speed = number("speed", speed)
+        if not SLOWEST <= speed <= FASTEST:
+            raise ValueError(f"speed must be between {SLOWEST} and {FASTEST}, not {speed}")
+        language = self._tokenizer.known_language(language)
+        request = SpeechRequest(
+            pieces=prepare(text, language, count=lambda part: len(self.tokenize(part, language))),
+            language=language,
+            voice=self._voice(voice),
+            exaggeration=number("exaggeration", exaggeration),
+            sampling=self._sampling(
+                temperature, cfg_weight, repetition_penalty, min_p, top_p, max_tokens
+            ),
+            seed=_seed(seed),
+            steps=default_steps if steps is None else _steps(steps),
+            speed=speed,
+            chunking=chunking,
+            started=started,
+        )
+        return Speaker(self._engine, self._tokenizer, request).run()
+
+    def _sampling(
+        self,
+        temperature: float,
+        cfg_weight: float,
+        repetition_penalty: float | None,
+        min_p: float,
+        top_p: float,
+        max_tokens: int,
+    ) -> dict[str, Any]:
+        """How T3 draws its tokens, as the engine takes it."""
+        if repetition_penalty is None:
+            repetition_penalty = self._engine.settings["repetition_penalty"]
+        return {
+            "temperature": number("temperature", temperature),
+            "cfg_weight": number("cfg_weight", cfg_weight),
+            "repetition_penalty": number("repetition_penalty", repetition_penalty),
+            "min_p": number("min_p", min_p),
+            "top_p": number("top_p", top_p),
+            "max_tokens": whole("max_tokens", max_tokens, 1, 2**31 - 1),
+        }
 
     def _sound_tokens(self, tokens: Any) -> np.ndarray:
         """What is sound among the tokens, between start and stop."""
@@ -294,24 +392,6 @@ class TTS:
         if not sound:
             raise ValueError("there is no sound among the speech tokens")
         return np.array(sound, np.int32)
-
-    def _drain(self, stream: _core.SpeechTokens) -> Iterator[int]:
-        while True:
-            with self._turn:
-                token = stream.next()
-            if token is None:
-                return
-            yield token
-
-    def _condition(self, voice: Voice, emotion: float) -> _core.KvCache:
-        """What T3 makes of a voice, kept for the voices used last."""
-        key = (voice, emotion)
-        if key not in self._conditions:
-            speaker, prompt_tokens = _t3_side(voice)
-            self._conditions[key] = self._t3.condition(speaker, prompt_tokens, emotion)
-            if len(self._conditions) > KEPT_CONDITIONS:
-                del self._conditions[next(iter(self._conditions))]
-        return self._conditions[key]
 
     def _voice(self, voice: Voice | str | Path | None) -> Voice:
         if isinstance(voice, Voice):
@@ -333,11 +413,6 @@ class TTS:
         raise ValueError(f"unknown voice {str(voice)!r}: not a file, and the model has {known}")
 
 
-def _warn_of(unknown: list[str], path: Path) -> None:
-    for name in unknown:
-        logger.warning("%s: unknown tensor %s is not used", path.name, name)
-
-
 def _frames(mel: Any) -> np.ndarray:
     """A mel [80, frames] as the core takes it: [frames, 80]."""
     frames = np.ascontiguousarray(floats("mel", mel, (MELS, None)).T)
@@ -346,34 +421,9 @@ def _frames(mel: Any) -> np.ndarray:
     return frames
 
 
-def _fade_in(samples: np.ndarray) -> np.ndarray:
-    """20 ms of silence and 20 ms of fade-in: what spills over from the voice's prompt goes."""
-    count = SAMPLE_RATE // 50
-    fade = (np.cos(np.linspace(np.pi, 0, count)) + 1) / 2
-    gain = np.concatenate([np.zeros(count), fade]).astype(np.float32)[: len(samples)]
-    faded = samples.copy()
-    faded[: len(gain)] *= gain
-    return faded
+def _seed(seed: Any) -> int:
+    return whole("seed", seed, 0, 2**64 - 1)
 
 
-def _flow_side(voice: Voice) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """A voice's prompt tokens, prompt mel [frames, 80] and x-vector as the core takes them."""
-    for name in ("prompt_token", "prompt_feat", "embedding"):
-        if getattr(voice, name) is None:
-            raise ValueError(f"the voice has no {name}, which synthesis needs: bake it again")
-    return (
-        token_ids("the voice's prompt_token", voice.prompt_token),
-        floats("the voice's prompt_feat", voice.prompt_feat, (None, MELS)),
-        floats("the voice's embedding", voice.embedding, (None,)),
-    )
-
-
-def _t3_side(voice: Voice) -> tuple[np.ndarray, np.ndarray | None]:
-    """A voice's speaker embedding and prompt tokens as the core takes them."""
-    speaker = np.asarray(voice.speaker_emb, dtype=np.float32)
-    if speaker.ndim != 1:
-        raise ValueError(f"the voice's speaker_emb has shape {list(speaker.shape)}; expected [256]")
-    tokens = voice.cond_prompt_speech_tokens
-    if tokens is not None:
-        tokens = token_ids("the voice's cond_prompt_speech_tokens", tokens)
-    return np.ascontiguousarray(speaker), tokens
+def _steps(steps: Any) -> int:
+    return whole("steps", steps, 1, 1000)

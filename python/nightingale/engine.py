@@ -1,0 +1,172 @@
+"""The models of one checkpoint and the order in which callers use them."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from . import _core
+from ._core import Error
+from .arguments import floats, number, token_ids
+from .checkpoint import S3GEN_FILES, VOICE_ENCODER_FILES, Checkpoint
+from .recording import Recording
+from .voice import Voice
+
+logger = logging.getLogger(__name__)
+
+MELS = 80
+HARMONICS = 9
+FRAME_SAMPLES = 480
+KEPT_CONDITIONS = 8  # of 8 MB each at full size in float32
+
+
+class Engine:
+    """T3, flow, vocoder and the baking models. Callers take turns, one token or flow step each.
+
+    Dropping what a `begin_*` or `speak` returned is all that cancelling takes.
+    """
+
+    def __init__(self, checkpoint: Checkpoint, dtype: str | None, gpu: bool) -> None:
+        self.checkpoint = checkpoint
+        self.t3, unknown = _core.T3.load(str(checkpoint.t3), dtype, gpu)
+        _warn_of(unknown, checkpoint.t3)
+        self.flow: _core.Flow | None = None
+        self.vocoder: _core.Vocoder | None = None
+        if checkpoint.s3gen is not None:
+            path = str(checkpoint.s3gen)
+            self.flow, unknown = _core.Flow.load(path, dtype, gpu)
+            self.vocoder, unknown_too = _core.Vocoder.load(path, gpu)
+            _warn_of(sorted({*unknown, *unknown_too}), checkpoint.s3gen)
+        self.settings = self.t3.describe()
+        self._baker: _core.VoiceBaker | None = None
+        self._conditions: dict[tuple[Voice, float], _core.KvCache] = {}
+        self._turn = threading.Lock()
+
+    def s3gen(self) -> tuple[_core.Flow, _core.Vocoder]:
+        """Flow and vocoder, or an Error where the checkpoint has none."""
+        if self.flow is None or self.vocoder is None:
+            raise Error(
+                f"{self.checkpoint.folder} has no S3Gen checkpoint, which makes audio of speech "
+                f"tokens; expected one of {', '.join(S3GEN_FILES)}"
+            )
+        return self.flow, self.vocoder
+
+    def steps(self) -> int:
+        """Flow steps that the model was made for."""
+        return self.s3gen()[0].describe()["steps"]
+
+    def speak(
+        self, text_tokens: np.ndarray, voice: Voice, emotion: float, **sampling: Any
+    ) -> _core.SpeechTokens:
+        """Begins to say a text; `next_token` gives its speech tokens."""
+        with self._turn:
+            condition = self._condition(voice, emotion)
+            analyser = self.settings["analyser"]
+            return self.t3.speak(text_tokens, condition, analyser=analyser, **sampling)
+
+    def next_token(self, speech: _core.SpeechTokens) -> int | None:
+        with self._turn:
+            return speech.next()
+
+    def tokens(self, speech: _core.SpeechTokens) -> Iterator[int]:
+        while (token := self.next_token(speech)) is not None:
+            yield token
+
+    def logits(
+        self, text_tokens: np.ndarray, speech_tokens: np.ndarray, voice: Voice
+    ) -> np.ndarray:
+        with self._turn:
+            condition = self._condition(voice, number("emotion_adv", voice.emotion_adv))
+            return self.t3.logits(text_tokens, speech_tokens, condition)
+
+    def begin_mel(
+        self, tokens: Sequence[int] | np.ndarray, voice: Voice, **request: Any
+    ) -> _core.MelSolver:
+        """Begins to solve the flow; `step_mel` until it is False, then `end_mel`."""
+        flow, _ = self.s3gen()
+        side = _flow_side(voice)
+        with self._turn:
+            return flow.solve(np.asarray(tokens, np.int32), *side, **request)
+
+    def step_mel(self, solver: _core.MelSolver) -> bool:
+        with self._turn:
+            return solver.step()
+
+    def end_mel(self, solver: _core.MelSolver) -> np.ndarray:
+        """The new frames: [frames, 80]."""
+        with self._turn:
+            return solver.mel()
+
+    def begin_sound(self, seed: int, sentence: int = 0, **draws: Any) -> _core.VocoderState:
+        _, vocoder = self.s3gen()
+        with self._turn:
+            return vocoder.begin(seed=seed, sentence=sentence, **draws)
+
+    def sound(self, state: _core.VocoderState, frames: np.ndarray, last: bool) -> np.ndarray:
+        """The samples that are ready after these frames, [n, 80]."""
+        _, vocoder = self.s3gen()
+        with self._turn:
+            return vocoder.feed(state, np.ascontiguousarray(frames), last=last)
+
+    def bake(self, recording: Recording) -> dict[str, np.ndarray]:
+        """What the baking models make of a recording, by the names of a voice's fields."""
+        with self._turn:
+            return self._voice_baker().bake(recording.at_24k, recording.at_16k)
+
+    def _voice_baker(self) -> _core.VoiceBaker:
+        """Loaded when first asked for: few programs bake, and it is a quarter of the weights."""
+        if self._baker is None:
+            self.s3gen()
+            folder, encoder = self.checkpoint.folder, self.checkpoint.voice_encoder
+            if encoder is None:
+                raise Error(
+                    f"{folder} has no voice encoder, which baking a voice needs; expected one of "
+                    + ", ".join(VOICE_ENCODER_FILES)
+                )
+            paths = (str(self.checkpoint.s3gen), str(encoder))
+            self._baker, unknown = _core.VoiceBaker.load(*paths)
+            _warn_of(unknown, folder)
+        return self._baker
+
+    def _condition(self, voice: Voice, emotion: float) -> _core.KvCache:
+        """What T3 makes of a voice, kept for the voices used last."""
+        key = (voice, emotion)
+        if key not in self._conditions:
+            speaker, prompt_tokens = _t3_side(voice)
+            self._conditions[key] = self.t3.condition(speaker, prompt_tokens, emotion)
+            if len(self._conditions) > KEPT_CONDITIONS:
+                del self._conditions[next(iter(self._conditions))]
+        return self._conditions[key]
+
+
+def _warn_of(unknown: list[str], path: Path) -> None:
+    for name in unknown:
+        logger.warning("%s: unknown tensor %s is not used", path.name, name)
+
+
+def _flow_side(voice: Voice) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """A voice's prompt tokens, prompt mel [frames, 80] and x-vector as the core takes them."""
+    for name in ("prompt_token", "prompt_feat", "embedding"):
+        if getattr(voice, name) is None:
+            raise ValueError(f"the voice has no {name}, which synthesis needs: bake it again")
+    return (
+        token_ids("the voice's prompt_token", voice.prompt_token),
+        floats("the voice's prompt_feat", voice.prompt_feat, (None, MELS)),
+        floats("the voice's embedding", voice.embedding, (None,)),
+    )
+
+
+def _t3_side(voice: Voice) -> tuple[np.ndarray, np.ndarray | None]:
+    """A voice's speaker embedding and prompt tokens as the core takes them."""
+    speaker = np.asarray(voice.speaker_emb, dtype=np.float32)
+    if speaker.ndim != 1:
+        raise ValueError(f"the voice's speaker_emb has shape {list(speaker.shape)}; expected [256]")
+    tokens = voice.cond_prompt_speech_tokens
+    if tokens is not None:
+        tokens = token_ids("the voice's cond_prompt_speech_tokens", tokens)
+    return np.ascontiguousarray(speaker), tokens

@@ -1,0 +1,202 @@
+"""A text, piece by piece, to sound: the loop behind `generate` and `stream`."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from .audio import SAMPLE_RATE
+from .engine import Engine
+from .streaming import LOOKAHEAD_TOKENS, Chunking, SentenceSound
+from .text import Piece, Tokenizer
+from .voice import Voice
+from .words import Word, WordTimes
+
+logger = logging.getLogger(__name__)
+
+SPEECH_CODES = 6561  # ids below are sound
+# Seconds of silence after a piece that another follows, by how it ends.
+GAPS = {"sentence": 0.2, "paragraph": 0.5, "clause": 0.08, "cut": 0.0}
+# The analyser's reasons for ending the speech: earlier text again, the same token again.
+TEXT_REPETITION, TOKEN_REPETITION = 2, 4
+
+
+@dataclass(frozen=True, eq=False)
+class Chunk:
+    """A part of the speech as it comes."""
+
+    samples: np.ndarray  # [n] float32, mono, in [-1, 1]
+    tokens: np.ndarray  # [m] int32, the speech tokens new since the last chunk
+    words: list[Word]  # that ended in it: word, start and end in seconds of the whole
+    index: int
+    timings: dict[str, float] = field(default_factory=dict)  # seconds by stage up to here, and rtf
+    sample_rate: int = SAMPLE_RATE
+
+
+@dataclass(frozen=True)
+class SpeechRequest:
+    """What to say and how; arguments have been checked."""
+
+    pieces: Sequence[Piece]
+    language: str
+    voice: Voice
+    exaggeration: float
+    sampling: dict[str, Any]
+    seed: int
+    steps: int
+    speed: float
+    chunking: Chunking | None  # None: every sentence whole
+    started: float  # by time.perf_counter
+
+
+class Speaker:
+    """Says one request. `run` yields None after each token and flow step, and chunks."""
+
+    def __init__(self, engine: Engine, tokenizer: Tokenizer, request: SpeechRequest) -> None:
+        self._engine = engine
+        self._tokenizer = tokenizer
+        self._request = request
+        prepared = time.perf_counter() - request.started
+        self._seconds = {"text": prepared, "t3": 0.0, "flow": 0.0, "vocoder": 0.0}
+        self._first_sound: float | None = None
+        self._samples = 0
+        self._chunks = 0
+
+    def run(self) -> Iterator[Chunk | None]:
+        pieces = self._request.pieces
+        for number, piece in enumerate(pieces):
+            last = number == len(pieces) - 1
+            silence = _silence(piece, last)
+            if piece.text:
+                yield from self._sentence(number, _said(piece), silence)
+            elif len(silence):
+                yield self._chunk(silence)
+
+    def _sentence(self, number: int, text: str, silence: np.ndarray) -> Iterator[Chunk | None]:
+        request = self._request
+        began = time.perf_counter()
+        text_tokens = self._tokenizer.encode(text, request.language)
+        words = WordTimes(*self._tokenizer.words(text, request.language), request.speed)
+        self._seconds["text"] += time.perf_counter() - began
+        offset = self._samples / SAMPLE_RATE
+        sound = SentenceSound(
+            self._engine,
+            request.voice,
+            request.chunking,
+            seed=request.seed,
+            sentence=number,
+            steps=request.steps,
+            speed=request.speed,
+        )
+        tokens: list[int] = []
+        told = 0  # tokens that chunks have brought
+        for _ in self._speak(number, text_tokens, words, tokens):
+            if sound.ready(tokens):
+                for samples in sound.advance(tokens, last=False):
+                    if samples is None:
+                        yield None
+                        continue
+                    spoken = words.take(sound.sent / SAMPLE_RATE)
+                    self._add(sound)
+                    yield self._chunk(samples, tokens[told : sound.solved], spoken, offset)
+                    told = sound.solved
+            yield None
+        if not tokens:
+            logger.warning("the model said nothing for %r", text)
+            return
+        for samples in sound.advance(tokens, last=True):
+            if samples is None:
+                yield None
+                continue
+            spoken = words.take_rest(sound.sent / SAMPLE_RATE)
+            self._add(sound)
+            yield self._chunk(np.concatenate([samples, silence]), tokens[told:], spoken, offset)
+
+    def _speak(
+        self, number: int, text_tokens: np.ndarray, words: WordTimes, tokens: list[int]
+    ) -> Iterator[None]:
+        """Puts what T3 says in `tokens`, one a turn; what it says astray goes at the end."""
+        request = self._request
+        began = time.perf_counter()
+        speech = self._engine.speak(
+            text_tokens,
+            request.voice,
+            request.exaggeration,
+            seed=request.seed,
+            sentence=number,
+            **request.sampling,
+        )
+        positions: list[int] = []
+        while (token := self._engine.next_token(speech)) is not None:
+            if token < SPEECH_CODES:
+                tokens.append(token)
+                positions.append(speech.text_position)
+                words.hear(positions[-1])
+            self._seconds["t3"] += time.perf_counter() - began
+            yield None
+            began = time.perf_counter()
+        self._seconds["t3"] += time.perf_counter() - began
+        end = len(text_tokens) + 2
+        del tokens[len(tokens) - _astray(tokens, positions, end, speech.stop_forced) :]
+
+    def _add(self, sound: SentenceSound) -> None:
+        """Counts what a sentence's sound has taken since it was last counted."""
+        for stage, seconds in sound.timings.items():
+            self._seconds[stage] += seconds
+            sound.timings[stage] = 0.0
+
+    def _chunk(
+        self,
+        samples: np.ndarray,
+        tokens: Sequence[int] = (),
+        words: Sequence[Word] = (),
+        offset: float = 0.0,
+    ) -> Chunk:
+        self._samples += len(samples)
+        total = time.perf_counter() - self._request.started
+        if self._first_sound is None:
+            self._first_sound = total
+        timings = {
+            **self._seconds,
+            "total": total,
+            "ttfa": self._first_sound,
+            "rtf": total / max(self._samples / SAMPLE_RATE, 1e-9),
+        }
+        shifted = [
+            (word, round(start + offset, 3), round(end + offset, 3)) for word, start, end in words
+        ]
+        index, self._chunks = self._chunks, self._chunks + 1
+        return Chunk(samples, np.array(tokens, np.int32), shifted, index, timings)
+
+
+def _said(piece: Piece) -> str:
+    """A piece's text; one that ends inside a clause gets a comma, so that the voice stays up."""
+    inside = piece.ends == "cut" and piece.text[-1].isalnum()
+    return f"{piece.text}," if inside else piece.text
+
+
+def _silence(piece: Piece, last: bool) -> np.ndarray:
+    """What follows a piece: the pause that was asked for, or a natural gap before the next."""
+    gap = 0.0 if last or not piece.text else GAPS[piece.ends]
+    return np.zeros(round(max(piece.pause, gap) * SAMPLE_RATE), np.float32)
+
+
+def _astray(tokens: Sequence[int], positions: Sequence[int], end: int, forced: int) -> int:
+    """How many of the last tokens the analyser's forced stop came too late for.
+
+    At most the look-ahead, which no chunk has brought yet.
+    """
+    count = 0
+    while count < min(LOOKAHEAD_TOKENS, len(tokens) - 1):
+        last = len(tokens) - 1 - count
+        repeated = forced & TOKEN_REPETITION and tokens[last] == tokens[last - 1]
+        earlier = forced & TEXT_REPETITION and positions[last] < end - 3
+        if not (repeated or earlier):
+            break
+        count += 1
+    return count

@@ -1,0 +1,222 @@
+"""One sentence's speech tokens to sound, whole or chunk by chunk, without seams."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .arguments import whole
+from .audio import SAMPLE_RATE
+from .engine import FRAME_SAMPLES, MELS, Engine
+from .voice import Voice
+
+FRAMES_PER_TOKEN = 2
+TOKEN_SAMPLES = FRAMES_PER_TOKEN * FRAME_SAMPLES
+LOOKAHEAD_TOKENS = 3  # that the flow's encoder wants to see after a frame
+CROSS_FADE = 480  # samples over which a chunk goes over into the next
+FADE_OUT = 240
+SHORTEST_CUT = 8  # tokens of speech from which the last one's sound is dropped
+
+
+@dataclass(frozen=True)
+class Chunking:
+    """How a sentence is cut; all counts are speech tokens, 25 a second."""
+
+    first: int = 10
+    chunk: int = 25  # of the second chunk; each later one is `growth` times as long
+    growth: float = 1.5
+    longest: int = 100
+    overlap: int = 4  # solved twice at a seam and blended
+    context: int | None = None  # settled tokens that a solution sees; None: the whole sentence
+
+    @classmethod
+    def checked(cls, first: int, chunk: int, overlap: int, context: int | None) -> Chunking:
+        """With the values of a caller, who gets a ValueError for those that make no sense."""
+        overlap = whole("overlap", overlap, 1, 100)
+        return cls(
+            first=whole("first_chunk", first, overlap + 1, 1000),
+            chunk=whole("chunk", chunk, 1, 1000),
+            longest=max(cls.longest, chunk),
+            overlap=overlap,
+            context=None if context is None else whole("context", context, 1, 10**6),
+        )
+
+    def cuts(self) -> Iterator[int]:
+        """Token counts at which a chunk ends."""
+        end, length = self.first, float(self.chunk)
+        while True:
+            yield end
+            end += round(length)
+            length = min(self.growth * length, self.longest)
+
+
+class SentenceSound:
+    """The sound of one sentence, made while its tokens come; not cut where `chunking` is None.
+
+    A chunk's frames are solved with three tokens of look-ahead. Those of its last `overlap` tokens
+    are kept back and blended with what the next chunk, which sees more, makes of them. The vocoder
+    takes only frames that will not change; what it would say next is heard from a copy of its
+    state, which knows the frames kept back, and fades into what it does say.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        voice: Voice,
+        chunking: Chunking | None,
+        *,
+        seed: int,
+        sentence: int,
+        steps: int,
+        speed: float,
+    ) -> None:
+        self._engine = engine
+        self._voice = voice
+        self._chunking = chunking
+        self._cuts = chunking.cuts() if chunking else iter(())
+        self._cut = next(self._cuts, None)
+        self._request: dict[str, Any] = {"steps": steps, "seed": seed, "sentence": sentence}
+        self._speed = speed
+        self._prompt_excess = len(voice.prompt_feat) - FRAMES_PER_TOKEN * len(voice.prompt_token)
+        self._mel = np.zeros((0, MELS), np.float32)  # every frame there is
+        self._settled = 0  # frames of it that will not change
+        self.solved = 0  # tokens
+        self._state = engine.begin_sound(seed, sentence)
+        self._fed = 0  # frames, at the speed asked for, that the vocoder has taken
+        self._sounded = 0  # samples it has given
+        self.sent = 0  # samples the listener has
+        self._held = np.zeros(0, np.float32)  # what the last chunk had to say after them
+        self.timings = {"flow": 0.0, "vocoder": 0.0}
+
+    def ready(self, tokens: Sequence[int]) -> bool:
+        """Whether the next chunk can be made of these tokens, with more to come."""
+        return self._cut is not None and len(tokens) >= self._cut + LOOKAHEAD_TOKENS
+
+    def advance(self, tokens: Sequence[int], last: bool) -> Iterator[np.ndarray | None]:
+        """Makes the next chunk: None after each step of the flow, then its samples."""
+        started = time.perf_counter()
+        end = len(tokens) if last else self._cut
+        assert end is not None
+        yield from self._solve(tokens, end, last)
+        solved = time.perf_counter()
+        samples = self._sound(last)
+        if last:
+            samples = _end(samples, len(tokens))
+        samples = fade_in(samples, self.sent)
+        self.sent += len(samples)
+        self.timings["flow"] += solved - started
+        self.timings["vocoder"] += time.perf_counter() - solved
+        self._cut = next(self._cuts, None)
+        yield samples
+
+    def _solve(self, tokens: Sequence[int], end: int, last: bool) -> Iterator[None]:
+        """Frames up to the token `end`, blended into those there are."""
+        begin = self._context_begin()
+        solver = self._engine.begin_mel(
+            tokens[begin:] if last else tokens[begin : end + LOOKAHEAD_TOKENS],
+            self._voice,
+            finalize=last,
+            first_frame=FRAMES_PER_TOKEN * begin,
+            **self._request,
+        )
+        while self._engine.step_mel(solver):
+            yield None
+        frames = self._engine.end_mel(solver)[self._settled - FRAMES_PER_TOKEN * begin :]
+        self._mel = _blend(self._mel, frames, self._settled)
+        self.solved = end
+        kept_back = 0 if last or not self._chunking else self._chunking.overlap
+        self._settled = max(0, FRAMES_PER_TOKEN * (end - kept_back) - self._prompt_excess)
+
+    def _context_begin(self) -> int:
+        """The first token that the next solution sees."""
+        if self._chunking is None or self._chunking.context is None:
+            return 0
+        return max(0, self._settled // FRAMES_PER_TOKEN - self._chunking.context)
+
+    def _sound(self, last: bool) -> np.ndarray:
+        """The samples of all settled frames that the listener does not have."""
+        begin = self._sounded
+        if last:
+            samples = self._feed(stretched_length(len(self._mel), self._speed), last=True)
+            return self._crossed(samples[self.sent - begin :])
+        samples = self._feed(determined_length(self._settled, self._speed), last=False)
+        frames = determined_length(len(self._mel), self._speed)
+        ahead = stretch(self._mel, self._speed, self._fed, frames)
+        unsettled = self._engine.sound(self._state.copy(), ahead, last=True)
+        samples = self._crossed(np.concatenate([samples, unsettled])[self.sent - begin :])
+        count = max(0, FRAME_SAMPLES * self._fed - CROSS_FADE - self.sent)
+        self._held = samples[count : count + CROSS_FADE]
+        return samples[:count]
+
+    def _feed(self, frames: int, last: bool) -> np.ndarray:
+        """Takes the vocoder to this many frames; the samples that are ready then."""
+        fresh = stretch(self._mel, self._speed, self._fed, frames)
+        samples = self._engine.sound(self._state, fresh, last=last)
+        self._fed = frames
+        self._sounded += len(samples)
+        return samples
+
+    def _crossed(self, samples: np.ndarray) -> np.ndarray:
+        """Samples that follow those sent, faded in over what the last chunk had to say."""
+        count = min(len(self._held), len(samples))
+        weight = ((np.arange(count) + 0.5) / max(count, 1)).astype(np.float32)
+        crossed = samples.copy()
+        crossed[:count] = (1 - weight) * self._held[:count] + weight * samples[:count]
+        return crossed
+
+
+def _blend(mel: np.ndarray, fresh: np.ndarray, settled: int) -> np.ndarray:
+    """`mel` up to `settled`, then `fresh`, which takes over from what `mel` had there."""
+    old = mel[settled : settled + len(fresh)]
+    weight = ((np.arange(len(old)) + 0.5) / max(len(old), 1)).astype(np.float32)[:, None]
+    blended = (1 - weight) * old + weight * fresh[: len(old)]
+    return np.concatenate([mel[:settled], blended, fresh[len(old) :]])
+
+
+def fade_in(samples: np.ndarray, begin: int = 0) -> np.ndarray:
+    """20 ms of silence and 20 ms of fade-in: what spills over from the voice's prompt goes.
+
+    begin: where in the sentence the samples stand.
+    """
+    count = SAMPLE_RATE // 50
+    fade = (np.cos(np.linspace(np.pi, 0, count)) + 1) / 2
+    gain = np.concatenate([np.zeros(count), fade]).astype(np.float32)[begin:][: len(samples)]
+    faded = samples.copy()
+    faded[: len(gain)] *= gain
+    return faded
+
+
+def _end(samples: np.ndarray, tokens: int) -> np.ndarray:
+    """Without the last token's sound, which is often a click or a breath, and faded out."""
+    if tokens >= SHORTEST_CUT:
+        samples = samples[: max(0, len(samples) - TOKEN_SAMPLES)]
+    count = min(FADE_OUT, len(samples))
+    faded = samples.copy()
+    faded[len(samples) - count :] *= np.linspace(1, 0, count, dtype=np.float32)
+    return faded
+
+
+def stretched_length(frames: int, speed: float) -> int:
+    """Frames that a mel has at another speed."""
+    return frames if speed == 1 else max(1, round(frames / speed))
+
+
+def determined_length(frames: int, speed: float) -> int:
+    """How many of the stretched frames these decide, whatever follows them."""
+    return frames if speed == 1 else max(0, math.ceil((frames - 0.5) / speed - 0.5))
+
+
+def stretch(mel: np.ndarray, speed: float, begin: int, end: int) -> np.ndarray:
+    """Frames [begin, end) of the mel at another speed, linear between those there are."""
+    if speed == 1:
+        return mel[begin:end]
+    places = np.clip((np.arange(begin, end) + 0.5) * speed - 0.5, 0, len(mel) - 1)
+    lower = places.astype(np.int64)
+    upper = np.minimum(lower + 1, len(mel) - 1)
+    weight = (places - lower).astype(np.float32)[:, None]
+    return (1 - weight) * mel[lower] + weight * mel[upper]

@@ -1,0 +1,60 @@
+"""When each word is spoken, from where in the text T3's attention is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+Word = tuple[str, float, float]  # word, start and end in seconds
+
+TOKENS_PER_SECOND = 25
+
+
+class WordTimes:
+    """Follows one sentence's speech tokens through its words.
+
+    words: what is spoken; word_of: for each text token, which word it is part of.
+    """
+
+    def __init__(self, words: Sequence[str], word_of: Sequence[int], speed: float = 1.0) -> None:
+        self._words = words
+        self._word_of = word_of
+        self._seconds = 1 / (TOKENS_PER_SECOND * speed)  # of a speech token
+        self._heard = 0  # speech tokens
+        self._starts: list[int] = []  # the speech token that each word begins with
+        self._given = 0  # words
+
+    def hear(self, position: int) -> None:
+        """One more speech token, said at this text token, the start token counted; -1: unknown."""
+        if position > 0 and self._word_of:
+            word = self._word_of[min(position, len(self._word_of)) - 1]
+            while len(self._starts) <= word:
+                self._starts.append(self._heard)
+        self._heard += 1
+
+    def take(self, until: float) -> list[Word]:
+        """The words, not given before, that have ended by this time, in the sentence's seconds."""
+        ended = [bounds for bounds in self._bounds(self._starts) if bounds[1] <= until]
+        return self._give(ended)
+
+    def take_rest(self, end: float) -> list[Word]:
+        """The words left when the sentence ends at this time."""
+        bounds = self._bounds([*self._starts, max(self._heard, 1 + max(self._starts, default=0))])
+        return self._give([(min(start, end), min(stop, end)) for start, stop in bounds])
+
+    def _give(self, bounds: list[tuple[float, float]]) -> list[Word]:
+        given, self._given = self._given, max(self._given, len(bounds))
+        words = zip(self._words, bounds, strict=False)
+        return [(word, start, stop) for word, (start, stop) in words][given:]
+
+    def _bounds(self, starts: list[int]) -> list[tuple[float, float]]:
+        """Start and end of all words before the last start; those begun at once share the time."""
+        bounds: list[tuple[float, float]] = []
+        begin = 0
+        for i, start in enumerate(starts):
+            if start > starts[begin]:
+                share = (start - starts[begin]) / (i - begin)
+                edges = [(starts[begin] + k * share) * self._seconds for k in range(i - begin + 1)]
+                bounds += pairwise(edges)
+                begin = i
+        return bounds

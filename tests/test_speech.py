@@ -1,0 +1,301 @@
+"""Text to sound: whole and in chunks, deterministic, cancelled, from many threads, for long."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import sys
+import tempfile
+import textwrap
+import threading
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import nightingale
+from nightingale import _core
+from nightingale.streaming import CROSS_FADE, FRAME_SAMPLES, Chunking
+
+TEXT = "The birch canoe slid on the smooth planks. Glue the sheet to the dark blue background!"
+SHORT = {"max_tokens": 60, "steps": 2}
+
+
+def digest(samples: np.ndarray) -> str:
+    return hashlib.sha256(samples.tobytes()).hexdigest()
+
+
+def joined(chunks: list[nightingale.Chunk]) -> tuple[np.ndarray, np.ndarray]:
+    return (
+        np.concatenate([chunk.samples for chunk in chunks]),
+        np.concatenate([chunk.tokens for chunk in chunks]),
+    )
+
+
+def test_generate_gives_all_that_the_contract_names(tts: nightingale.TTS, tmp_path: Path) -> None:
+    audio = tts.generate(TEXT, **SHORT)
+    assert audio.samples.dtype == np.float32
+    assert audio.samples.ndim == 1
+    assert np.abs(audio.samples).max() <= 1
+    assert audio.sample_rate == 24000
+    assert audio.tokens.dtype == np.int32
+    assert set(audio.timings) == {"text", "t3", "flow", "vocoder", "total", "ttfa", "rtf"}
+    assert audio.timings["total"] >= audio.timings["ttfa"] > 0
+    assert audio.timings["rtf"] == pytest.approx(audio.timings["total"] / audio.duration, rel=0.01)
+    audio.save(tmp_path / "hello.wav")
+    assert (tmp_path / "hello.wav").stat().st_size > 2 * len(audio.samples)
+
+
+def test_a_sentence_is_its_tokens_its_edges_and_nothing_else(tts: nightingale.TTS) -> None:
+    text = "The birch canoe slid on the smooth planks."
+    audio = tts.generate(text, seed=4, **SHORT)
+    tokens = tts.speech_tokens(text, seed=4, max_tokens=60)
+    assert len(tokens) - 3 <= len(audio.tokens) <= len(tokens)
+    np.testing.assert_array_equal(audio.tokens, tokens[: len(audio.tokens)])
+    whole = tts.synthesize(audio.tokens, steps=2, seed=4).samples
+    # Without the last token's 40 ms, and 10 ms of fade before them.
+    assert len(audio.samples) == len(whole) - 960
+    np.testing.assert_array_equal(audio.samples[:-240], whole[: len(audio.samples) - 240])
+    assert np.abs(audio.samples[-2:]).max() < 0.01
+
+
+@pytest.mark.parametrize("speed", [1.0, 0.75, 1.6])
+def test_a_stream_is_the_same_speech(tts: nightingale.TTS, speed: float) -> None:
+    settings: dict[str, Any] = {"max_tokens": 50, "steps": 1, "seed": 7, "speed": speed}
+    audio = tts.generate(TEXT, **settings)
+    for chunking in ({}, {"first_chunk": 6, "chunk": 7, "overlap": 3}, {"context": 12}):
+        chunks = list(tts.stream(TEXT, **chunking, **settings))
+        samples, tokens = joined(chunks)
+        np.testing.assert_array_equal(tokens, audio.tokens)
+        assert len(samples) == len(audio.samples)
+        assert [chunk.index for chunk in chunks] == list(range(len(chunks)))
+        assert [word for chunk in chunks for word in chunk.words] == audio.words
+        assert len(chunks) > 4
+        totals = [chunk.timings["total"] for chunk in chunks]
+        assert totals == sorted(totals)
+        assert all(chunk.timings["ttfa"] == totals[0] for chunk in chunks)
+
+
+def test_the_first_chunk_comes_long_before_the_rest(tts: nightingale.TTS) -> None:
+    chunks = list(tts.stream(TEXT, **SHORT))
+    first = len(chunks[0].samples)
+    # Ten tokens less the overlap of four, less what fades into the next chunk.
+    assert first == 6 * 2 * FRAME_SAMPLES - CROSS_FADE
+    assert chunks[0].timings["t3"] < 0.5 * chunks[-1].timings["t3"]
+
+
+def test_seams_are_no_rougher_than_the_rest(tts: nightingale.TTS) -> None:
+    chunks = list(tts.stream(TEXT, seed=2, max_tokens=100, steps=5))
+    samples, _ = joined(chunks)
+    jumps = np.abs(np.diff(samples))
+    seams = np.cumsum([len(chunk.samples) for chunk in chunks])[:-1] - 1
+    assert len(seams) >= 6
+    assert jumps[seams].max() <= np.quantile(jumps, 0.999)
+
+
+def test_chunks_grow(tts: nightingale.TTS) -> None:
+    cuts = Chunking().cuts()
+    ends = [next(cuts) for _ in range(8)]
+    lengths = np.diff([0, *ends])
+    assert list(lengths[:3]) == [10, 25, 38]
+    assert (np.diff(lengths) >= 0).all()
+    assert lengths[-1] == 100
+
+
+def test_a_text_shorter_than_a_chunk_is_solved_whole(tts: nightingale.TTS) -> None:
+    settings = {"max_tokens": 12, "steps": 2}
+    (chunk,) = tts.stream("A short one.", **settings)
+    audio = tts.generate("A short one.", **settings)
+    assert digest(chunk.samples) == digest(audio.samples)
+
+
+def test_the_same_seed_gives_the_same_audio(tts: nightingale.TTS, keep_threads: None) -> None:
+    found = set()
+    for i in range(10):
+        _core.set_threads(1 + i % 2)
+        found.add(digest(tts.generate("Once more.", seed=5, max_tokens=25, steps=2).samples))
+    assert len(found) == 1
+    other = tts.generate("Once more.", seed=6, max_tokens=25, steps=2)
+    assert digest(other.samples) not in found
+
+
+def test_the_same_seed_gives_the_same_audio_in_another_process(
+    tts: nightingale.TTS, checkpoint: Path, device: str
+) -> None:
+    settings = {"seed": 9, "max_tokens": 25, "steps": 2}
+    program = f"""
+        import hashlib, nightingale
+        tts = nightingale.load({str(checkpoint)!r}, device={device!r})
+        audio = tts.generate("In two processes.", **{settings!r})
+        chunks = tts.stream("In two processes.", **{settings!r})
+        streamed = b"".join(chunk.samples.tobytes() for chunk in chunks)
+        print(hashlib.sha256(audio.samples.tobytes()).hexdigest())
+        print(hashlib.sha256(streamed).hexdigest())
+    """
+    command = [sys.executable, "-c", textwrap.dedent(program)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    streamed, _ = joined(list(tts.stream("In two processes.", **settings)))
+    whole = tts.generate("In two processes.", **settings).samples
+    assert done.stdout.split() == [digest(whole), digest(streamed)]
+
+
+def test_pauses_and_gaps_are_silence(tts: nightingale.TTS) -> None:
+    settings = {"max_tokens": 12, "steps": 1}
+    plain = tts.generate("One here. Two there.", **settings)
+    paused = tts.generate("One here. [pause 700ms] Two there.", **settings)
+    begun = tts.generate("[pause 250ms] One here.", **settings)
+    assert not begun.samples[:6000].any()
+    silences = [len(run) for run in np.split(paused.samples, np.flatnonzero(paused.samples))]
+    assert max(silences) >= 0.7 * 24000
+    assert len(paused.samples) >= len(plain.samples)
+
+
+def test_only_a_pause_is_only_silence(tts: nightingale.TTS) -> None:
+    audio = tts.generate("[pause 1s]")
+    assert len(audio.samples) == 24000
+    assert not audio.samples.any()
+    assert len(audio.tokens) == 0
+
+
+def test_words_have_times_in_order(tts: nightingale.TTS) -> None:
+    audio = tts.generate(TEXT, seed=1, max_tokens=100, steps=1)
+    words = [word for word, _, _ in audio.words]
+    spoken = TEXT.replace(".", "").replace("!", "").split()
+    # Made-up weights may stop anywhere, but say the words of a sentence from its beginning.
+    assert words[:3] == spoken[:3]
+    assert "Glue" in words
+    edges = [time for _, start, end in audio.words for time in (start, end)]
+    assert edges == sorted(edges)
+    assert edges[-1] <= audio.duration + 1e-3
+
+
+def test_a_model_without_alignment_has_no_words(checkpoints: Path, device: str) -> None:
+    english = nightingale.load(checkpoints / "english", device=device)
+    assert english.generate("Hello there.", max_tokens=12, steps=1).words == []
+
+
+def test_closing_a_stream_ends_the_work(
+    tts: nightingale.TTS, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps = []
+    real = type(tts._engine).step_mel
+
+    def counted(engine: Any, solver: Any) -> bool:
+        steps.append(1)
+        return real(engine, solver)
+
+    monkeypatch.setattr(type(tts._engine), "step_mel", counted)
+    stream = tts.stream(TEXT, max_tokens=100)
+    next(stream)
+    done = len(steps)
+    stream.close()
+    assert len(steps) == done
+    assert list(stream) == []
+
+
+def test_an_exception_in_the_middle_leaves_the_engine_usable(
+    tts: nightingale.TTS, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = digest(tts.generate("Still here.", **SHORT).samples)
+
+    def interrupted(*_: Any) -> bool:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(type(tts._engine), "step_mel", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            tts.generate("Still here.", **SHORT)
+    assert digest(tts.generate("Still here.", **SHORT).samples) == expected
+
+
+def test_threads_share_an_engine(tts: nightingale.TTS) -> None:
+    texts = ["First of all.", "Then the second.", "And a third one."]
+    expected = [digest(tts.generate(text, max_tokens=20, steps=2).samples) for text in texts]
+    found: dict[int, str] = {}
+
+    def speak(i: int) -> None:
+        chunks = list(tts.stream(texts[i], max_tokens=20, steps=2, first_chunk=30))
+        found[i] = digest(joined(chunks)[0])
+
+    workers = [threading.Thread(target=speak, args=(i,)) for i in range(3)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert [found[i] for i in range(3)] == expected
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_a_thousand_utterances_leave_nothing_behind(
+    tts: nightingale.TTS, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    own = tts._voice(None)
+    brief = replace(own, prompt_token=own.prompt_token[:5], prompt_feat=own.prompt_feat[:10])
+
+    def memory() -> int:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE")
+
+    words = TEXT.split()
+    threads = threading.active_count()
+    resident = []
+    for i in range(1000):
+        text = " ".join(words[: 1 + i % len(words)])
+        settings: dict[str, Any] = {"seed": i, "max_tokens": 5 + i % 9, "steps": 1, "voice": brief}
+        if i % 3:
+            tts.generate(text, **settings)
+        else:
+            stream = tts.stream(text, first_chunk=5, **settings)
+            next(stream)
+            stream.close()
+        if i % 100 == 99:
+            resident.append(memory())
+    assert threading.active_count() == threads
+    assert os.listdir(tmp_path) == []
+    assert max(resident[1:]) <= 1.02 * resident[1]
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"speed": 0.4}, "speed must be between 0.5 and 2.0, not 0.4"),
+        ({"speed": "fast"}, "speed must be a number, not 'fast'"),
+        ({"steps": 0}, "steps must be between 1 and 1000, not 0"),
+        ({"seed": -1}, "seed must be between 0"),
+        ({"language": "xx"}, "unknown language 'xx'"),
+        ({"voice": "nobody"}, "unknown voice 'nobody'"),
+        ({"temperature": -1}, "temperature must be 0 or more"),
+    ],
+)
+def test_mistakes_are_told_before_anything_is_made(
+    tts: nightingale.TTS, settings: dict[str, Any], message: str
+) -> None:
+    for call in (tts.generate, lambda *a, **k: next(iter(tts.stream(*a, **k)))):
+        with pytest.raises(ValueError, match=message):
+            call("Hello.", **settings)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"first_chunk": 4}, "first_chunk must be between 5 and 1000, not 4"),
+        ({"chunk": 0}, "chunk must be between 1 and 1000, not 0"),
+        ({"overlap": 0}, "overlap must be between 1 and 100, not 0"),
+        ({"context": 0}, "context must be between 1"),
+        ({"speed": 3}, "speed must be between"),
+    ],
+)
+def test_a_stream_s_mistakes_are_told_at_the_call(
+    tts: nightingale.TTS, settings: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        tts.stream("Hello.", **settings)
+
+
+def test_an_empty_text_is_refused(tts: nightingale.TTS) -> None:
+    for text in ("", "  \n"):
+        with pytest.raises(ValueError, match="there is no text to speak"):
+            tts.generate(text)
