@@ -1,13 +1,15 @@
-"""The `nightingale` command, run as users run it."""
+"""The `nightingale` command, run as users run it: usage, `tokens` and `synthetic`."""
 
 from __future__ import annotations
 
 import errno
 import json
+import re
 import signal
 import subprocess
 import sys
 import time
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -16,18 +18,10 @@ import pytest
 import nightingale
 from nightingale import cli, synthetic
 
-COMMAND = [sys.executable, "-m", "nightingale"]
-FILES = ["conds.pt", "grapheme_mtl_merged_expanded_v1.json"]
-FILES += ["nightingale.json", "s3gen.pt", "t3_mtl23ls_v2.safetensors"]
+from .command import names_in, run, start
 
-
-def run(*args: str | Path, **kwargs: Any) -> subprocess.CompletedProcess[str]:
-    command = [*COMMAND, *map(str, args)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, **kwargs)
-
-
-def names_in(folder: Path) -> list[str]:
-    return sorted(path.name for path in folder.iterdir())
+FILES = ["Cangjie5_TC.json", "conds.pt", "grapheme_mtl_merged_expanded_v1.json"]
+FILES += ["nightingale.json", "s3gen.pt", "t3_mtl23ls_v2.safetensors", "ve.pt"]
 
 
 @pytest.fixture(scope="module")
@@ -111,7 +105,7 @@ def test_a_message_of_several_lines_becomes_one(
     [
         ([], "the following arguments are required: COMMAND"),
         (["sing"], "invalid choice: 'sing'"),
-        (["tokens", "Hello."], "the following arguments are required: --model"),
+        (["tokens", "Hello.", "-f", "x"], "argument -f/--file: not allowed with argument TEXT"),
         (["tokens", "Hello.", "--model", "m", "--seed", "x"], "argument --seed: invalid int"),
         (["tokens", "Hello.", "--model", "m", "--loud"], "unrecognized arguments: --loud"),
         (["synthetic", "folder", "--size", "huge"], "argument --size: invalid choice: 'huge'"),
@@ -130,9 +124,9 @@ def test_wrong_usage_exits_with_2(
 
 
 def test_wrong_usage_exits_with_2_as_a_process() -> None:
-    done = run("tokens")
+    done = run("tokens", "--loud")
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith("usage: nightingale tokens ")
+    assert done.stderr.startswith("usage: nightingale")
 
 
 def test_synthetic_writes_a_checkpoint_and_one_line_where_there_is_no_terminal(
@@ -195,10 +189,7 @@ def test_a_full_disk_leaves_nothing_half_written(
 
 
 def test_ctrl_c_leaves_nothing_half_written(tmp_path: Path) -> None:
-    command = [*COMMAND, "synthetic", str(tmp_path / "model"), "--size", "full"]
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as writer:
+    with start("synthetic", tmp_path / "model", "--size", "full") as writer:
         try:
             deadline = time.monotonic() + 30
             while not any(tmp_path.glob(".model.*/.t3_*.partial")):
@@ -214,11 +205,43 @@ def test_ctrl_c_leaves_nothing_half_written(tmp_path: Path) -> None:
 
 
 def test_a_reader_that_leaves_early_causes_no_traceback(model: list[str]) -> None:
-    command = [*COMMAND, "tokens", "Hello. " * 20, *model, "--max-tokens", "3000"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as speaker:
+    with start("tokens", "Hello. " * 20, *model, "--max-tokens", "3000") as speaker:
         assert speaker.stdout.read(1).isdigit()
         speaker.stdout.close()
-        errors = speaker.stderr.read().decode()
-    assert speaker.returncode == 1
-    assert "Traceback" not in errors
-    assert len(errors.splitlines()) <= 1
+        errors = speaker.stderr.read()
+    assert (speaker.returncode, errors) == (141, "")
+
+
+def test_the_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        cli.main(["--version"])
+    assert caught.value.code == 0
+    assert capsys.readouterr() == (f"nightingale {metadata.version('nightingale-tts')}\n", "")
+
+
+def test_without_a_model_the_error_says_how_to_get_one() -> None:
+    done = run("tokens", "Hello.")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("nightingale: no model was named")
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_an_error_of_no_known_kind_is_one_line_too(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(nightingale, "load", lambda *args, **kwargs: {}["a\nkey"])
+    assert cli.main(["tokens", "Hello.", "--model", "any"]) == 1
+    output, errors = capsys.readouterr()
+    assert output == ""
+    assert re.fullmatch(
+        r"nightingale: unexpected KeyError \(test_cli.py, line \d+\): 'a\\nkey'\n", errors
+    )
+
+
+def test_usage_is_told_without_what_only_speaking_needs() -> None:
+    program = "import sys, nightingale.cli\ntry: nightingale.cli.main(['--help'])\n"
+    program += "except SystemExit: print(*{name.split('.')[0] for name in sys.modules})"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0
+    late = {"tqdm", "soundfile", "sounddevice", "tokenizers", "huggingface_hub", "mlx"}
+    assert set(done.stdout.splitlines()[-1].split()) & late == set()

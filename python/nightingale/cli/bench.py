@@ -1,0 +1,116 @@
+"""`bench`: how fast a model speaks on this machine."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import time
+from contextlib import closing
+from typing import Any
+
+from ..tts import TTS
+from .options import (
+    add_json,
+    add_model_options,
+    add_speech_options,
+    add_text_options,
+    load_model,
+    on_terminal,
+    read_text,
+    speech_settings,
+)
+
+TEXT = "The nightingale sings at night, when most birds are asleep, and can be heard from far away."
+
+# What a round gives, its unit, and how it is explained.
+FIGURES = {
+    "prefill": ("s", "T3: to the first speech token"),
+    "decode": ("tokens/s", "T3: speech tokens after it"),
+    "flow": ("s", "flow, all sentences whole"),
+    "vocoder": ("s", "vocoder"),
+    "total": ("s", "say: all of it"),
+    "rtf": ("x", "say: time by length of the speech"),
+    "stream_ttfa": ("s", "stream: to the first audio"),
+    "stream_rtf": ("x", "stream: time by length of the speech"),
+}
+
+
+def add_commands(commands: Any) -> None:
+    bench = commands.add_parser("bench", help="time a model on this machine")
+    add_text_options(bench, "what to say; nothing: a sentence of 17 words; -: standard input")
+    bench.add_argument("--rounds", type=int, default=3, help="after one to warm up (default: 3)")
+    add_json(bench)
+    add_model_options(bench)
+    add_speech_options(bench)
+    bench.set_defaults(run=_bench)
+
+
+def _bench(args: argparse.Namespace) -> None:
+    from tqdm import tqdm
+
+    if args.rounds < 1:
+        raise ValueError(f"rounds must be 1 or more, not {args.rounds}")
+    text = TEXT if args.text is None and args.file is None else read_text(args)
+    began = time.perf_counter()
+    tts = load_model(args)
+    loading = time.perf_counter() - began
+    settings = speech_settings(args, tts)
+    rounds = [
+        _round(tts, text, settings)
+        for _ in tqdm(range(args.rounds + 1), desc="rounds", disable=not on_terminal(), leave=False)
+    ][1:]
+    spoken = rounds[-1]
+    results = {
+        "model": tts.info,
+        "text": text,
+        "load": loading,
+        "seconds": spoken["seconds"],
+        "tokens": spoken["tokens"],
+        "rounds": rounds,
+        "figures": {name: _spread([each[name] for each in rounds]) for name in FIGURES},
+    }
+    if args.json:
+        print(json.dumps(results))
+    else:
+        _print_table(results)
+
+
+def _round(tts: TTS, text: str, settings: dict[str, Any]) -> dict[str, float]:
+    sound = ("steps", "speed")
+    of_t3 = {name: value for name, value in settings.items() if name not in sound}
+    began = time.perf_counter()
+    tokens = tts.iter_speech_tokens(text, **of_t3)
+    next(tokens, None)
+    first = time.perf_counter()
+    later = sum(1 for _ in tokens)
+    decoding = time.perf_counter() - first
+
+    audio = tts.generate(text, **settings)
+    with closing(tts.stream(text, **settings)) as chunks:
+        streamed = [chunk.timings for chunk in chunks][-1]
+    return {
+        "tokens": len(audio.tokens),
+        "seconds": audio.duration,
+        "prefill": first - began,
+        "decode": later / decoding,
+        **{name: audio.timings[name] for name in ("flow", "vocoder", "total", "rtf")},
+        "stream_ttfa": streamed["ttfa"],
+        "stream_rtf": streamed["rtf"],
+    }
+
+
+def _spread(values: list[float]) -> dict[str, float]:
+    return {"median": statistics.median(values), "least": min(values), "most": max(values)}
+
+
+def _print_table(results: dict[str, Any]) -> None:
+    info = results["model"]
+    print(f"{info['model']}: {info['family']}, {info['t3']['dtype']}, {info['device']}", end=", ")
+    print(f"{info['threads']} threads; loaded in {results['load']:.2f} s")
+    print(f"{results['tokens']} speech tokens, {results['seconds']:.2f} s of speech; ", end="")
+    print(f"median of {len(results['rounds'])} rounds (least to most)")
+    for name, (unit, meaning) in FIGURES.items():
+        spread = results["figures"][name]
+        figures = f"{spread['median']:.3g} {unit} ({spread['least']:.3g} to {spread['most']:.3g})"
+        print(f"  {meaning:<38}{figures}")

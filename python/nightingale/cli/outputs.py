@@ -1,0 +1,157 @@
+"""Where the command line's sound goes: a file, the speakers or standard output."""
+
+from __future__ import annotations
+
+import queue
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .._core import Error
+from ..audio import SAMPLE_RATE
+from ..audio_writer import audio_format, audio_writer
+from .options import remark
+
+RAW_FORMATS = ("s16le", "f32le")
+UNPLAYED = Path("speech.wav")
+BLOCK = SAMPLE_RATE // 10  # samples after which playing can be stopped
+
+Write = Callable[[np.ndarray], None]
+
+
+@dataclass(frozen=True)
+class Output:
+    """A place for sound that comes piece by piece."""
+
+    write: Write
+    file: str | None  # a path, "-" for standard output, None for the speakers
+
+
+def check_output(path: str | None) -> None:
+    """Refuses what no sound can be written to, before any work is done."""
+    if path == "-":
+        if sys.stdout is None:
+            raise Error("there is no standard output to write the sound to")
+        if sys.stdout.isatty():
+            raise Error("standard output is a terminal; send the sound to a file or a program")
+    elif path is not None:
+        audio_format(path)
+
+
+@contextmanager
+def open_output(path: str | None, raw_format: str) -> Iterator[Output]:
+    """Opens a file, "-" for standard output, or None for the speakers. A file appears when the
+    block ends, whole, or not at all where it raises."""
+    with ExitStack() as stack:
+        if path == "-":
+            yield Output(_raw_writer(raw_format), "-")
+            return
+        if path is None:
+            try:
+                output = Output(stack.enter_context(_speakers()), None)
+            except NoSpeakersError as reason:
+                path = str(UNPLAYED)
+                _tell_that_unplayed(str(reason))
+            else:
+                yield output
+                return
+        yield Output(stack.enter_context(audio_writer(path, SAMPLE_RATE)), path)
+
+
+def _tell_that_unplayed(reason: str) -> None:
+    replaced = ", in place of the one that was there" if UNPLAYED.exists() else ""
+    remark(f"nightingale: cannot play: {reason}; writing {UNPLAYED}{replaced}")
+
+
+def _raw_writer(raw_format: str) -> Write:
+    def write(samples: np.ndarray) -> None:
+        sys.stdout.buffer.write(raw_bytes(samples, raw_format))
+        sys.stdout.buffer.flush()
+
+    return write
+
+
+def raw_bytes(samples: np.ndarray, raw_format: str) -> bytes:
+    """Mono samples without a header: 16-bit integers or floats, little-endian."""
+    if raw_format == "f32le":
+        return samples.astype("<f4").tobytes()
+    return np.rint(np.clip(samples, -1, 1) * 32767).astype("<i2").tobytes()
+
+
+class NoSpeakersError(Exception):
+    """Why nothing can be played."""
+
+
+@contextmanager
+def _speakers() -> Iterator[Write]:
+    """Plays in a thread, so that what comes next is made meanwhile; ends when all was heard."""
+    with closing(_open_stream()) as stream:
+        player = _Player(stream)
+        try:
+            yield player.write
+            player.finish()
+        finally:
+            player.stop()
+
+
+def _open_stream() -> Any:
+    try:
+        import sounddevice
+    except ModuleNotFoundError:
+        raise NoSpeakersError(
+            "that needs sounddevice (pip install 'nightingale-tts[playback]')"
+        ) from None
+    except OSError as error:
+        raise NoSpeakersError(str(error)) from error
+    try:
+        return sounddevice.OutputStream(samplerate=SAMPLE_RATE, channels=1, dtype="float32")
+    except sounddevice.PortAudioError as error:
+        raise NoSpeakersError(str(error)) from error
+
+
+class _Player:
+    """Feeds one device from a queue."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+        self._queue: queue.SimpleQueue[np.ndarray | None] = queue.SimpleQueue()
+        self._stopped = False
+        self._error: Exception | None = None
+        self._thread = threading.Thread(target=self._play, name="playback")
+        self._thread.start()
+
+    def write(self, samples: np.ndarray) -> None:
+        if self._error is not None:
+            raise Error(f"playing failed: {self._error}")
+        self._queue.put(samples)
+
+    def finish(self) -> None:
+        """Waits until everything was heard."""
+        self._queue.put(None)
+        self._thread.join()
+        if self._error is not None:
+            raise Error(f"playing failed: {self._error}")
+        self._stream.stop()
+
+    def stop(self) -> None:
+        self._stopped = True
+        self._queue.put(None)
+        self._thread.join()
+
+    def _play(self) -> None:
+        try:
+            while (samples := self._queue.get()) is not None:
+                if self._stream.stopped:
+                    self._stream.start()
+                for begin in range(0, len(samples), BLOCK):
+                    if self._stopped:
+                        return
+                    self._stream.write(samples[begin : begin + BLOCK, None])
+        except Exception as error:  # of whatever kind, the other thread tells it
+            self._error = error

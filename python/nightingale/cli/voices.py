@@ -1,0 +1,103 @@
+"""`bake` and `voices`: making, listing and removing voices."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .options import add_json, add_model_options, load_model, remark
+
+if TYPE_CHECKING:
+    from ..voice_folder import VoiceFolder
+
+
+def add_commands(commands: Any) -> None:
+    bake = commands.add_parser("bake", help="make a voice of a recording")
+    bake.add_argument(
+        "recording", metavar="RECORDING", help="10 s or more of one speaker: WAV, FLAC, OGG, MP3"
+    )
+    place = bake.add_mutually_exclusive_group(required=True)
+    place.add_argument("-o", "--output", metavar="FILE", help="a .safetensors file")
+    place.add_argument("--name", help="keep it under this name in the voice folder")
+    bake.add_argument("--overwrite", action="store_true", help="replace the voice of that name")
+    bake.add_argument("--exaggeration", type=float, help="kept in the voice (default: 0.5)")
+    _add_folder(bake)
+    add_json(bake)
+    add_model_options(bake)
+    bake.set_defaults(run=_bake)
+
+    voices = commands.add_parser("voices", help="list or remove voices")
+    _add_folder(voices)
+    add_json(voices)
+    add_model_options(voices)
+    voices.set_defaults(run=_list)
+    actions = voices.add_subparsers(metavar="ACTION")
+    remove = actions.add_parser("remove", help="delete a voice of the voice folder")
+    remove.add_argument("name", metavar="NAME")
+    # Suppressed, or it would undo what was given before the action.
+    _add_folder(remove, default=argparse.SUPPRESS)
+    remove.set_defaults(run=_remove)
+
+
+def _add_folder(parser: argparse.ArgumentParser, **settings: Any) -> None:
+    parser.add_argument(
+        "--folder", type=Path, help="instead of the user's voice folder", **settings
+    )
+
+
+def _folder(args: argparse.Namespace) -> VoiceFolder:
+    from ..voice_folder import VoiceFolder, default_voice_folder
+
+    return VoiceFolder(args.folder or default_voice_folder())
+
+
+def _bake(args: argparse.Namespace) -> None:
+    folder = _folder(args)
+    if args.output is not None:
+        if Path(args.output).suffix != ".safetensors":
+            raise ValueError(f"{Path(args.output).name!r} must end in .safetensors")
+    elif folder.path(args.name).exists() and not args.overwrite:
+        raise ValueError(f"there is a voice {args.name!r} already; --overwrite replaces it")
+    if not Path(args.recording).exists():
+        raise ValueError(f"there is no recording {args.recording}")
+
+    settings = {} if args.exaggeration is None else {"exaggeration": args.exaggeration}
+    voice = load_model(args).bake_voice(args.recording, **settings)
+    if args.output is not None:
+        voice.save(args.output)
+        file = Path(args.output)
+    else:
+        file = folder.save(args.name, voice, overwrite=args.overwrite)
+    if args.json:
+        described = {
+            "file": str(file),
+            "name": args.name,
+            "bytes": file.stat().st_size,
+            "exaggeration": voice.emotion_adv,
+            "prompt_tokens": len(voice.prompt_token),
+        }
+        print(json.dumps(described))
+    else:
+        remark(f"{file}: a voice of {args.recording}")
+
+
+def _list(args: argparse.Namespace) -> None:
+    folder = _folder(args)
+    own = load_model(args).voices if args.model is not None else []
+    kept = folder.names()
+    if args.json:
+        described = {"model": own, "folder": str(folder.folder), "voices": kept}
+        print(json.dumps(described))
+        return
+    for name in own:
+        print(f"{name}\tof the model")
+    for name in kept:
+        print(f"{name}\t{folder.path(name)}")
+    if not own and not kept:
+        remark(f"{folder.folder} has no voices; `nightingale bake` makes one")
+
+
+def _remove(args: argparse.Namespace) -> None:
+    _folder(args).remove(args.name)

@@ -1,0 +1,24 @@
+"""The `nightingale` command as a process of its own."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+COMMAND = [sys.executable, "-m", "nightingale"]
+
+
+def run(*args: str | Path, **kwargs: Any) -> subprocess.CompletedProcess[str]:
+    command = [*COMMAND, *map(str, args)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, **kwargs)
+
+
+def start(*args: str | Path, **kwargs: Any) -> subprocess.Popen[str]:
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    return subprocess.Popen([*COMMAND, *map(str, args)], **(pipes | kwargs))
+
+
+def names_in(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())

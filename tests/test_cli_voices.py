@@ -1,0 +1,204 @@
+"""`bake`, `voices` and what `--voice` stands for."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+
+import nightingale
+from nightingale import cli
+from nightingale.voice_folder import VoiceFolder, find_voice
+
+from .command import names_in, run
+from .recordings import speech
+
+TEXT = "Hello there."
+
+
+@pytest.fixture(scope="module")
+def model(checkpoint: Path, device: str) -> list[str]:
+    return ["--model", str(checkpoint), "--device", device]
+
+
+@pytest.fixture(scope="module")
+def recording(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("recording") / "me.wav"
+    soundfile.write(path, speech(6, 24000), 24000)
+    return path
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The user's voice folder."""
+    path = tmp_path / "voices"
+    monkeypatch.setattr("nightingale.voice_folder.default_voice_folder", lambda: path)
+    return path
+
+
+@pytest.fixture
+def other_voice(checkpoint: Path) -> nightingale.Voice:
+    voice = nightingale.Voice.load(checkpoint / "conds.pt")
+    return nightingale.Voice(voice.speaker_emb[::-1].copy())
+
+
+def test_bake_writes_the_voice_of_a_recording(
+    model: list[str], recording: Path, tts: nightingale.TTS, tmp_path: Path
+) -> None:
+    path = tmp_path / "me.safetensors"
+    done = run("bake", recording, "-o", path, "--exaggeration", "0.7", "--json", *model)
+    assert (done.returncode, done.stderr) == (0, "")
+    told = json.loads(done.stdout)
+    assert told["file"] == str(path)
+    assert (told["name"], told["exaggeration"]) == (None, 0.7)
+    assert told["bytes"] == path.stat().st_size
+    voice, expected = nightingale.Voice.load(path), tts.bake_voice(recording)
+    assert voice.emotion_adv == 0.7
+    assert told["prompt_tokens"] == len(expected.prompt_token)
+    np.testing.assert_array_equal(voice.speaker_emb, expected.speaker_emb)
+    np.testing.assert_array_equal(voice.prompt_feat, expected.prompt_feat)
+
+
+def test_a_baked_voice_is_listed_used_and_removed(
+    model: list[str],
+    recording: Path,
+    tts: nightingale.TTS,
+    folder: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert cli.main(["bake", str(recording), "--name", "Anna", *model]) == 0
+    told = f"{folder}/Anna.safetensors: a voice of {recording}\n"
+    assert capsys.readouterr() == ("", told)
+
+    assert cli.main(["voices", *model]) == 0
+    listed = f"default\tof the model\nAnna\t{folder}/Anna.safetensors\n"
+    assert capsys.readouterr() == (listed, "")
+    assert cli.main(["voices", "--json"]) == 0
+    listed = {"model": [], "folder": str(folder), "voices": ["Anna"]}
+    assert json.loads(capsys.readouterr().out) == listed
+
+    options = ["--voice", "anna", "--max-tokens", "6", "--json", *model]
+    assert cli.main(["tokens", TEXT, *options]) == 0
+    voice = nightingale.Voice.load(folder / "Anna.safetensors")
+    expected = tts.speech_tokens(TEXT, voice=voice, max_tokens=6).tolist()
+    assert json.loads(capsys.readouterr().out) == expected
+
+    assert cli.main(["voices", "remove", "Anna"]) == 0
+    assert names_in(folder) == []
+    assert cli.main(["voices", "remove", "Anna"]) == 1
+    message = f"nightingale: unknown voice 'Anna'; {folder} has none\n"
+    assert capsys.readouterr().err == message
+
+
+def test_a_voice_of_that_name_is_kept_unless_told_otherwise(
+    model: list[str],
+    recording: Path,
+    other_voice: nightingale.Voice,
+    folder: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    kept = VoiceFolder(folder).save("Anna", other_voice).read_bytes()
+    # The model is not even loaded: there is none of that name.
+    assert cli.main(["bake", str(recording), "--name", "anna", "--model", "none"]) == 1
+    message = "nightingale: there is a voice 'anna' already; --overwrite replaces it\n"
+    assert capsys.readouterr().err == message
+    assert (folder / "Anna.safetensors").read_bytes() == kept
+
+    assert cli.main(["bake", str(recording), "--name", "anna", "--overwrite", *model]) == 0
+    assert names_in(folder) == ["Anna.safetensors"]
+    assert (folder / "Anna.safetensors").read_bytes() != kept
+
+
+def test_another_folder_can_be_named(
+    other_voice: nightingale.Voice,
+    folder: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    there = tmp_path / "there"
+    for name in ("A", "B", "C"):
+        VoiceFolder(there).save(name, other_voice)
+    assert cli.main(["voices", "--folder", str(there), "remove", "B"]) == 0
+    assert cli.main(["voices", "remove", "C", "--folder", str(there)]) == 0
+    assert cli.main(["voices", "--folder", str(there)]) == 0
+    assert capsys.readouterr().out == f"A\t{there}/A.safetensors\n"
+    assert not folder.exists()
+
+
+@pytest.mark.parametrize(
+    ("args", "phrase"),
+    [
+        (["me.wav", "-o", "me.pt"], "'me.pt' must end in .safetensors"),
+        (["none.wav", "-o", "me.safetensors"], "there is no recording none.wav"),
+        (["me.wav", "--name", "../me"], "'../me' cannot name a voice: use 1 to 64 letters"),
+        (["me.wav", "--name", ""], "'' cannot name a voice: use 1 to 64 letters"),
+        (["text.wav", "-o", "me.safetensors"], "text.wav"),
+    ],
+)
+def test_what_cannot_be_baked_is_told_in_one_line(
+    args: list[str],
+    phrase: str,
+    model: list[str],
+    recording: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    (tmp_path / "me.wav").symlink_to(recording)
+    (tmp_path / "text.wav").write_text("this is no sound")
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(["bake", *args, *model]) == 1
+    output, errors = capsys.readouterr()
+    assert output == ""
+    assert phrase in errors
+    assert len(errors.splitlines()) == 1
+    assert names_in(tmp_path) == ["me.wav", "text.wav"]
+
+
+def test_bake_wants_one_place(capsys: pytest.CaptureFixture[str]) -> None:
+    for args in ([], ["-o", "a.safetensors", "--name", "A"]):
+        with pytest.raises(SystemExit) as caught:
+            cli.main(["bake", "me.wav", *args])
+        assert caught.value.code == 2
+        assert "--name" in capsys.readouterr().err
+
+
+class TestFindVoice:
+    """The model's voices come first, then the folder's, then files."""
+
+    @pytest.fixture
+    def voices(
+        self,
+        folder: Path,
+        other_voice: nightingale.Voice,
+        tmp_path: Path,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> VoiceFolder:
+        monkeypatch.chdir(tmp_path)
+        voices = VoiceFolder(folder)
+        for name, exaggeration in (("default", 1), ("Anna", 2)):
+            voices.save(name, other_voice.with_exaggeration(exaggeration))
+        for name, exaggeration in (("default", 3), ("Anna", 4), ("Berta", 5)):
+            other_voice.with_exaggeration(exaggeration).save(tmp_path / name)
+        return voices
+
+    def test_in_this_order(self, voices: VoiceFolder) -> None:
+        assert find_voice("default", ["default"], voices) == "default"
+        assert find_voice("default", [], voices).emotion_adv == 1
+        assert find_voice("Anna", ["default"], voices).emotion_adv == 2
+        assert find_voice("Berta", ["default"], voices).emotion_adv == 5
+
+    def test_what_has_a_separator_is_a_path(self, voices: VoiceFolder, folder: Path) -> None:
+        assert find_voice("./Anna", ["default"], voices).emotion_adv == 4
+        assert find_voice("voices/Anna.safetensors", [], voices).emotion_adv == 2
+        with pytest.raises(ValueError, match=r"unknown voice '\.\./voices/Anna'"):
+            find_voice("../voices/Anna", [], voices)
+
+    def test_what_is_nothing_of_these_is_unknown(self, voices: VoiceFolder, folder: Path) -> None:
+        expected = f"unknown voice 'Carla': the model has default, {folder} has Anna, default, "
+        with pytest.raises(ValueError, match="and it is not a file") as caught:
+            find_voice("Carla", ["default"], voices)
+        assert str(caught.value).startswith(expected)
