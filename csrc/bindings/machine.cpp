@@ -1,5 +1,6 @@
 #include "bindings.h"
 #include "mlx/device.h"
+#include "mlx/memory.h"
 #include "mlx/version.h"
 #include "nightingale/ops/cpu/blas.h"
 #include "nightingale/ops/cpu/buffers.h"
@@ -19,6 +20,11 @@ void bind_machine(nb::module_& m) {
   m.def("measure_read_bandwidth", &nightingale::cpu::measure_read_bandwidth);
   m.def("measure_best_bandwidth", &nightingale::cpu::measure_best_bandwidth);
   m.def("measure_gemm_flops", &nightingale::cpu::measure_gemm_flops);
+  m.def(
+      "set_cache_limit",
+      &mx::set_cache_limit,
+      nb::arg("bytes"),
+      "How much freed memory MLX may keep; gives the limit before.");
   m.def("mlx_version", &mx::version);
   m.def("gpu_available", [] { return mx::is_available(mx::Device::gpu); });
 }

@@ -2,8 +2,9 @@
 
 from ._core import Error
 from .audio import Audio
+from .loading import load
 from .speech import Chunk
-from .tts import TTS, load
+from .tts import TTS
 from .voice import Voice
 
 __all__ = ["TTS", "Audio", "Chunk", "Error", "Voice", "load"]

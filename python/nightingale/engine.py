@@ -22,6 +22,7 @@ logger = logging.getLogger(__name__)
 MELS = 80
 HARMONICS = 9
 FRAME_SAMPLES = 480
+GPU_CACHE_BYTES = 2 << 30  # every length of text has its own sizes, which MLX would all keep
 KEPT_CONDITIONS = 8  # of 8 MB each at full size in float32
 
 
@@ -33,6 +34,8 @@ class Engine:
 
     def __init__(self, checkpoint: Checkpoint, dtype: str | None, gpu: bool) -> None:
         self.checkpoint = checkpoint
+        if gpu:
+            _core.set_cache_limit(GPU_CACHE_BYTES)
         self.t3, unknown = _core.T3.load(str(checkpoint.t3), dtype, gpu)
         _warn_of(unknown, checkpoint.t3)
         self.flow: _core.Flow | None = None

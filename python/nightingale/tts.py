@@ -16,7 +16,6 @@ from .arguments import floats, number, token_ids, whole
 from .audio import SAMPLE_RATE, Audio
 from .checkpoint import find_checkpoint
 from .engine import FRAME_SAMPLES, HARMONICS, MELS, Engine
-from .hub import resolve
 from .recording import Source, read_recording
 from .speech import Chunk, Speaker, SpeechRequest
 from .streaming import Chunking, fade_in
@@ -25,51 +24,7 @@ from .voice import Voice
 
 logger = logging.getLogger(__name__)
 
-DTYPES = ("float32", "float16", "bfloat16")
-DEVICES = ("auto", "cpu", "gpu")
 SLOWEST, FASTEST = 0.5, 2.0
-
-
-def load(
-    model: str | Path | None = None,
-    *,
-    dtype: str | None = None,
-    device: str = "auto",
-    threads: int | None = None,
-    offline: bool = False,
-    progress: bool | None = None,
-) -> TTS:
-    """Loads a checkpoint from a folder or a hub id (owner/name).
-
-    dtype: float32, float16 or bfloat16 for the weights; None keeps the file's. device: auto takes a
-    GPU where MLX has one. threads: of the CPU backend; None means all cores. offline: use only what
-    an earlier download left. progress: False hides the download's progress bars.
-    """
-    if model is None:
-        raise Error(
-            "no model was named and this version carries none: give a folder or a hub id, "
-            "or make a checkpoint to try with `nightingale synthetic FOLDER`"
-        )
-    if dtype is not None and dtype not in DTYPES:
-        raise ValueError(f"dtype must be one of {', '.join(DTYPES)}, not {dtype!r}")
-    gpu = _wants_gpu(device)
-    if threads is not None:
-        if isinstance(threads, bool) or not isinstance(threads, int) or threads < 1:
-            raise ValueError(f"threads must be a whole number above 0, not {threads!r}")
-        _core.set_threads(threads)
-    return TTS(resolve(model, offline, progress), dtype, gpu)
-
-
-def _wants_gpu(device: str) -> bool:
-    if device not in DEVICES:
-        raise ValueError(f"device must be one of {', '.join(DEVICES)}, not {device!r}")
-    available = _core.gpu_available()
-    if device == "gpu" and not available:
-        raise Error(
-            "device='gpu', but this MLX finds none: on Linux install mlx-cuda-13 over mlx-cpu "
-            "(see README), or use device='cpu'"
-        )
-    return available and device != "cpu"
 
 
 class TTS:
@@ -130,7 +85,7 @@ class TTS:
         seed: int = 0,
         temperature: float = 0.8,
         cfg_weight: float = 0.5,
-        exaggeration: float = 0.5,
+        exaggeration: float | None = None,
         repetition_penalty: float | None = None,
         min_p: float = 0.05,
         top_p: float = 1.0,
@@ -141,7 +96,7 @@ class TTS:
         """Speaks a text of any length, sentence by sentence, each solved whole.
 
         The same text, voice, seed and settings give the same audio. None is the model's own
-        setting. speed: 0.5 to 2. max_tokens: of a sentence, 25 a second.
+        setting, for exaggeration the voice's. speed: 0.5 to 2. max_tokens: of a sentence.
         """
         settings = {name: value for name, value in locals().items() if name not in ("self", "text")}
         chunks = [chunk for chunk in self._speak(text, None, **settings) if chunk is not None]
@@ -190,7 +145,7 @@ class TTS:
         seed: int = 0,
         temperature: float = 0.8,
         cfg_weight: float = 0.5,
-        exaggeration: float = 0.5,
+        exaggeration: float | None = None,
         repetition_penalty: float | None = None,
         min_p: float = 0.05,
         top_p: float = 1.0,
@@ -199,15 +154,16 @@ class TTS:
         """Yields speech tokens as they are drawn; closing the iterator ends the work.
 
         Arguments are checked at the call. The same text, voice, seed and settings give the same
-        tokens; repetition_penalty None is the model's own.
+        tokens; repetition_penalty None is the model's own, exaggeration None the voice's.
         """
         sampling = self._sampling(
             temperature, cfg_weight, repetition_penalty, min_p, top_p, max_tokens
         )
+        chosen = self._voice(voice)
         speech = self._engine.speak(
             self.tokenize(text, language),
-            self._voice(voice),
-            number("exaggeration", exaggeration),
+            chosen,
+            _exaggeration(exaggeration, chosen),
             seed=_seed(seed),
             **sampling,
         )
@@ -329,7 +285,7 @@ class TTS:
         seed: int = 0,
         temperature: float = 0.8,
         cfg_weight: float = 0.5,
-        exaggeration: float = 0.5,
+        exaggeration: float | None = None,
         repetition_penalty: float | None = None,
         min_p: float = 0.05,
         top_p: float = 1.0,
@@ -344,11 +300,12 @@ class TTS:
         if not SLOWEST <= speed <= FASTEST:
             raise ValueError(f"speed must be between {SLOWEST} and {FASTEST}, not {speed}")
         language = self._tokenizer.known_language(language)
+        chosen = self._voice(voice)
         request = SpeechRequest(
             pieces=prepare(text, language, count=lambda part: len(self.tokenize(part, language))),
             language=language,
-            voice=self._voice(voice),
-            exaggeration=number("exaggeration", exaggeration),
+            voice=chosen,
+            exaggeration=_exaggeration(exaggeration, chosen),
             sampling=self._sampling(
                 temperature, cfg_weight, repetition_penalty, min_p, top_p, max_tokens
             ),
@@ -419,6 +376,11 @@ def _frames(mel: Any) -> np.ndarray:
     if not len(frames):
         raise ValueError("mel has no frames")
     return frames
+
+
+def _exaggeration(exaggeration: float | None, voice: Voice) -> float:
+    """What a call asks for, or what the voice carries."""
+    return number("exaggeration", voice.emotion_adv if exaggeration is None else exaggeration)
 
 
 def _seed(seed: Any) -> int:

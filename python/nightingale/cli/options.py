@@ -6,14 +6,15 @@ import argparse
 import sys
 from typing import Any
 
-from ..tts import DEVICES, DTYPES, TTS
+from ..loading import DEVICES, DTYPES
+from ..tts import TTS
 
 T3_SETTINGS: dict[str, tuple[type, str]] = {
     "language": (str, "code of the language, such as fr (default: en)"),
     "seed": (int, "another seed gives another reading (default: 0)"),
     "temperature": (float, "0: always the likeliest token (default: 0.8)"),
     "cfg_weight": (float, "how closely the text is followed (default: 0.5)"),
-    "exaggeration": (float, "0.5 is neutral, more is livelier (default: 0.5)"),
+    "exaggeration": (float, "0.5 is neutral, more is livelier (default: the voice's own)"),
     "repetition_penalty": (float, "1 is none (default: the model's)"),
     "min_p": (float, "share of the likeliest token's chance that others need (default: 0.05)"),
     "top_p": (float, "chance that the tokens drawn from add up to (default: 1)"),

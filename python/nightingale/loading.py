@@ -1,0 +1,55 @@
+"""Finding a model and the device to run it on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from . import _core
+from ._core import Error
+from .hub import resolve
+from .tts import TTS
+
+DTYPES = ("float32", "float16", "bfloat16")
+DEVICES = ("auto", "cpu", "gpu")
+
+
+def load(
+    model: str | Path | None = None,
+    *,
+    dtype: str | None = None,
+    device: str = "auto",
+    threads: int | None = None,
+    offline: bool = False,
+    progress: bool | None = None,
+) -> TTS:
+    """Loads a checkpoint from a folder or a hub id (owner/name).
+
+    dtype: float32, float16 or bfloat16 for the weights; None keeps the file's. device: auto takes a
+    GPU where MLX has one. threads: of the CPU backend; None means all cores. offline: use only what
+    an earlier download left. progress: False hides the download's progress bars.
+    """
+    if model is None:
+        raise Error(
+            "no model was named and this version carries none: give a folder or a hub id, "
+            "or make a checkpoint to try with `nightingale synthetic FOLDER`"
+        )
+    if dtype is not None and dtype not in DTYPES:
+        raise ValueError(f"dtype must be one of {', '.join(DTYPES)}, not {dtype!r}")
+    gpu = _wants_gpu(device)
+    if threads is not None:
+        if isinstance(threads, bool) or not isinstance(threads, int) or threads < 1:
+            raise ValueError(f"threads must be a whole number above 0, not {threads!r}")
+        _core.set_threads(threads)
+    return TTS(resolve(model, offline, progress), dtype, gpu)
+
+
+def _wants_gpu(device: str) -> bool:
+    if device not in DEVICES:
+        raise ValueError(f"device must be one of {', '.join(DEVICES)}, not {device!r}")
+    available = _core.gpu_available()
+    if device == "gpu" and not available:
+        raise Error(
+            "device='gpu', but this MLX finds none: on Linux install mlx-cuda-13 over mlx-cpu "
+            "(see README), or use device='cpu'"
+        )
+    return available and device != "cpu"

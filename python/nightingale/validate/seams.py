@@ -1,0 +1,190 @@
+"""Streamed sound beside the whole: the same tokens and length, and no trace of a seam."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..audio import Audio
+from .log_mel import HOP, correlation, log_mel
+from .report import Result, skipped
+
+LARGEST_JUMP = 1.0  # of the 99.9th percentile elsewhere
+LARGEST_KINK = 1.5  # of the largest nearby
+NEARBY = 480  # samples on either side
+GUARD = 4  # samples on either side that belong to the seam
+QUIET = 1e-4  # second differences below are not heard, whatever is nearby
+SEAM_FRAMES = 4  # of the log-mel, on either side of a seam
+# Speech spans so many dB that 2 dB of difference are a correlation of 0.98; steady noise spans so
+# few that its correlation is low however alike two of them are.
+LEAST_CORRELATION = 0.98
+SMALL_DIFFERENCE = 2.0  # dB
+LARGEST_DIFFERENCE = 6.0  # dB; correlation does not hear a change of level
+DECIBEL = 20 / np.log(10)
+HEARD = 60 / DECIBEL  # below the loudest band, beside which what is softer does not count
+TOO_SHORT = "nothing was long enough for a second chunk"
+
+
+@dataclass(frozen=True, eq=False)
+class StreamRun:
+    """One text, streamed in one way, beside the same text generated whole."""
+
+    name: str  # of the chunking
+    samples: np.ndarray  # [n] of all chunks
+    tokens: np.ndarray
+    seams: Sequence[int]  # samples before each chunk but the first
+    whole: Audio
+
+
+def same_tokens(runs: Sequence[StreamRun]) -> Result:
+    """Every way of streaming must draw the tokens of `generate`."""
+    differing = [run for run in runs if not np.array_equal(run.tokens, run.whole.tokens)]
+    notes = tuple(
+        f"{run.name}: {len(run.tokens)} tokens, expected {len(run.whole.tokens)}; "
+        f"the first {common_start(run.tokens, run.whole.tokens)} are the same"
+        for run in differing
+    )
+    figure = f"{len(runs) - len(differing)} of {len(runs)} streams"
+    values = {"streams": len(runs), "differing": len(differing)}
+    return Result("stream: tokens", figure, "all as generate", not differing, values, notes)
+
+
+def same_length(runs: Sequence[StreamRun]) -> Result:
+    """Every way of streaming must give as many samples as `generate`."""
+    off = [(run.name, len(run.samples) - len(run.whole.samples)) for run in runs]
+    worst = max((count for _, count in off), key=abs)
+    notes = tuple(f"{name}: {count:+d} samples" for name, count in off if count)
+    values = {"largest_difference": worst}
+    return Result("stream: length", f"{worst:+d} samples", "+0", worst == 0, values, notes)
+
+
+def jumps(runs: Sequence[StreamRun]) -> Result:
+    """The step across each seam against the 99.9th percentile of all other steps."""
+    name = "seams: jump"
+    found = [_jump(run) for run in runs if len(run.seams)]
+    if not found:
+        return skipped(name, TOO_SHORT)
+    ratios = np.concatenate(found)
+    values = _spread("ratio", ratios) | {"seams": len(ratios)}
+    figure = f"{ratios.max():.2f} of the percentile at most, {np.median(ratios):.2f} in the middle"
+    bound = f"<= {LARGEST_JUMP:g} of the 99.9th percentile"
+    return Result(
+        name, f"{figure} ({len(ratios)} seams)", bound, _below(ratios, LARGEST_JUMP), values
+    )
+
+
+def kinks(runs: Sequence[StreamRun]) -> Result:
+    """The second difference at each seam against the largest within 20 ms of it."""
+    name = "seams: kink"
+    found = [_kink(run.samples, seam) for run in runs for seam in run.seams]
+    if not found:
+        return skipped(name, TOO_SHORT)
+    ratios = np.array(found)
+    values = _spread("ratio", ratios) | {"seams": len(ratios)}
+    figure = f"{ratios.max():.2f} of the largest nearby at most"
+    bound = f"<= {LARGEST_KINK:g} of the largest within 20 ms"
+    return Result(name, figure, bound, _below(ratios, LARGEST_KINK), values)
+
+
+def likeness(runs: Sequence[StreamRun]) -> list[Result]:
+    """How like `generate` the log-mel is: of each whole stream, and of what is near a seam."""
+    overall, near, far = [], [], []
+    for run in runs:
+        count = min(len(run.samples), len(run.whole.samples))
+        pair = _heard(log_mel(run.samples[:count]), log_mel(run.whole.samples[:count]))
+        at, elsewhere = _windows(run.seams, pair[0].shape[1])
+        overall.append(_alike(*pair))
+        near += [_alike(*(mel[:, window] for mel in pair)) for window in at]
+        far += [_alike(*(mel[:, window] for mel in pair)) for window in elsewhere]
+    results = [_likeness("stream: log-mel", overall)]
+    if near:
+        results.append(_likeness("seams: log-mel", near, far))
+    else:
+        results.append(skipped("seams: log-mel", TOO_SHORT))
+    return results
+
+
+def _heard(*mels: np.ndarray) -> list[np.ndarray]:
+    floor = max(mel.max() for mel in mels) - HEARD
+    return [np.maximum(mel, floor) for mel in mels]
+
+
+def _alike(one: np.ndarray, other: np.ndarray) -> tuple[float, float]:
+    """Correlation, and the root of the mean squared difference in dB."""
+    return correlation(one, other), float(DECIBEL * np.sqrt(np.mean((one - other) ** 2)))
+
+
+def _likeness(
+    name: str,
+    found: Sequence[tuple[float, float]],
+    elsewhere: Sequence[tuple[float, float]] = (),
+) -> Result:
+    correlations, differences = np.array(found).T
+    alike = (correlations >= LEAST_CORRELATION) & (differences <= LARGEST_DIFFERENCE)
+    passed = bool((alike | (differences <= SMALL_DIFFERENCE)).all())
+    figure = f"correlation {correlations.min():.4f}, {differences.max():.1f} dB at worst"
+    values: dict[str, Any] = _spread("correlation", correlations)
+    values |= _spread("difference_db", differences)
+    if elsewhere:
+        lowest, largest = np.array(elsewhere).T
+        figure += f" (elsewhere {lowest.min():.4f}, {largest.max():.1f} dB)"
+        values["elsewhere"] = _spread("correlation", lowest) | _spread("difference_db", largest)
+    bound = f">= {LEAST_CORRELATION} and {LARGEST_DIFFERENCE:g} dB, or {SMALL_DIFFERENCE:g} dB"
+    notes = ()
+    if passed and correlations.min() < LEAST_CORRELATION:
+        notes = (
+            f"a correlation is below {LEAST_CORRELATION}; where it is, the difference is "
+            f"{SMALL_DIFFERENCE:g} dB or less",
+        )
+    return Result(name, figure, bound, passed, values, notes)
+
+
+def common_start(one: np.ndarray, other: np.ndarray) -> int:
+    """How many tokens are the same before the first that differs."""
+    count = min(len(one), len(other))
+    differs = np.flatnonzero(one[:count] != other[:count])
+    return int(differs[0]) if len(differs) else count
+
+
+def _jump(run: StreamRun) -> np.ndarray:
+    steps = np.abs(np.diff(run.samples.astype(np.float64)))
+    at = np.array([seam - 1 for seam in run.seams])
+    elsewhere = np.delete(steps, at)
+    return steps[at] / max(float(np.percentile(elsewhere, 99.9)), QUIET)
+
+
+def _kink(samples: np.ndarray, seam: int) -> float:
+    begin, end = max(0, seam - NEARBY), min(len(samples), seam + NEARBY)
+    bends = np.abs(np.diff(samples[begin:end].astype(np.float64), 2))
+    centre = seam - begin - 1  # of the second differences, the one about the sample at the seam
+    own = bends[max(0, centre - 1) : centre + 1].max(initial=0)
+    others = np.delete(bends, np.arange(max(0, centre - GUARD), min(len(bends), centre + GUARD)))
+    return float(own / max(others.max(initial=0), QUIET))
+
+
+def _windows(seams: Sequence[int], frames: int) -> tuple[list[slice], list[slice]]:
+    """Frames about each seam, and windows of the same size that have none of those."""
+    width = 2 * SEAM_FRAMES
+    at = []
+    taken = np.zeros(frames, bool)
+    for seam in seams:
+        first = min(max(0, seam // HOP - SEAM_FRAMES), max(0, frames - width))
+        at.append(slice(first, first + width))
+        taken[at[-1]] = True
+    places = (slice(first, first + width) for first in range(0, frames - width + 1, width))
+    return at, [place for place in places if not taken[place].any()]
+
+
+def _spread(what: str, values: np.ndarray) -> dict[str, float]:
+    return {
+        f"lowest_{what}": float(values.min()),
+        f"middle_{what}": float(np.median(values)),
+        f"highest_{what}": float(values.max()),
+    }
+
+
+def _below(values: np.ndarray, bound: float) -> bool:
+    return bool((values <= bound).all())

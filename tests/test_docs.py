@@ -1,0 +1,249 @@
+"""README and docs: every example runs, links lead somewhere, signatures are those of the code."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import re
+import shutil
+import subprocess
+import sysconfig
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+import soundfile
+
+import nightingale
+from nightingale import cli
+from nightingale.voice_folder import VoiceFolder
+
+from .recordings import speech
+
+ROOT = Path(__file__).parents[1]
+DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+EXAMPLES = ("sh", "python")
+NOT_EXAMPLES = ("", "text", "json")
+
+# Commands that are shown but not run, by how they begin, and why. Of a line `a && b` each is judged
+# by itself.
+NOT_RUN = {
+    r"pip ": "installs what is being tested, or needs a network",
+    r"pytest\b": "is what runs this",
+    r".*\bResembleAI/": "needs a network and gigabytes",
+    r"for wheel in |cmake |build/": "needs a compiler, and minutes",
+    r"tests/parity/reference_env\.sh |python -m bench\.": "needs the reference, and minutes",
+}
+
+
+@dataclass(frozen=True)
+class Fence:
+    """A fenced block of a document."""
+
+    language: str
+    text: str
+    line: int  # of its first line of text
+
+
+def fences(document: Path) -> Iterator[Fence]:
+    lines: list[str] = []
+    language, begin = None, 0
+    for number, line in enumerate(document.read_text("utf-8").splitlines(), 1):
+        if not line.startswith("```"):
+            lines.append(line)
+        elif language is None:
+            language, begin, lines = line.removeprefix("```"), number + 1, []
+        else:
+            yield Fence(language, "\n".join(lines), begin)
+            language = None
+    assert language is None, f"{document.name}: a fence is not closed"
+
+
+def prose(document: Path) -> str:
+    """The text outside of fences."""
+    return re.sub(r"^```.*?^```", "", document.read_text("utf-8"), flags=re.DOTALL | re.MULTILINE)
+
+
+def is_run(command: str) -> bool:
+    return not any(re.match(rule, command) for rule in NOT_RUN)
+
+
+def commands(script: str) -> Iterator[list[str]]:
+    """Of each line, with what continues it, the commands that && joins."""
+    for line in script.replace("\\\n", " ").splitlines():
+        yield [command.strip() for command in line.split(" && ")]
+
+
+def runnable(script: str) -> str:
+    kept = ([command for command in line if is_run(command)] for line in commands(script))
+    return "\n".join(" && ".join(line) for line in kept if line)
+
+
+@pytest.fixture
+def folder(checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where a document's examples run: with a checkpoint, a recording and an empty home."""
+    # Links, so that it costs nothing; `nightingale synthetic try` replaces them.
+    shutil.copytree(checkpoint, tmp_path / "try", copy_function=os.link)
+    soundfile.write(tmp_path / "reference.wav", speech(10, 24000), 24000)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.setenv("PATH", sysconfig.get_path("scripts"), prepend=os.pathsep)
+    return tmp_path
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_every_example_runs(document: Path, folder: Path, keep_threads: None) -> None:
+    names: dict[str, Any] = {"__name__": "__main__"}
+    for fence in fences(document):
+        assert fence.language in (*EXAMPLES, *NOT_EXAMPLES), f"line {fence.line}"
+        place = f"{document.name}, line {fence.line}"
+        if fence.language == "python":
+            code = "\n" * (fence.line - 1) + fence.text  # so that a traceback tells the line
+            exec(compile(code, document, "exec"), names)
+        elif fence.language == "sh" and (script := runnable(fence.text)):
+            command = ["bash", "-euo", "pipefail", "-c", script]
+            done = subprocess.run(command, capture_output=True, text=True, timeout=180)
+            assert done.returncode == 0, f"{place}:\n{script}\n{done.stdout}{done.stderr}"
+
+
+def test_what_is_not_run_is_shown_somewhere() -> None:
+    scripts = [f.text for path in DOCUMENTS for f in fences(path) if f.language == "sh"]
+    shown = [command for script in scripts for line in commands(script) for command in line]
+    assert [rule for rule in NOT_RUN if not any(re.match(rule, c) for c in shown)] == []
+
+
+def test_the_first_command_of_the_readme_is_run_but_for_pip() -> None:
+    first = next(fence.text for fence in fences(ROOT / "README.md"))
+    assert runnable(first) == first.removeprefix("pip install . && ")
+    assert runnable(first).startswith("nightingale synthetic try && nightingale say ")
+
+
+def anchors(document: Path) -> set[str]:
+    """What the headings of a document can be linked by, as GitHub does it."""
+    headings = re.findall(r"^#+ (.+)$", prose(document), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_links_lead_somewhere(document: Path) -> None:
+    links = re.findall(r"\]\(([^()\s]+)\)", prose(document))
+    for link in links:
+        if link.startswith("https://"):
+            continue
+        path, _, anchor = link.partition("#")
+        target = (document.parent / path).resolve() if path else document
+        assert target.is_file(), link
+        assert not anchor or anchor in anchors(target), link
+
+
+def test_every_document_can_be_found_from_the_readme() -> None:
+    linked = set(re.findall(r"\]\(docs/(\w+\.md)", prose(ROOT / "README.md")))
+    assert linked == {path.name for path in (ROOT / "docs").glob("*.md")}
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_no_path_of_one_machine_is_told(document: Path) -> None:
+    absolute = r"(?<![\w.~/}])/(?:Users|home|media|mnt|opt|root|srv|tmp|usr|var|work)\b"
+    assert re.findall(rf"{absolute}.*", document.read_text("utf-8")) == []
+
+
+def test_the_pictures_stand_by_themselves() -> None:
+    pictures = sorted((ROOT / "docs").glob("*.svg"))
+    assert [path.name for path in pictures] == ["streaming.svg"]
+    for picture in pictures:
+        text = picture.read_text("utf-8")
+        ElementTree.fromstring(text)
+        assert re.findall(r"href|@import|@font-face|<script|url\((?!#)", text) == []
+
+
+def help_of(capsys: pytest.CaptureFixture[str], *command: str) -> str:
+    with pytest.raises(SystemExit) as ended:
+        cli.main([*command, "--help"])
+    assert ended.value.code == 0
+    return capsys.readouterr().out
+
+
+def commands_there_are(capsys: pytest.CaptureFixture[str]) -> list[str]:
+    return re.findall(r"^    (\w+)", help_of(capsys), re.MULTILINE)
+
+
+def test_the_commands_of_the_documentation_are_those_there_are(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    first = next(fences(ROOT / "docs" / "cli.md")).text
+    documented = first.removeprefix("nightingale ").split(" | ")
+    assert sorted(documented) == sorted(commands_there_are(capsys))
+
+
+def test_the_options_of_the_documentation_are_those_there_are(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    option = r"--[a-z][a-z0-9-]+"
+    helps = [help_of(capsys, command) for command in commands_there_are(capsys)]
+    known = {found for text in helps for found in re.findall(option, text)}
+    for name in ("cli.md", "validate.md"):
+        documented = set(re.findall(rf"`({option})", prose(ROOT / "docs" / name)))
+        assert documented
+        assert documented - known == set(), name
+
+
+# What the names before the dots of docs/api.md's signatures stand for.
+OWNERS: dict[str, Any] = {
+    "nightingale": nightingale,
+    "tts": nightingale.TTS,
+    "audio": nightingale.Audio,
+    "Voice": nightingale.Voice,
+    "voice": nightingale.Voice,
+    "folder": VoiceFolder,
+}
+RESULTS = (nightingale.Audio, nightingale.Chunk, nightingale.Voice)
+
+
+def parameters(function: Callable[..., Any]) -> list[tuple[str, Any, Any]]:
+    found = inspect.signature(function).parameters.values()
+    return [(p.name, p.kind, p.default) for p in found if p.name != "self"]
+
+
+def parameters_of_text(arguments: str) -> list[tuple[str, Any, Any]]:
+    names: dict[str, Any] = {}
+    exec(f"def f({arguments}): ...", names)
+    return parameters(names["f"])
+
+
+def signatures(document: Path) -> Iterator[tuple[str, str]]:
+    for fence in fences(document):
+        if fence.language == "text":
+            for line in fence.text.splitlines():
+                found = re.fullmatch(r"([\w.]+)\((.*?)\)(?: -> .+)?", line)
+                assert found, line
+                yield found[1], found[2]
+
+
+def test_the_signatures_of_the_api_are_the_codes() -> None:
+    documented = set()
+    for name, arguments in signatures(ROOT / "docs" / "api.md"):
+        owner, method = name.split(".")
+        function = getattr(OWNERS[owner], method)
+        assert parameters_of_text(arguments) == parameters(function), name
+        documented.add((OWNERS[owner], method))
+    expected = {(nightingale, "load")}
+    for owner in (*RESULTS, nightingale.TTS, VoiceFolder):
+        expected |= {(owner, name) for name in public(owner) if callable(getattr(owner, name))}
+    assert documented == expected
+
+
+def public(owner: Any) -> list[str]:
+    return [name for name in vars(owner) if not name.startswith("_")]
+
+
+def test_every_public_name_is_in_the_api() -> None:
+    text = (ROOT / "docs" / "api.md").read_text("utf-8")
+    names = {"VoiceFolder", *nightingale.__all__, *public(nightingale.TTS)}
+    for owner in RESULTS:
+        names |= {*public(owner), *(field.name for field in fields(owner))}
+    assert {name for name in names if not re.search(rf"[`.]{name}\b", text)} == set()
