@@ -295,6 +295,12 @@ def test_a_stream_s_mistakes_are_told_at_the_call(
         tts.stream("Hello.", **settings)
 
 
+def test_a_voice_without_a_flow_s_side_is_told_at_the_call(tts: nightingale.TTS) -> None:
+    half = replace(tts._voice(None), prompt_feat=None)
+    with pytest.raises(ValueError, match="the voice has no prompt_feat"):
+        tts.stream("Hello.", voice=half)
+
+
 def test_an_empty_text_is_refused(tts: nightingale.TTS) -> None:
     for text in ("", "  \n"):
         with pytest.raises(ValueError, match="there is no text to speak"):

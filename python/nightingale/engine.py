@@ -63,6 +63,11 @@ class Engine:
         """Flow steps that the model was made for."""
         return self.s3gen()[0].describe()["steps"]
 
+    def check_voice(self, voice: Voice) -> None:
+        """A ValueError where the voice lacks what speaking needs."""
+        _t3_side(voice)
+        _flow_side(voice)
+
     def speak(
         self, text_tokens: np.ndarray, voice: Voice, emotion: float, **sampling: Any
     ) -> _core.SpeechTokens:

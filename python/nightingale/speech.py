@@ -94,28 +94,36 @@ class Speaker:
             speed=request.speed,
         )
         tokens: list[int] = []
-        told = 0  # tokens that chunks have brought
         for _ in self._speak(number, text_tokens, words, tokens):
             if sound.ready(tokens):
-                for samples in sound.advance(tokens, last=False):
-                    if samples is None:
-                        yield None
-                        continue
-                    spoken = words.take(sound.sent / SAMPLE_RATE)
-                    self._add(sound)
-                    yield self._chunk(samples, tokens[told : sound.solved], spoken, offset)
-                    told = sound.solved
+                yield from self._advance(sound, tokens, words, offset)
             yield None
-        if not tokens:
+        if tokens:
+            yield from self._advance(sound, tokens, words, offset, silence)
+        else:
             logger.warning("the model said nothing for %r", text)
-            return
-        for samples in sound.advance(tokens, last=True):
+
+    def _advance(
+        self,
+        sound: SentenceSound,
+        tokens: Sequence[int],
+        words: WordTimes,
+        offset: float,
+        silence: np.ndarray | None = None,
+    ) -> Iterator[Chunk | None]:
+        """The next chunk of a sentence, or the last one, which `silence` follows."""
+        last = silence is not None
+        told = sound.solved  # tokens that chunks have brought
+        for samples in sound.advance(tokens, last):
             if samples is None:
                 yield None
                 continue
-            spoken = words.take_rest(sound.sent / SAMPLE_RATE)
+            take = words.take_rest if last else words.take
+            spoken = take(sound.sent / SAMPLE_RATE)
+            if silence is not None:
+                samples = np.concatenate([samples, silence])
             self._add(sound)
-            yield self._chunk(np.concatenate([samples, silence]), tokens[told:], spoken, offset)
+            yield self._chunk(samples, tokens[told : sound.solved], spoken, offset)
 
     def _speak(
         self, number: int, text_tokens: np.ndarray, words: WordTimes, tokens: list[int]

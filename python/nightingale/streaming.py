@@ -83,7 +83,7 @@ class SentenceSound:
         self._request: dict[str, Any] = {"steps": steps, "seed": seed, "sentence": sentence}
         self._speed = speed
         self._prompt_excess = len(voice.prompt_feat) - FRAMES_PER_TOKEN * len(voice.prompt_token)
-        self._mel = np.zeros((0, MELS), np.float32)  # every frame there is
+        self.mel = np.zeros((0, MELS), np.float32)  # every frame there is
         self._settled = 0  # frames of it that will not change
         self.solved = 0  # tokens
         self._state = engine.begin_sound(seed, sentence)
@@ -127,7 +127,7 @@ class SentenceSound:
         while self._engine.step_mel(solver):
             yield None
         frames = self._engine.end_mel(solver)[self._settled - FRAMES_PER_TOKEN * begin :]
-        self._mel = _blend(self._mel, frames, self._settled)
+        self.mel = _blend(self.mel, frames, self._settled)
         self.solved = end
         kept_back = 0 if last or not self._chunking else self._chunking.overlap
         self._settled = max(0, FRAMES_PER_TOKEN * (end - kept_back) - self._prompt_excess)
@@ -142,11 +142,11 @@ class SentenceSound:
         """The samples of all settled frames that the listener does not have."""
         begin = self._sounded
         if last:
-            samples = self._feed(stretched_length(len(self._mel), self._speed), last=True)
+            samples = self._feed(stretched_length(len(self.mel), self._speed), last=True)
             return self._crossed(samples[self.sent - begin :])
         samples = self._feed(determined_length(self._settled, self._speed), last=False)
-        frames = determined_length(len(self._mel), self._speed)
-        ahead = stretch(self._mel, self._speed, self._fed, frames)
+        frames = determined_length(len(self.mel), self._speed)
+        ahead = stretch(self.mel, self._speed, self._fed, frames)
         unsettled = self._engine.sound(self._state.copy(), ahead, last=True)
         samples = self._crossed(np.concatenate([samples, unsettled])[self.sent - begin :])
         count = max(0, FRAME_SAMPLES * self._fed - CROSS_FADE - self.sent)
@@ -155,7 +155,7 @@ class SentenceSound:
 
     def _feed(self, frames: int, last: bool) -> np.ndarray:
         """Takes the vocoder to this many frames; the samples that are ready then."""
-        fresh = stretch(self._mel, self._speed, self._fed, frames)
+        fresh = stretch(self.mel, self._speed, self._fed, frames)
         samples = self._engine.sound(self._state, fresh, last=last)
         self._fed = frames
         self._sounded += len(samples)

@@ -301,6 +301,7 @@ class TTS:
             raise ValueError(f"speed must be between {SLOWEST} and {FASTEST}, not {speed}")
         language = self._tokenizer.known_language(language)
         chosen = self._voice(voice)
+        self._engine.check_voice(chosen)
         request = SpeechRequest(
             pieces=prepare(text, language, count=lambda part: len(self.tokenize(part, language))),
             language=language,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache, partial
@@ -124,4 +125,22 @@ def bake(folder: str | Path, recording: str) -> Arrays:
     }
 
 
-JOBS = {job.__name__: job for job in (bake,)}
+@torch.inference_mode()
+def time_bake(
+    folder: str | Path, recording: str, rounds: int = 2, threads: int | None = None
+) -> Arrays:
+    """`bake_s` [rounds]: seconds from an audio file to a voice."""
+    if threads:
+        torch.set_num_threads(threads)
+    models = shared_models(folder)
+
+    def run() -> float:
+        start = time.perf_counter()
+        ChatterboxMultilingualTTS.prepare_conditionals(models, recording)
+        return time.perf_counter() - start
+
+    run()  # pages in, threads up
+    return {"bake_s": np.array([run() for _ in range(rounds)])}
+
+
+JOBS = {job.__name__: job for job in (bake, time_bake)}

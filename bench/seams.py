@@ -1,0 +1,127 @@
+"""How like a stream is to the same speech made whole, over 20 sentences.
+
+    python -m bench.seams [--folder CHECKPOINT] [--tokens 150] [--overlap 4] [--context N]
+
+Tokens and lengths must be the same; then, as quantiles over sentences and seams: the correlation of
+the flow's mels and of the log-mels of the sound, the difference of these near seams (80 ms either
+way) and elsewhere, and the step across each seam beside the 99.9th percentile of all steps.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+import nightingale
+from nightingale.streaming import Chunking, SentenceSound
+from nightingale.validate.log_mel import HOP, correlation, log_mel
+
+SENTENCES = (
+    "The lamp in the window was lit before the rain began.",
+    "Nobody had told the baker about the second delivery.",
+    "She counted the steps twice and came to the same number.",
+    "A thin layer of ice covered the pond behind the school.",
+    "They moved the piano by hand, one careful inch at a time.",
+    "The letter arrived a week late and without a stamp.",
+    "Most of the garden had been planted by his grandmother.",
+    "Turn left at the mill and follow the narrow road uphill.",
+    "The orchestra tuned while the last guests found their seats.",
+    "He kept his maps in a drawer that no longer closed.",
+    "Two foxes crossed the field in the grey morning light.",
+    "The recipe asks for more patience than sugar.",
+    "Her brother repairs clocks in a shop by the harbour.",
+    "The train stood still between stations for an hour.",
+    "Every chair in the hall was a different shade of green.",
+    "We could hear the river long before we saw it.",
+    "The old dog slept through the whole of the storm.",
+    "A small boat with a red sail came round the point.",
+    "The children painted the fence on both sides.",
+    "In the end the simplest answer turned out to be right.",
+)
+QUANTILES = (0, 0.1, 0.5, 0.9, 1)
+
+
+def main() -> None:
+    args = _arguments()
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(args.folder) if args.folder else Path(scratch, "checkpoint")
+        if not folder.exists():
+            from nightingale.synthetic import write_checkpoint
+
+            write_checkpoint(folder)
+        tts = nightingale.load(folder, device=args.device)
+    chunking = Chunking(overlap=args.overlap, context=args.context)
+    measured = [compare(tts, text, i, chunking, args) for i, text in enumerate(SENTENCES)]
+    print(f"{len(SENTENCES)} sentences, {chunking}")
+    print(f"{'':34}" + "".join(f"{f'{100 * q:g} %':>9}" for q in QUANTILES))
+    for name in measured[0]:
+        values = np.concatenate([np.atleast_1d(run[name]) for run in measured])
+        figures = "".join(f"{value:9.4f}" for value in np.quantile(values, QUANTILES))
+        print(f"{name:34}{figures}  of {len(values)}")
+
+
+def _arguments() -> argparse.Namespace:
+    arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    arguments.add_argument("--folder", help="a checkpoint to use instead of making a small one")
+    arguments.add_argument("--tokens", type=int, default=150)
+    arguments.add_argument("--overlap", type=int, default=Chunking.overlap)
+    arguments.add_argument("--context", type=int)
+    arguments.add_argument("--device", choices=("cpu", "gpu"), default="cpu")
+    return arguments.parse_args()
+
+
+def compare(
+    tts: nightingale.TTS, text: str, seed: int, chunking: Chunking, args: argparse.Namespace
+) -> dict[str, np.ndarray | float]:
+    """Figures of one sentence; an AssertionError where tokens or lengths differ."""
+    settings = {"overlap": args.overlap, "context": args.context}
+    chunks = list(tts.stream(text, seed=seed, max_tokens=args.tokens, **settings))
+    tokens = np.concatenate([chunk.tokens for chunk in chunks])
+    whole, whole_mel = sound(tts, tokens, seed, None)
+    parts, mel = sound(tts, tokens, seed, chunking)
+    generated = tts.generate(text, seed=seed, max_tokens=args.tokens)
+    assert np.array_equal(generated.tokens, tokens)
+    assert np.array_equal(generated.samples, np.concatenate(whole))
+    assert [len(part) for part in parts] == [len(chunk.samples) for chunk in chunks]
+
+    streamed, seams = np.concatenate(parts), np.cumsum([len(part) for part in parts])[:-1]
+    assert len(streamed) == len(generated.samples)
+    logs = log_mel(streamed), log_mel(generated.samples)
+    decibels = 20 / np.log(10) * np.sqrt(np.mean((logs[0] - logs[1]) ** 2, axis=0))
+    near = np.abs(np.arange(len(decibels))[:, None] - seams / HOP).min(axis=1) < 4
+    steps = np.abs(np.diff(streamed))
+    return {
+        "flow's mel, correlation": correlation(mel, whole_mel),
+        "log-mel of the sound, correlation": correlation(*logs),
+        "difference near seams, dB": decibels[near],
+        "difference elsewhere, dB": decibels[~near],
+        "step at seams / 99.9th percentile": steps[seams - 1] / np.quantile(steps, 0.999),
+    }
+
+
+def sound(
+    tts: nightingale.TTS, tokens: np.ndarray, seed: int, chunking: Chunking | None
+) -> tuple[list[np.ndarray], np.ndarray]:
+    """The chunks of a sentence's tokens and its mel."""
+    made = SentenceSound(
+        tts._engine,
+        tts._voice(None),
+        chunking,
+        seed=seed,
+        sentence=0,
+        steps=tts._engine.steps(),
+        speed=1.0,
+    )
+    parts: list[np.ndarray] = []
+    for end in range(1, len(tokens) + 1):
+        if made.ready(tokens[:end]):
+            parts += [part for part in made.advance(tokens[:end], False) if part is not None]
+    parts += [part for part in made.advance(tokens, True) if part is not None]
+    return parts, made.mel
+
+
+if __name__ == "__main__":
+    main()
