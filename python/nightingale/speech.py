@@ -80,8 +80,8 @@ class Speaker:
     def _sentence(self, number: int, text: str, silence: np.ndarray) -> Iterator[Chunk | None]:
         request = self._request
         began = time.perf_counter()
-        text_tokens = self._tokenizer.encode(text, request.language)
-        words = WordTimes(*self._tokenizer.words(text, request.language), request.speed)
+        text_tokens, *spoken = self._tokenizer.encode_words(text, request.language)
+        words = WordTimes(*spoken, request.speed)
         self._seconds["text"] += time.perf_counter() - began
         offset = self._samples / SAMPLE_RATE
         sound = SentenceSound(

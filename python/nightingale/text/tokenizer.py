@@ -68,31 +68,31 @@ class Tokenizer:
 
     def encode(self, text: str, language: str = "en") -> np.ndarray:
         """Token ids of one piece of text, without start and stop, its punctuation normalised."""
+        return self.encode_as_is(self._normalised(text), self.known_language(language))
+
+    def encode_as_is(self, text: str, language: str) -> np.ndarray:
+        """Token ids of text that has been checked and normalised; `language` is a known code."""
+        return self._ids(self._read(text, language), language)
+
+    def encode_words(self, text: str, language: str) -> tuple[np.ndarray, list[str], list[int]]:
+        """What `encode` gives, the words of the text, and which of them each token is in."""
+        text, language = self._normalised(text), self.known_language(language)
+        read = self._read(text, language)
+        ids = self._ids(read, language)
+        places, words = _spoken_words(_shown(text, read))
+        spaces = np.cumsum(ids == self._tokenizer.token_to_id("[SPACE]"))
+        # A [SPACE] that stands in the text itself would count too many.
+        word_of = [places[min(count, len(places) - 1)] for count in spaces] if words else []
+        return ids, words, word_of
+
+    def _normalised(self, text: str) -> str:
+        """The text with plain punctuation, or a ValueError where it cannot be spoken."""
         if not isinstance(text, str):
             raise ValueError(f"text must be a string, not {type(text).__name__}")
         if not text.strip():
             raise ValueError("there is no text to speak")
         if any("\ud800" <= character <= "\udfff" for character in text):
             raise ValueError("the text holds bytes that are not valid UTF-8")
-        return self.encode_as_is(self._normalised(text), self.known_language(language))
-
-    def encode_as_is(self, text: str, language: str) -> np.ndarray:
-        """Token ids of text that has been checked and normalised; `language` is a known code."""
-        return np.asarray(self._ids(self._read(text, language), language), dtype=np.int32)
-
-    def words(self, text: str, language: str) -> tuple[list[str], list[int]]:
-        """The words of a text, and for each token that `encode` gives which of them it is in."""
-        text = self._normalised(text)
-        read = self._read(text, language)
-        ids = self._ids(read, language)
-        shown = _shown(text, read)
-        place, words = _spoken_words(shown)
-        space = self._tokenizer.token_to_id("[SPACE]")
-        spaces = np.cumsum([token == space for token in ids])
-        # A [SPACE] that stands in the text itself would count too many.
-        return words, [place[min(count, len(place) - 1)] for count in spaces] if words else []
-
-    def _normalised(self, text: str) -> str:
         return normalise_punctuation(text, self.multilingual)
 
     def _read(self, text: str, language: str) -> str:
@@ -103,9 +103,10 @@ class Tokenizer:
         front_end = self._front_ends.get(language)
         return front_end(text) if front_end else text
 
-    def _ids(self, read: str, language: str) -> list[int]:
+    def _ids(self, read: str, language: str) -> np.ndarray:
         tag = f"[{language}]" if self.multilingual else ""
-        return self._tokenizer.encode(tag + read.replace(" ", "[SPACE]")).ids
+        ids = self._tokenizer.encode(tag + read.replace(" ", "[SPACE]")).ids
+        return np.asarray(ids, dtype=np.int32)
 
     def known_language(self, language: str) -> str:
         """The code of a language of this model, or a ValueError."""
