@@ -16,7 +16,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from .rounds import Results, checkpoint, parser, run_reference, take_turns
+from .rounds import Results, checkpoint, parser, ratio, run_reference, take_turns
 
 DTYPES = ("float32",)
 
@@ -69,11 +69,9 @@ def print_table(results: Results) -> None:
     first, baked = (median(run[key] for run in ours) for key in ("first_s", "bake_s"))
     print(f"nightingale: {baked:.2f} s, the first time, models loaded too, {first:.2f} s")
     if results["reference"]:
-        theirs = results["reference"]
-        # Of the two measurements of one round, which are next to each other in time.
-        ratio = median(t["bake_s"] / o["bake_s"] for t, o in zip(theirs, ours, strict=True))
-        seconds = median(run["bake_s"] for run in theirs)
-        print(f"chatterbox-tts: {seconds:.2f} s; nightingale is {ratio:.2f} times as fast")
+        seconds = median(run["bake_s"] for run in results["reference"])
+        faster = ratio(results, "float32", "bake_s")
+        print(f"chatterbox-tts: {seconds:.2f} s; nightingale is {faster:.2f} times as fast")
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 Results = dict[str, list[dict[str, Any]]]
@@ -69,6 +70,12 @@ def take_turns(
     if args.json:
         Path(args.json).write_text(json.dumps(results, indent=1))
     return results
+
+
+def ratio(results: Results, name: str, key: str) -> float:
+    """The reference's figure over ours, of measurements next to each other in time."""
+    pairs = zip(results["reference"], results[name], strict=True)
+    return median(theirs[key] / ours[key] for theirs, ours in pairs)
 
 
 def run_reference(args: argparse.Namespace, job: dict[str, Any]) -> dict[str, Any]:

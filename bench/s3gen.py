@@ -17,7 +17,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from .rounds import Results, checkpoint, parser, run_reference, take_turns
+from .rounds import Results, checkpoint, parser, ratio, run_reference, take_turns
 
 DTYPES = ("float32", "bfloat16")
 STAGES = ("flow_s", "vocoder_s")
@@ -94,11 +94,6 @@ def print_table(results: Results, device: str, likeness: float | None) -> None:
     def middle(name: str, key: str) -> float:
         return median(run[key] for run in results[name])
 
-    def ratio(name: str, key: str) -> float:
-        """Of the two measurements of one round, which are next to each other in time."""
-        pairs = zip(results["reference"], results[name], strict=True)
-        return median(theirs[key] / ours[key] for theirs, ours in pairs)
-
     reference = bool(results["reference"])
     audio = results["float32"][0]["audio_s"]
     print(f"{f'S3Gen on the {device.upper()}':24}{'products':>10}{'flow s':>9}", end="")
@@ -109,7 +104,8 @@ def print_table(results: Results, device: str, likeness: float | None) -> None:
         line = f"{'nightingale ' + name:24}{results[name][0]['products']:>10}"
         line += f"{flow:9.2f}{vocoder:11.2f}{(flow + vocoder) / audio:7.2f}"
         if reference:
-            line += f"{ratio(name, 'flow_s'):8.2f}x{ratio(name, 'vocoder_s'):10.2f}x"
+            line += f"{ratio(results, name, 'flow_s'):8.2f}x"
+            line += f"{ratio(results, name, 'vocoder_s'):10.2f}x"
         print(line)
     if reference:
         flow, vocoder = (middle("reference", stage) for stage in STAGES)

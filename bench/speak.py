@@ -16,7 +16,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from .rounds import Results, checkpoint, parser, run_reference, take_turns
+from .rounds import Results, checkpoint, parser, ratio, run_reference, take_turns
 
 DTYPES = ("float32", "bfloat16")
 TEXT = (
@@ -119,11 +119,7 @@ def print_table(results: Results, args: argparse.Namespace) -> None:
         line = f"{label:24}{middle['first_s']:10.2f}{middle['total_s']:9.1f}"
         line += "".join(f"{s:{w}.1f}" for s, w in zip(stages, (8, 8, 11), strict=True))
         if results["reference"] and name != "reference":
-            # Of the two measurements of one round, which are next to each other in time.
-            pairs = zip(results["reference"], runs, strict=True)
-            line += (
-                f"{median(theirs['first_s'] / ours['first_s'] for theirs, ours in pairs):11.1f}x"
-            )
+            line += f"{ratio(results, name, 'first_s'):11.1f}x"
         print(line)
 
 
