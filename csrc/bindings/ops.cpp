@@ -2,7 +2,7 @@
 #include "bindings.h"
 #include "mlx/device.h"
 #include "mlx/stream.h"
-#include "nightingale/ops/gpu/ops.h"
+#include "nightingale/ops/graph/ops.h"
 
 using namespace nightingale;
 
@@ -40,7 +40,7 @@ void bind_ops(nb::module_& m) {
          float top_p,
          const std::string& form) {
         ops::Sampling sampling{temperature, repetition_penalty, min_p, top_p};
-        auto run = is_cpu(form) ? cpu::filter_logits : gpu::filter_logits;
+        auto run = is_cpu(form) ? cpu::filter_logits : graph::filter_logits;
         return run(logits, seen, sampling, stream_for(form));
       },
       nb::arg("logits"),
@@ -58,7 +58,7 @@ void bind_ops(nb::module_& m) {
          uint32_t position,
          const std::string& form) {
         auto key = draw_key(seed, DrawStage::speech_token, sentence, position);
-        auto run = is_cpu(form) ? cpu::draw_token : gpu::draw_token;
+        auto run = is_cpu(form) ? cpu::draw_token : graph::draw_token;
         return run(logits, key, stream_for(form));
       },
       nb::arg("logits"),
@@ -79,7 +79,7 @@ void bind_ops(nb::module_& m) {
          const mx::array& sums,
          int stop_token,
          const std::string& form) {
-        auto run = is_cpu(form) ? cpu::alignment_step : gpu::alignment_step;
+        auto run = is_cpu(form) ? cpu::alignment_step : graph::alignment_step;
         auto step =
             run(weights,
                 logits,

@@ -1,5 +1,5 @@
 // The ops that every backend has, in its own namespace: included by cpu/ops.h
-// and gpu/ops.h. The headers in nightingale/ops/ say what each of them does.
+// and graph/ops.h. The headers in nightingale/ops/ say what each of them does.
 
 mx::array linear(
     const mx::array& x,

@@ -4,7 +4,7 @@
 
 #include "arrays.h"
 #include "nightingale/ops/cpu/ops.h"
-#include "nightingale/ops/gpu/ops.h"
+#include "nightingale/ops/graph/ops.h"
 
 using namespace nightingale;
 using namespace nightingale::testing;
@@ -155,7 +155,7 @@ Outcome follow(
 
     auto a = cpu::alignment_step(
         weights, logits, last, on_cpu, limits, kStop, cpu_stream());
-    auto b = gpu::alignment_step(
+    auto b = graph::alignment_step(
         weights, logits, last, on_graph, limits, kStop, graph_stream());
     on_cpu = a.state;
     on_graph = b.state;

@@ -43,8 +43,8 @@ struct Form {
 };
 
 template <typename Op>
-std::vector<Form<Op>> forms(Op* cpu, Op* gpu) {
-  return {{"cpu", cpu, cpu_stream()}, {"gpu", gpu, graph_stream()}};
+std::vector<Form<Op>> forms(Op* cpu, Op* graph) {
+  return {{"cpu", cpu, cpu_stream()}, {"graph", graph, graph_stream()}};
 }
 
 // GPUs may multiply in TF32 and take fast exponentials.

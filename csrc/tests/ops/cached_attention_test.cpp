@@ -5,7 +5,7 @@
 #include "mlx/memory.h"
 #include "nightingale/ops/attention.h"
 #include "nightingale/ops/cpu/ops.h"
-#include "nightingale/ops/gpu/ops.h"
+#include "nightingale/ops/graph/ops.h"
 
 using namespace nightingale;
 using namespace nightingale::testing;
@@ -22,7 +22,7 @@ struct Backend {
 
   mx::array make_cache(const mx::Shape& shape, mx::Dtype dtype) const {
     auto make =
-        write_heads == cpu::write_heads ? cpu::make_cache : gpu::make_cache;
+        write_heads == cpu::write_heads ? cpu::make_cache : graph::make_cache;
     return make(shape, dtype, stream);
   }
 };
@@ -34,11 +34,11 @@ const std::vector<Backend>& backends() {
        cpu::write_heads,
        cpu::cached_attention,
        cpu::attention_weights},
-      {"gpu",
+      {"graph",
        graph_stream(),
-       gpu::write_heads,
-       gpu::cached_attention,
-       gpu::attention_weights}};
+       graph::write_heads,
+       graph::cached_attention,
+       graph::attention_weights}};
   return both;
 }
 
@@ -259,7 +259,7 @@ TEST_CASE("write_heads into a cache that is a view keeps the rest of it") {
     auto s = b.stream;
     auto cache = noise_array({2, 2, 5, 8}, 1);
     auto x = noise_array({2, 3, 16}, 2);
-    Values expected = values(gpu::write_heads(cache, x, 1, s));
+    Values expected = values(graph::write_heads(cache, x, 1, s));
     for (const auto& view : views_of(cache)) {
       CAPTURE(view.name);
       CHECK(relative_error(b.write_heads(view.array, x, 1, s), expected) == 0);
@@ -277,7 +277,7 @@ TEST_CASE("write_heads takes the parts of a wider result") {
       cache =
           cpu::write_heads(cache, mx::zeros({2, 6, part.shape(2)}, s), 0, s);
       Values written = values(cpu::write_heads(cache, part, 0, s));
-      CHECK(written == values(gpu::write_heads(cache, part, 0, s)));
+      CHECK(written == values(graph::write_heads(cache, part, 0, s)));
     }
   }
 }
@@ -286,7 +286,7 @@ TEST_CASE("write_heads takes half rows") {
   auto s = cpu_stream();
   auto x = noise_array({1, 3, 16}, 1, mx::float16);
   auto cache = mx::zeros({1, 2, 4, 8}, mx::float32, s);
-  Values expected = values(gpu::write_heads(cache, x, 0, s));
+  Values expected = values(graph::write_heads(cache, x, 0, s));
   CHECK(relative_error(cpu::write_heads(cache, x, 0, s), expected) == 0);
 }
 
