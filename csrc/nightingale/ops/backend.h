@@ -9,10 +9,12 @@ namespace mx = mlx::core;
 
 namespace ops {
 
-// Whether `s` runs on our CPU primitives; everywhere else MLX's own ops run.
-inline bool on_cpu(const mx::Stream& s) {
-  return s.device == mx::Device::cpu;
-}
+// Whether `s` runs on our CPU primitives; everywhere else kernels and MLX's own
+// ops run.
+bool on_cpu(const mx::Stream& s);
+
+// From now on CPU streams run what a GPU would: how that is tested without one.
+void treat_cpu_as_gpu(bool yes);
 
 // Whether the host should queue a step before it has read the one before: on a
 // GPU that hides the launches; on a CPU it only costs a wasted last step.

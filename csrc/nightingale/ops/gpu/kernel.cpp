@@ -1,0 +1,335 @@
+#include "nightingale/ops/gpu/kernel.h"
+
+#include <atomic>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <unordered_map>
+
+#include "mlx/allocator.h"
+#include "mlx/backend/cuda/cuda.h"
+#include "mlx/backend/metal/metal.h"
+#include "mlx/ops.h"
+#include "mlx/transforms.h"
+#include "nightingale/error.h"
+#include "nightingale/ops/gpu/include_files.h"
+
+namespace nightingale::gpu {
+
+namespace {
+
+using Arrays = std::vector<mx::array>;
+
+// MLX hands arrays below this size to Metal as `constant`, which nothing can
+// make writable.
+constexpr int kLeastState = 8;
+
+std::atomic<long> launches{0};
+Emulator* emulator = nullptr;
+
+// MLX gives kernels const inputs: state comes in under another name, and its
+// own is a pointer that may be written through.
+std::string const_name(const std::string& state) {
+  return state + "_const";
+}
+
+// What a launch asks for, told apart by number: taken at every launch, so
+// without making a string.
+class Fingerprint {
+ public:
+  void add(uint64_t value) {
+    hash_ = (hash_ ^ value) * 1099511628211ull; // FNV-1a
+  }
+  void add(const char* text) {
+    for (; *text; ++text) {
+      add(static_cast<uint64_t>(*text));
+    }
+    add(uint64_t(256));
+  }
+  void add(const mx::fast::TemplateArg& value) {
+    if (auto type = std::get_if<mx::Dtype>(&value)) {
+      add(static_cast<uint64_t>(type->val()));
+    } else if (auto number = std::get_if<int>(&value)) {
+      add(static_cast<uint64_t>(*number));
+    } else {
+      add(static_cast<uint64_t>(std::get<bool>(value)));
+    }
+  }
+  uint64_t value() const {
+    return hash_;
+  }
+
+ private:
+  uint64_t hash_ = 14695981039346656037ull;
+};
+
+// The kernel and its inputs and outputs.
+Fingerprint text_of(const Launch& launch) {
+  Fingerprint text;
+  text.add(launch.kernel);
+  for (const auto& name : launch.absent) {
+    text.add(name.c_str());
+  }
+  return text;
+}
+
+// And what it is compiled for: what decides which sizes are accepted.
+Fingerprint instance_of(const Launch& launch) {
+  auto instance = text_of(launch);
+  for (const auto& constant : launch.constants) {
+    instance.add(constant.second);
+  }
+  return instance;
+}
+
+struct Compiled {
+  KernelSource source;
+  mx::fast::CustomKernelFunction run;
+};
+
+// Pointers through which state may be written, under its own names.
+std::string writable_state(const KernelSource& source) {
+  std::string lines;
+  for (const auto& name : source.state) {
+    lines += "auto " + name + " = writable(" + const_name(name) + ");\n";
+  }
+  return lines;
+}
+
+mx::fast::CustomKernelFunction metal_function(
+    const KernelSource& source,
+    const std::vector<std::string>& in) {
+  return mx::fast::metal_kernel(
+      source.name,
+      in,
+      source.outputs,
+      writable_state(source) + source.body,
+      std::string(embedded_text("metal.h")) + source.header,
+      source.state.empty()); // state is not copied
+}
+
+// MLX puts the text together and hashes it at every launch, 0.5 µs for each kB
+// of it: so it gets the names of files that hold the text.
+mx::fast::CustomKernelFunction cuda_function(
+    const KernelSource& source,
+    const std::vector<std::string>& in) {
+  static const auto words =
+      parse_kernel(
+          "cuda",
+          std::string(embedded_text("cuda.h")) + "//: kernel",
+          embedded_text)
+          .header;
+  // In the body `threadgroup` declares, in the header it qualifies pointers.
+  auto header = words + source.header +
+      "#undef threadgroup\n#define threadgroup __shared__\n";
+  static auto* files = new IncludeFiles;
+  return mx::fast::cuda_kernel(
+      source.name,
+      in,
+      source.outputs,
+      files->keep(source.name, writable_state(source) + source.body),
+      files->keep(source.name, header),
+      source.state.empty());
+}
+
+const Compiled& compiled(const Launch& launch) {
+  static std::mutex mutex;
+  static auto* kernels = new std::unordered_map<uint64_t, Compiled>;
+  std::lock_guard<std::mutex> lock(mutex);
+  auto& kernel = (*kernels)[text_of(launch).value()];
+  if (kernel.source.name.empty()) {
+    kernel.source = without(kernel_source(launch.kernel), launch.absent);
+    auto inputs = kernel.source.inputs;
+    for (const auto& name : kernel.source.state) {
+      inputs.push_back(const_name(name));
+    }
+    if (mx::metal::is_available()) {
+      kernel.run = metal_function(kernel.source, inputs);
+    } else if (mx::cu::is_available()) {
+      kernel.run = cuda_function(kernel.source, inputs);
+    }
+  }
+  return kernel;
+}
+
+std::vector<Constant> constants_with(const Launch& launch, int threads) {
+  auto constants = launch.constants;
+  constants.emplace_back("THREADS", threads);
+  return constants;
+}
+
+Arrays all_inputs(const Launch& launch) {
+  Arrays inputs = launch.inputs;
+  for (const auto& x : launch.state) {
+    if (x.size() < kLeastState) {
+      throw Error(
+          std::string(launch.kernel) + ": state of " +
+          std::to_string(x.size()) + " elements; at least " +
+          std::to_string(kLeastState) + " are needed");
+    }
+    inputs.push_back(x);
+  }
+  return inputs;
+}
+
+Arrays run_on_gpu(
+    const Launch& launch,
+    const Arrays& inputs,
+    int threads,
+    mx::Stream s) {
+  std::vector<mx::Shape> shapes;
+  std::vector<mx::Dtype> dtypes;
+  for (const auto& out : launch.outputs) {
+    shapes.push_back(out.shape);
+    dtypes.push_back(out.dtype);
+  }
+  auto [x, y, z] = launch.groups;
+  return compiled(launch).run(
+      inputs,
+      shapes,
+      dtypes,
+      {x * threads, y, z},
+      {threads, 1, 1},
+      constants_with(launch, threads),
+      std::nullopt,
+      false,
+      s);
+}
+
+Arrays emulate(const Launch& launch, Arrays inputs, int threads) {
+  for (size_t i = 0; i < launch.inputs.size(); ++i) {
+    inputs[i] = mx::contiguous(inputs[i], false, mx::Device::cpu);
+  }
+  mx::eval(inputs);
+  Arrays outputs;
+  for (const auto& out : launch.outputs) {
+    auto& array = outputs.emplace_back(
+        out.shape, out.dtype, nullptr, std::vector<mx::array>{});
+    array.set_data(mx::allocator::malloc(array.nbytes()));
+    array.set_status(mx::array::Status::available);
+  }
+  emulator->run(
+      compiled(launch).source,
+      constants_with(launch, threads),
+      inputs,
+      outputs,
+      launch.groups,
+      threads);
+  return outputs;
+}
+
+// The sizes that were accepted, by instance.
+class Sizes {
+ public:
+  std::optional<int> find(uint64_t instance) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    auto found = accepted_.find(instance);
+    return found == accepted_.end() ? std::nullopt
+                                    : std::optional<int>(found->second);
+  }
+  void keep(uint64_t instance, int threads) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    accepted_[instance] = threads;
+  }
+  void clear() {
+    std::lock_guard<std::mutex> lock(mutex_);
+    accepted_.clear();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::unordered_map<uint64_t, int> accepted_;
+};
+
+Sizes& sizes() {
+  static auto* sizes = new Sizes;
+  return *sizes;
+}
+
+Arrays
+run(const Launch& launch, const Arrays& inputs, int threads, mx::Stream s) {
+  return s.device == mx::Device::cpu ? emulate(launch, inputs, threads)
+                                     : run_on_gpu(launch, inputs, threads, s);
+}
+
+// A GPU refuses a size only when the launch is evaluated, before anything has
+// run: so the first launch of an instance is evaluated at once.
+Arrays first_run(
+    const Launch& launch,
+    const Arrays& inputs,
+    uint64_t instance,
+    mx::Stream s) {
+  mx::eval(inputs);
+  std::string refusal = "no size is listed";
+  for (int threads : launch.threads) {
+    try {
+      auto outputs = run(launch, inputs, threads, s);
+      mx::eval(outputs);
+      sizes().keep(instance, threads);
+      return outputs;
+    } catch (const std::invalid_argument& error) { // Metal
+      refusal = error.what();
+    } catch (const std::runtime_error& error) { // CUDA
+      if (s.device == mx::Device::cpu) {
+        throw; // a fault that the emulator has found
+      }
+      refusal = error.what();
+    }
+  }
+  throw Error(
+      "this GPU cannot run the kernel " + std::string(launch.kernel) + ": " +
+      refusal);
+}
+
+// Arrays by their values, as many as a few utterances need.
+template <typename T>
+mx::array kept_numbers(const std::vector<T>& values) {
+  constexpr size_t most = 1024;
+  static std::mutex mutex;
+  static auto* kept = new std::map<std::vector<T>, mx::array>;
+  std::lock_guard<std::mutex> lock(mutex);
+  if (kept->size() >= most) {
+    kept->clear();
+  }
+  auto found = kept->find(values);
+  if (found == kept->end()) {
+    mx::array fresh(values.begin(), {static_cast<int>(values.size())});
+    found = kept->emplace(values, fresh).first;
+  }
+  return found->second;
+}
+
+} // namespace
+
+mx::array numbers(const std::vector<int>& values) {
+  return kept_numbers(values);
+}
+
+mx::array numbers(const std::vector<float>& values) {
+  return kept_numbers(values);
+}
+
+std::vector<mx::array> launch(const Launch& launch, mx::Stream s) {
+  auto inputs = all_inputs(launch);
+  auto instance = instance_of(launch).value();
+  ++launches;
+  if (auto threads = sizes().find(instance)) {
+    return run(launch, inputs, *threads, s);
+  }
+  return first_run(launch, inputs, instance, s);
+}
+
+long kernel_launches() {
+  return launches;
+}
+
+bool has_kernels(const mx::Stream& s) {
+  return s.device == mx::Device::gpu || emulator != nullptr;
+}
+
+void emulate_kernels(Emulator* with) {
+  emulator = with;
+  sizes().clear();
+}
+
+} // namespace nightingale::gpu

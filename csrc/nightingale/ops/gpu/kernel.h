@@ -1,0 +1,91 @@
+#pragma once
+
+#include <array>
+#include <bit>
+#include <initializer_list>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "mlx/fast.h"
+#include "nightingale/ops/backend.h"
+#include "nightingale/ops/gpu/kernel_source.h"
+
+// The one place that runs the kernels of metal/.
+
+namespace nightingale::gpu {
+
+struct KernelOutput {
+  mx::Shape shape;
+  mx::Dtype dtype = mx::float32;
+};
+
+// A type or size that a kernel is compiled for.
+using Constant = std::pair<std::string, mx::fast::TemplateArg>;
+
+struct Launch {
+  const char* kernel;
+  std::vector<mx::array> inputs; // row-major where there is state
+  // Written in place. Whoever reads this memory next takes the launch's first
+  // output in as well, or what was made of it: only that orders the two.
+  std::vector<mx::array> state = {};
+  std::vector<KernelOutput> outputs;
+  std::vector<Constant> constants = {};
+  std::vector<std::string> absent = {}; // inputs and outputs it does without
+  std::array<int, 3> groups{1, 1, 1}; // of THREADS threads each
+  // Sizes of a group, the best first: the first that the GPU accepts is used.
+  // All give the same result. The kernel sees the size as THREADS.
+  std::vector<int> threads;
+};
+
+std::vector<mx::array> launch(const Launch& launch, mx::Stream s);
+
+// The launch's only output.
+inline mx::array launch_one(const Launch& one, mx::Stream s) {
+  return launch(one, s)[0];
+}
+
+// Numbers for a kernel, as an input of its own. The same numbers give the same
+// array: on CUDA, memory that the host has just written costs page faults, but
+// for the 8 bytes and less that MLX keeps where both sides reach them: numbers
+// that change with every step come in pairs at most.
+mx::array numbers(const std::vector<int>& values);
+mx::array numbers(const std::vector<float>& values);
+inline mx::array numbers(std::initializer_list<int> values) {
+  return numbers(std::vector<int>(values));
+}
+inline mx::array numbers(std::initializer_list<float> values) {
+  return numbers(std::vector<float>(values));
+}
+
+// A float as an int constant: as_type<float> of it in the kernel.
+inline Constant float_constant(const char* name, float value) {
+  return {name, std::bit_cast<int>(value)};
+}
+
+// Launches so far in this process.
+long kernel_launches();
+
+// Whether kernels run on `s`.
+bool has_kernels(const mx::Stream& s);
+
+// Runs kernels where there is no GPU: how they are tested.
+class Emulator {
+ public:
+  virtual ~Emulator() = default;
+
+  // Inputs, the state behind them, are evaluated and dense; outputs are
+  // allocated. Throws std::invalid_argument where it refuses the size.
+  virtual void run(
+      const KernelSource& source,
+      const std::vector<Constant>& constants,
+      const std::vector<mx::array>& inputs,
+      std::vector<mx::array>& outputs,
+      const std::array<int, 3>& groups,
+      int threads) = 0;
+};
+
+// From now on CPU streams run kernels by `emulator`; none: they do not.
+void emulate_kernels(Emulator* emulator);
+
+} // namespace nightingale::gpu
