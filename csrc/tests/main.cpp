@@ -1,2 +1,82 @@
-#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
+#define DOCTEST_CONFIG_IMPLEMENT
 #include <doctest/doctest.h>
+
+#include <fstream>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "emulator/instance.h"
+#include "ops/gpu/kernel_stream.h"
+
+// Beside doctest's options, for mutate_kernels.py:
+//   --metal=FOLDER     takes the kernels from there
+//   --cache=FOLDER     keeps newly compiled kernels there
+//   --launched=FILE    writes a line for each kernel that a test case runs
+
+namespace {
+
+using namespace nightingale;
+
+std::optional<std::string> option(int argc, char** argv, std::string name) {
+  for (int i = 1; i < argc; ++i) {
+    std::string_view argument = argv[i];
+    if (argument.starts_with("--" + name + "=")) {
+      return std::string(argument.substr(name.size() + 3));
+    }
+  }
+  return std::nullopt;
+}
+
+std::ofstream launched;
+
+struct LaunchListener : doctest::IReporter {
+  explicit LaunchListener(const doctest::ContextOptions&) {}
+
+  void test_case_start(const doctest::TestCaseData& test) override {
+    test_ = &test;
+  }
+  void test_case_end(const doctest::CurrentTestCaseStats& stats) override {
+    if (launched.is_open()) {
+      for (const auto& kernel : testing::metal_emulator().take_launched()) {
+        launched << kernel << '\t' << test_->m_name << '\t' << stats.seconds
+                 << '\n';
+      }
+    }
+  }
+  void report_query(const doctest::QueryData&) override {}
+  void test_run_start() override {}
+  void test_run_end(const doctest::TestRunStats&) override {}
+  void test_case_reenter(const doctest::TestCaseData&) override {}
+  void test_case_exception(const doctest::TestCaseException&) override {}
+  void subcase_start(const doctest::SubcaseSignature&) override {}
+  void subcase_end() override {}
+  void log_assert(const doctest::AssertData&) override {}
+  void log_message(const doctest::MessageData&) override {}
+  void test_case_skipped(const doctest::TestCaseData&) override {}
+
+ private:
+  const doctest::TestCaseData* test_ = nullptr;
+};
+
+REGISTER_LISTENER("launches", 1, LaunchListener);
+
+} // namespace
+
+int main(int argc, char** argv) {
+  if (auto folder = option(argc, argv, "metal")) {
+    testing::metal_emulator().use_sources(*folder);
+  }
+  if (auto folder = option(argc, argv, "cache")) {
+    emulator::kernel_cache() = *folder;
+  }
+  if (auto file = option(argc, argv, "launched")) {
+    launched.open(*file);
+  }
+  doctest::Context context(argc, argv);
+  if (!testing::emulated() && !emulator::has_kernel_compiler()) {
+    // Kernels are tested on the GPU; the emulator itself cannot be.
+    context.addFilter("source-file-exclude", "*/emulator/*");
+  }
+  return context.run();
+}

@@ -1,0 +1,62 @@
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <unordered_map>
+
+#include "emulator/group.h"
+#include "emulator/instance.h"
+#include "nightingale/ops/gpu/kernel.h"
+
+namespace nightingale::emulator {
+
+// What a GPU may refuse.
+struct Limits {
+  int threads = 1024; // in a group
+  size_t threadgroup_bytes = 32 * 1024;
+};
+
+// Runs Metal kernels on the CPU and throws std::runtime_error where one does
+// what a GPU would get away with, or not: an access out of bounds, a race, a
+// divergent barrier, memory that nobody wrote, words that MSL does not have.
+class MetalEmulator : public gpu::Emulator {
+ public:
+  void run(
+      const gpu::KernelSource& source,
+      const std::vector<gpu::Constant>& constants,
+      const std::vector<mx::array>& inputs,
+      std::vector<mx::array>& outputs,
+      const std::array<int, 3>& groups,
+      int threads) override;
+
+  Limits limits;
+
+  // Kernels that have run since this was last asked.
+  std::set<std::string> take_launched();
+  // From now on kernels are those of another folder than metal/.
+  void use_sources(const std::filesystem::path& folder);
+
+ private:
+  const gpu::KernelSource& replaced(const gpu::KernelSource& source);
+  void run(
+      const Instance& instance,
+      const gpu::KernelSource& source,
+      const std::vector<mx::array>& inputs,
+      std::vector<mx::array>& outputs,
+      const std::array<int, 3>& groups,
+      int threads);
+
+  std::mutex mutex_;
+  Groups groups_;
+  std::unordered_map<std::string, std::unique_ptr<Instance>> instances_;
+  std::set<std::string> launched_;
+  std::optional<std::filesystem::path> folder_;
+  std::map<std::string, gpu::KernelSource> replacements_;
+};
+
+} // namespace nightingale::emulator

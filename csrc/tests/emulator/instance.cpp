@@ -1,0 +1,254 @@
+#include "emulator/instance.h"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <stdexcept>
+
+#include "emulator/kernel_text.h"
+
+extern char** environ;
+
+namespace nightingale::emulator {
+
+namespace {
+
+namespace fs = std::filesystem;
+using Command = std::vector<std::string>;
+
+// Given by CMake.
+const std::string kCompiler =
+    NIGHTINGALE_KERNEL_COMPILER; // its words, with | between
+const std::string kAddr2line = NIGHTINGALE_ADDR2LINE;
+const std::string kHeaders = NIGHTINGALE_EMULATOR_HEADERS;
+const fs::path kBuildCache = NIGHTINGALE_KERNEL_CACHE;
+
+Command compiler() {
+  if (!has_kernel_compiler()) {
+    throw std::runtime_error(
+        "no clang 17 or later was found to compile kernels with; install one, "
+        "or `pip install ziglang`, and configure again");
+  }
+  std::istringstream words(kCompiler);
+  Command command;
+  for (std::string word; std::getline(words, word, '|');) {
+    command.push_back(word);
+  }
+  return command;
+}
+
+// Half-precision numbers round after every operation, and no product and sum
+// become one.
+const Command kLanguage{
+    "-x",
+    "c++",
+    "-I",
+    kHeaders,
+    "-nostdinc",
+    "-fno-builtin",
+    "-fno-exceptions",
+    "-fno-rtti",
+    "-ffp-contract=off",
+    "-Xclang",
+    "-ffloat16-excess-precision=none",
+    "-Xclang",
+    "-fbfloat16-excess-precision=none"};
+
+// MSL is C++14 with `if constexpr` and a little more.
+const Command kTyped{
+    "-std=c++14",
+    "-fsyntax-only",
+    "-DMSL_TYPED",
+    "-pedantic-errors",
+    "-Wno-c++17-extensions",
+    "-Werror=uninitialized",
+    "-Werror=sometimes-uninitialized"};
+
+const Command kRun{
+    "-std=c++17",
+    "-O1",
+    "-fno-optimize-sibling-calls", // a call's address says where it stands
+    "-fno-unroll-loops",
+    "-fno-vectorize",
+    "-fno-slp-vectorize",
+    "-gline-tables-only",
+    "-w",
+    "-fPIC",
+    "-shared",
+    "-nostdlib",
+    "-fvisibility=hidden",
+    "-fno-math-errno",
+    "-fsanitize-coverage=func,trace-pc,trace-loads,trace-stores",
+    "-fsanitize=array-bounds,alignment,shift-exponent,signed-integer-overflow,"
+    "integer-divide-by-zero,float-cast-overflow,bool",
+    "-fsanitize-recover=all",
+    "-fno-sanitize-link-runtime"};
+
+std::string read(const fs::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  std::stringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+void write(const fs::path& path, const std::string& text) {
+  std::ofstream(path, std::ios::binary) << text;
+}
+
+// Starts a command whose output goes to `log`.
+pid_t start(const Command& command, const fs::path& log) {
+  std::vector<char*> arguments;
+  for (const auto& word : command) {
+    arguments.push_back(const_cast<char*>(word.c_str()));
+  }
+  arguments.push_back(nullptr);
+  posix_spawn_file_actions_t files;
+  posix_spawn_file_actions_init(&files);
+  posix_spawn_file_actions_addopen(
+      &files, 1, log.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
+  posix_spawn_file_actions_adddup2(&files, 1, 2);
+  pid_t child;
+  int error = posix_spawnp(
+      &child, arguments[0], &files, nullptr, arguments.data(), environ);
+  posix_spawn_file_actions_destroy(&files);
+  if (error != 0) {
+    throw std::runtime_error("cannot start " + command[0]);
+  }
+  return child;
+}
+
+bool succeeds(pid_t child) {
+  int status = 0;
+  waitpid(child, &status, 0);
+  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+std::string hex_hash(const std::string& text) {
+  uint64_t hash = 14695981039346656037ull; // FNV-1a
+  for (unsigned char c : text) {
+    hash = (hash ^ c) * 1099511628211ull;
+  }
+  char digits[17];
+  std::snprintf(digits, sizeof(digits), "%016lx", (unsigned long)hash);
+  return digits;
+}
+
+Command with(Command command, const Command& more) {
+  command.insert(command.end(), more.begin(), more.end());
+  return command;
+}
+
+// The library, compiled unless it has been. Files have names of their own until
+// they are whole, because other processes may compile the same.
+fs::path compiled(const std::string& typed, const std::string& run) {
+  auto check = with(with(compiler(), kLanguage), kTyped);
+  auto build = with(with(compiler(), kLanguage), kRun);
+  std::string all = typed + run;
+  for (const auto& word : with(check, build)) {
+    all += word + "\n";
+  }
+  for (auto header : {"machine.h", "msl.h", "hooks.h"}) {
+    all += read(fs::path(kHeaders) / header);
+  }
+  auto key = hex_hash(all);
+  for (const fs::path& folder : {kBuildCache, kernel_cache()}) {
+    if (fs::exists(folder / (key + ".so"))) {
+      return folder / (key + ".so");
+    }
+  }
+  auto library = kernel_cache() / (key + ".so");
+  fs::create_directories(kernel_cache());
+  auto own = kernel_cache() / (key + "." + std::to_string(getpid()));
+  auto file = [&](const char* suffix) { return fs::path(own) += suffix; };
+  write(file(".typed.cpp"), typed);
+  write(file(".cpp"), run);
+  auto checking =
+      start(with(check, {file(".typed.cpp").string()}), file(".typed.log"));
+  auto building = start(
+      with(build, {file(".cpp").string(), "-o", file(".so").string()}),
+      file(".log"));
+  bool correct = succeeds(checking);
+  bool built = succeeds(building);
+  auto log = read(correct ? file(".log") : file(".typed.log"));
+  if (correct && built) {
+    fs::rename(file(".so"), library);
+  }
+  for (auto suffix : {".typed.cpp", ".cpp", ".typed.log", ".log", ".so"}) {
+    fs::remove(file(suffix));
+  }
+  if (!correct || !built) {
+    throw std::runtime_error("does not compile: " + log);
+  }
+  return library;
+}
+
+template <typename T>
+T* symbol(void* library, const char* name) {
+  return reinterpret_cast<T*>(dlsym(library, name));
+}
+
+} // namespace
+
+bool has_kernel_compiler() {
+  return !kCompiler.empty();
+}
+
+std::filesystem::path& kernel_cache() {
+  static fs::path folder = kBuildCache;
+  return folder;
+}
+
+Instance::Instance(
+    const gpu::KernelSource& source,
+    const std::vector<gpu::Constant>& constants,
+    const std::vector<mx::array>& inputs,
+    const std::vector<mx::array>& outputs)
+    : text_(kernel_text(source, constants, inputs, outputs, false)) {
+  library_ =
+      compiled(kernel_text(source, constants, inputs, outputs, true), text_);
+  void* library = dlopen(library_.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) {
+    throw std::runtime_error(dlerror());
+  }
+  run = symbol<void(void* const*, const Position&)>(library, "emulator_run");
+  machine = symbol<Machine*>(library, "emulator_machine");
+  threadgroup_bytes =
+      *symbol<unsigned long>(library, "emulator_threadgroup_bytes");
+}
+
+std::string Instance::line(int number) const {
+  std::istringstream text(text_);
+  std::string line;
+  for (int i = 0; i < number; ++i) {
+    std::getline(text, line);
+  }
+  return line;
+}
+
+std::string Instance::line_at(Address site) const {
+  Dl_info code;
+  if (kAddr2line.empty() || dladdr(reinterpret_cast<void*>(site), &code) == 0) {
+    return {};
+  }
+  // The address is that behind the call of the hook.
+  auto offset = site - 1 - reinterpret_cast<Address>(code.dli_fbase);
+  char digits[32];
+  std::snprintf(digits, sizeof(digits), "%lx", offset);
+  auto log = kernel_cache() / ("line." + std::to_string(getpid()));
+  succeeds(start({kAddr2line, "-e", library_, digits}, log));
+  auto answer = read(log);
+  fs::remove(log);
+  auto colon = answer.rfind(':');
+  return colon == std::string::npos
+      ? ""
+      : line(std::atoi(answer.c_str() + colon + 1));
+}
+
+} // namespace nightingale::emulator
