@@ -7,6 +7,7 @@
 #include "nightingale/ops/cpu/matrix_units.h"
 #include "nightingale/ops/cpu/peak.h"
 #include "nightingale/ops/cpu/simd.h"
+#include "nightingale/ops/gpu/kernel.h"
 #include "nightingale/ops/cpu/threads.h"
 
 void bind_machine(nb::module_& m) {
@@ -26,5 +27,6 @@ void bind_machine(nb::module_& m) {
       nb::arg("bytes"),
       "How much freed memory MLX may keep; gives the limit before.");
   m.def("mlx_version", &mx::version);
+  m.def("kernel_launches", &nightingale::gpu::kernel_launches);
   m.def("gpu_available", [] { return mx::is_available(mx::Device::gpu); });
 }

@@ -49,15 +49,17 @@ void bind_t3(nb::module_& m) {
           "load",
           [](const std::string& path,
              const std::optional<std::string>& dtype,
-             bool gpu) {
+             bool gpu,
+             std::optional<int> bits) {
             auto type = dtype_from(dtype);
             return load_model([&](auto* unknown) {
-              return T3::load(path, type, model_stream(gpu), unknown);
+              return T3::load(path, type, bits, model_stream(gpu), unknown);
             });
           },
           nb::arg("path"),
           nb::arg("dtype").none(),
           nb::arg("gpu"),
+          nb::arg("bits") = nb::none(),
           "The model and the names of tensors it does not know.")
       .def("describe", &describe)
       .def(

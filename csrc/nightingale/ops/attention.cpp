@@ -1,13 +1,17 @@
 #include "nightingale/ops/attention.h"
 
+#include "mlx/transforms.h"
 #include "nightingale/ops/cpu/ops.h"
-#include "nightingale/ops/gpu/ops.h"
+#include "nightingale/ops/gpu/decode_attention.h"
+#include "nightingale/ops/gpu/prefill_attention.h"
+#include "nightingale/ops/graph/ops.h"
+#include "nightingale/ops/linear.h"
 
 namespace nightingale::ops {
 
 mx::array make_cache(const mx::Shape& shape, mx::Dtype dtype, mx::Stream s) {
   return on_cpu(s) ? cpu::make_cache(shape, dtype, s)
-                   : gpu::make_cache(shape, dtype, s);
+                   : graph::make_cache(shape, dtype, s);
 }
 
 mx::array fork_cache(
@@ -16,7 +20,7 @@ mx::array fork_cache(
     int batch,
     int capacity,
     mx::Stream s) {
-  auto run = on_cpu(s) ? cpu::fork_cache : gpu::fork_cache;
+  auto run = on_cpu(s) ? cpu::fork_cache : graph::fork_cache;
   return run(prefix, length, batch, capacity, s);
 }
 
@@ -26,7 +30,7 @@ mx::array write_heads(
     int past,
     mx::Stream s) {
   return on_cpu(s) ? cpu::write_heads(cache, x, past, s)
-                   : gpu::write_heads(cache, x, past, s);
+                   : graph::write_heads(cache, x, past, s);
 }
 
 mx::array cached_attention(
@@ -36,7 +40,7 @@ mx::array cached_attention(
     int past,
     mx::Stream s) {
   return on_cpu(s) ? cpu::cached_attention(q, keys, values, past, s)
-                   : gpu::cached_attention(q, keys, values, past, s);
+                   : graph::cached_attention(q, keys, values, past, s);
 }
 
 mx::array attention_weights(
@@ -50,7 +54,35 @@ mx::array attention_weights(
     mx::Stream s) {
   return on_cpu(s)
       ? cpu::attention_weights(q, keys, past, head, rows, begin, count, s)
-      : gpu::attention_weights(q, keys, past, head, rows, begin, count, s);
+      : graph::attention_weights(q, keys, past, head, rows, begin, count, s);
+}
+
+ProjectedAttention projected_attention(
+    const mx::array& qkv,
+    const mx::array& frequencies,
+    const LayerCache& cache,
+    int past,
+    const AttentionWatch& watch,
+    const Matrix& out,
+    const mx::array& residual,
+    mx::Stream s) {
+  if (!on_cpu(s) && gpu::takes_decode_attention(qkv, cache, out, s)) {
+    return gpu::projected_attention(
+        qkv, frequencies, cache, past, watch, out, residual, s);
+  }
+  if (!on_cpu(s) && gpu::takes_prefill_attention(qkv, cache, watch, s)) {
+    return gpu::prefill_attention(
+        qkv, frequencies, cache, past, out, residual, s);
+  }
+  if (cache.written) {
+    mx::eval(*cache.written); // MLX's ops do not see writes in place
+  }
+  auto attention = self_attention(
+      qkv, frequencies, cache.keys, cache.values, past, watch, s);
+  return {
+      linear(attention.out, out, {.residual = residual}, s),
+      {attention.keys, attention.values},
+      std::move(attention.weights)};
 }
 
 SelfAttention self_attention(
@@ -61,7 +93,7 @@ SelfAttention self_attention(
     int past,
     const AttentionWatch& watch,
     mx::Stream s) {
-  auto run = on_cpu(s) ? cpu::self_attention : gpu::self_attention;
+  auto run = on_cpu(s) ? cpu::self_attention : graph::self_attention;
   return run(qkv, frequencies, keys, values, past, watch, s);
 }
 
@@ -72,23 +104,7 @@ mx::array full_attention(
     int heads,
     mx::Stream s) {
   return on_cpu(s) ? cpu::full_attention(q, k, v, heads, s)
-                   : gpu::full_attention(q, k, v, heads, s);
-}
-
-mx::array relative_attention(
-    const mx::array& q,
-    const mx::array& k,
-    const mx::array& v,
-    const mx::array& positions,
-    const mx::array& content_bias,
-    const mx::array& position_bias,
-    int heads,
-    mx::Stream s) {
-  return on_cpu(s)
-      ? cpu::relative_attention(
-            q, k, v, positions, content_bias, position_bias, heads, s)
-      : gpu::relative_attention(
-            q, k, v, positions, content_bias, position_bias, heads, s);
+                   : graph::full_attention(q, k, v, heads, s);
 }
 
 } // namespace nightingale::ops

@@ -1,8 +1,10 @@
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "nightingale/ops/backend.h"
+#include "nightingale/ops/matrix.h"
 
 namespace nightingale::ops {
 
@@ -83,6 +85,31 @@ SelfAttention self_attention(
     const AttentionWatch& watch,
     mx::Stream s);
 
+// The caches of one layer.
+struct LayerCache {
+  mx::array keys; // [B, heads, capacity, head_dim]
+  mx::array values;
+  // Where they were written in place: what whoever reads them next depends on.
+  std::optional<mx::array> written = std::nullopt;
+};
+
+struct ProjectedAttention {
+  mx::array x; // [B, T, hidden]
+  LayerCache cache; // T positions longer
+  std::vector<mx::array> weights; // as in SelfAttention
+};
+
+// residual + self_attention(...) · outᵀ: a layer's attention to its end.
+ProjectedAttention projected_attention(
+    const mx::array& qkv,
+    const mx::array& frequencies,
+    const LayerCache& cache,
+    int past,
+    const AttentionWatch& watch,
+    const Matrix& out,
+    const mx::array& residual,
+    mx::Stream s);
+
 // Every query sees every key. q: [B, T, heads * head_dim]; k, v:
 // [B, S, heads * head_dim] → [B, T, heads * head_dim]. On the CPU they are
 // float32, or all bfloat16 for its matrix units.
@@ -90,20 +117,6 @@ mx::array full_attention(
     const mx::array& q,
     const mx::array& k,
     const mx::array& v,
-    int heads,
-    mx::Stream s);
-
-// full_attention whose scores also depend on how far apart query and key are:
-// (q + content_bias) · k + (q + position_bias) · p, where query i and key j
-// take row T - 1 - i + j of `positions`.
-// positions: [2 T - 1, heads * head_dim]; the biases: [heads * head_dim]
-mx::array relative_attention(
-    const mx::array& q,
-    const mx::array& k,
-    const mx::array& v,
-    const mx::array& positions,
-    const mx::array& content_bias,
-    const mx::array& position_bias,
     int heads,
     mx::Stream s);
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "nightingale/ops/epilogue.h"
+#include "nightingale/ops/matrix.h"
 
 namespace nightingale::ops {
 
@@ -10,11 +11,11 @@ namespace nightingale::ops {
 // are taken by the processor's matrix units and summed in float32.
 mx::array linear(
     const mx::array& x,
-    const mx::array& w,
+    const Matrix& w,
     const Epilogue& epilogue,
     mx::Stream s);
 
-inline mx::array linear(const mx::array& x, const mx::array& w, mx::Stream s) {
+inline mx::array linear(const mx::array& x, const Matrix& w, mx::Stream s) {
   return linear(x, w, {}, s);
 }
 
@@ -23,7 +24,7 @@ mx::array norm_linear(
     const mx::array& x,
     const mx::array& norm,
     float eps,
-    const mx::array& w,
+    const Matrix& w,
     mx::Stream s);
 
 // swiglu(norm_linear(x, norm, eps, gate_up)). gate_up: [2F, K], the gate's rows
@@ -32,7 +33,7 @@ mx::array norm_swiglu(
     const mx::array& x,
     const mx::array& norm,
     float eps,
-    const mx::array& gate_up,
+    const Matrix& gate_up,
     mx::Stream s);
 
 } // namespace nightingale::ops

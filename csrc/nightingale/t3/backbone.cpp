@@ -4,7 +4,6 @@
 #include "nightingale/error.h"
 #include "nightingale/ops/attention.h"
 #include "nightingale/ops/linear.h"
-#include "nightingale/ops/norm.h"
 #include "nightingale/ops/rotary.h"
 
 namespace nightingale {
@@ -45,8 +44,8 @@ KvCache Backbone::make_cache(int batch, int capacity, mx::Stream s) const {
   KvCache cache;
   mx::Shape shape{batch, heads_, capacity, kHeadDim};
   for (size_t i = 0; i < layers_.size(); ++i) {
-    cache.keys.push_back(ops::make_cache(shape, dtype_, s));
-    cache.values.push_back(ops::make_cache(shape, dtype_, s));
+    cache.layers.push_back(
+        {ops::make_cache(shape, dtype_, s), ops::make_cache(shape, dtype_, s)});
   }
   return cache;
 }
@@ -61,9 +60,8 @@ KvCache Backbone::fork(
   auto forked = [&](const mx::array& one) {
     return ops::fork_cache(one, prefix.length, batch, capacity, s);
   };
-  for (size_t i = 0; i < layers_.size(); ++i) {
-    cache.keys.push_back(forked(prefix.keys[i]));
-    cache.values.push_back(forked(prefix.values[i]));
+  for (const auto& layer : prefix.layers) {
+    cache.layers.push_back({forked(layer.keys), forked(layer.values)});
   }
   return cache;
 }
@@ -95,29 +93,53 @@ mx::array Backbone::forward(
     const Layer& layer = layers_[i];
     auto qkv =
         ops::norm_linear(x, layer.attention_norm, kNormEps, layer.qkv, s);
-    auto attention = ops::self_attention(
+    auto attention = ops::projected_attention(
         qkv,
         frequencies_,
-        cache.keys[i],
-        cache.values[i],
+        cache.layers[i],
         past,
         text_attention ? watch_for(i, *text_attention) : ops::AttentionWatch{},
+        layer.out,
+        x,
         s);
-    cache.keys[i] = attention.keys;
-    cache.values[i] = attention.values;
+    cache.layers[i] = attention.cache;
     if (text_attention) {
       text_attention->weights.insert(
           text_attention->weights.end(),
           attention.weights.begin(),
           attention.weights.end());
     }
-    x = ops::linear(attention.out, layer.out, {.residual = x}, s);
+    x = attention.x;
     auto gated =
         ops::norm_swiglu(x, layer.ffn_norm, kNormEps, layer.gate_up, s);
     x = ops::linear(gated, layer.down, {.residual = x}, s);
   }
   cache.length = past + length;
-  return ops::rms_norm(x, norm_, kNormEps, s);
+  return x;
+}
+
+mx::array Backbone::read_out(
+    const mx::array& x,
+    const ops::Matrix& head,
+    mx::Stream s) const {
+  return ops::norm_linear(x, norm_, kNormEps, head, s);
+}
+
+size_t Backbone::step_bytes() const {
+  size_t total = 0;
+  for (const auto& layer : layers_) {
+    total += layer.qkv.nbytes() + layer.out.nbytes() + layer.gate_up.nbytes() +
+        layer.down.nbytes();
+  }
+  return total;
+}
+
+void Backbone::quantize(int bits, mx::Stream s) {
+  for (auto& layer : layers_) {
+    for (auto* matrix : {&layer.qkv, &layer.out, &layer.gate_up, &layer.down}) {
+      *matrix = ops::Matrix::quantized(matrix->w, bits, s);
+    }
+  }
 }
 
 } // namespace nightingale

@@ -29,21 +29,31 @@ class Backbone {
       const;
 
   // Runs T new positions and appends them to the cache.
-  // x: [B, T, hidden] → [B, T, hidden], after the last norm
+  // x: [B, T, hidden] → [B, T, hidden], before the last norm
   mx::array forward(
       const mx::array& x,
       KvCache& cache,
       TextAttention* text_attention,
       mx::Stream s) const;
 
+  // The last norm and a product with `head`. x: [..., hidden]
+  mx::array read_out(const mx::array& x, const ops::Matrix& head, mx::Stream s)
+      const;
+
+  // Bytes of the matrices, which one decoding step reads.
+  size_t step_bytes() const;
+
+  // Replaces the matrices by codes of `bits`.
+  void quantize(int bits, mx::Stream s);
+
  private:
   struct Layer {
     mx::array attention_norm;
-    mx::array qkv; // [3 * hidden, hidden]
-    mx::array out;
+    ops::Matrix qkv; // [3 * hidden, hidden]
+    ops::Matrix out;
     mx::array ffn_norm;
-    mx::array gate_up; // [2 * ffn, hidden]
-    mx::array down;
+    ops::Matrix gate_up; // [2 * ffn, hidden]
+    ops::Matrix down;
   };
 
   // The aligned heads of one layer.

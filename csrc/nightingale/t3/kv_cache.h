@@ -2,22 +2,19 @@
 
 #include <vector>
 
-#include "mlx/array.h"
+#include "nightingale/ops/attention.h"
 
 namespace nightingale {
-
-namespace mx = mlx::core;
 
 // Keys and values of every layer for positions [0, length). A plain value: a
 // copy taken earlier still reads its own positions, and trimming is all that
 // rewinding takes. Two copies must not both be appended to.
 struct KvCache {
-  std::vector<mx::array> keys; // each [B, heads, capacity, head_dim]
-  std::vector<mx::array> values;
+  std::vector<ops::LayerCache> layers;
   int length = 0;
 
   int capacity() const {
-    return keys.empty() ? 0 : keys[0].shape(2);
+    return layers.empty() ? 0 : layers[0].keys.shape(2);
   }
 
   void trim(int new_length) {
@@ -26,8 +23,8 @@ struct KvCache {
 
   size_t nbytes() const {
     size_t total = 0;
-    for (const auto& k : keys) {
-      total += 2 * k.nbytes();
+    for (const auto& layer : layers) {
+      total += layer.keys.nbytes() + layer.values.nbytes();
     }
     return total;
   }

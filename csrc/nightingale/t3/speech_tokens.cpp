@@ -17,7 +17,7 @@ void require(bool condition, const std::string& message) {
   }
 }
 
-void check(const SpeechRequest& request, const T3Config& config) {
+SpeechRequest checked(SpeechRequest request, const T3Config& config) {
   const auto& sampling = request.sampling;
   auto shown = [](float value) { return std::to_string(value); };
   require(
@@ -49,6 +49,12 @@ void check(const SpeechRequest& request, const T3Config& config) {
   require(
       !request.analyser || !config.settings.alignment_heads.empty(),
       "this model names no alignment heads, which the analyser needs");
+  return request;
+}
+
+// Text tokens with start and stop.
+int framed_length(const SpeechRequest& request) {
+  return request.text_tokens.size() + 2;
 }
 
 // The analyser judges by the last three text tokens and the first four, which
@@ -60,16 +66,37 @@ constexpr int kShortestSpeech = 5; // speech tokens, 200 ms
 constexpr int kPatience = 4; // speech tokens a text token after the end
 constexpr int kLongestSpeech[] = {25, 10}; // speech tokens, and a text token
 
-void bound_short_text(SpeechRequest& request, ops::AlignmentLimits& limits) {
-  int text = request.text_tokens.size();
-  if (text <= kShortText) {
-    limits.after_end += kPatience * text;
-    request.min_tokens = std::max(request.min_tokens, kShortestSpeech);
+bool is_short(const SpeechRequest& request) {
+  return std::ssize(request.text_tokens) <= kShortText;
+}
+
+// `request` with the bounds of its text.
+SpeechRequest bounded(SpeechRequest request) {
+  if (is_short(request)) {
+    int text = request.text_tokens.size();
     int longest = kLongestSpeech[0] + kLongestSpeech[1] * text;
+    request.min_tokens = std::max(request.min_tokens, kShortestSpeech);
     request.max_tokens =
         std::min(request.max_tokens, std::max(longest, request.min_tokens));
   }
-  limits.first_stop = request.min_tokens;
+  return request;
+}
+
+ops::Sampler sampler_for(const SpeechRequest& request, const T3& model) {
+  ops::TokenRules rules{
+      .cfg_weight = request.cfg_weight,
+      .sampling = request.sampling,
+      .analyser = request.analyser,
+      .limits = {.first_stop = request.min_tokens},
+      .text_tokens = framed_length(request),
+      .stop_token = kStopSpeech,
+      .seed = request.seed,
+      .sentence = request.sentence};
+  if (is_short(request)) {
+    rules.limits.after_end += kPatience * request.text_tokens.size();
+  }
+  return ops::Sampler::start(
+      rules, model.config().speech_vocabulary, kStartSpeech, model.stream());
 }
 
 } // namespace
@@ -78,73 +105,46 @@ SpeechTokens::SpeechTokens(
     std::shared_ptr<const T3> model,
     SpeechRequest request)
     : model_(std::move(model)),
-      request_(std::move(request)),
+      request_(bounded(checked(std::move(request), model_->config()))),
       rows_(request_.cfg_weight > 0.0f ? 2 : 1),
-      seen_(mx::zeros(
-          {model_->config().speech_vocabulary},
-          mx::uint8,
-          model_->stream())),
-      token_(mx::array({kStartSpeech})),
-      alignment_(ops::AlignmentState::start()) {
-  check(request_, model_->config());
-  bound_short_text(request_, limits_);
-  prompt_ = model_->prompt(request_.text_tokens, rows_);
-  int text_count = request_.text_tokens.size() + 2; // with start and stop
-  text_ = {request_.voice.length, text_count, 1, {}};
-  cache_ = model_->begin(
-      request_.voice, rows_, prompt_->shape(1) + request_.max_tokens);
-  seen_ = ops::mark_seen(seen_, token_, model_->stream());
-}
+      prompt_(model_->prompt(request_.text_tokens, rows_)),
+      text_{request_.voice.length, framed_length(request_), 1, {}},
+      cache_(model_->begin(
+          request_.voice,
+          rows_,
+          prompt_->shape(1) + request_.max_tokens)),
+      sampler_(sampler_for(request_, *model_)) {}
 
 // Feeds the last token in and gives the logits of what follows: [rows, V].
 mx::array SpeechTokens::step_logits(TextAttention* text_attention) {
-  auto x = model_->speech(token_, queued_, rows_);
-  if (prompt_) {
+  auto input = [&] {
+    if (!prompt_) {
+      return model_->next_speech(sampler_.token, sampler_.position, rows_);
+    }
     // The reference gives the start of speech twice: once at the end of the
     // prompt, once as the first token fed in.
-    x = mx::concatenate({*prompt_, x}, 1, model_->stream());
-    prompt_.reset();
-  }
-  auto logits = model_->forward(x, cache_, 1, text_attention);
+    auto start = model_->speech(sampler_.token, sampler_.position, rows_);
+    return mx::concatenate({*prompt_, start}, 1, model_->stream());
+  };
+  auto logits = model_->forward(input(), cache_, 1, text_attention);
+  prompt_.reset();
   return mx::reshape(logits, {rows_, -1}, model_->stream());
 }
 
 void SpeechTokens::queue_step() {
-  const auto& s = model_->stream();
   TextAttention text_attention = text_;
-  text_attention.rows = queued_ == 0 ? 2 : 1; // both starts of speech
-  auto logits = ops::guide(
-      step_logits(request_.analyser ? &text_attention : nullptr),
-      request_.cfg_weight,
-      s);
-  if (request_.analyser) {
-    auto step = ops::alignment_step(
-        text_attention.weights,
-        logits,
-        token_,
-        alignment_,
-        limits_,
-        kStopSpeech,
-        s);
-    logits = step.logits;
-    alignment_ = step.state;
-  }
-  if (queued_ < request_.min_tokens) {
-    logits = ops::forbid_token(logits, kStopSpeech, s);
-  }
-  auto key = draw_key(
-      request_.seed, DrawStage::speech_token, request_.sentence, queued_);
-  token_ = ops::draw_token(
-      ops::filter_logits(logits, seen_, request_.sampling, s), key, s);
-  seen_ = ops::mark_seen(seen_, token_, s);
-  ++queued_;
-  mx::async_eval({token_, seen_, alignment_.marks, alignment_.sums});
-  queue_.push_back({token_, alignment_.marks});
+  text_attention.rows = sampler_.position == 0 ? 2 : 1; // both starts of speech
+  auto logits = step_logits(request_.analyser ? &text_attention : nullptr);
+  sampler_ = ops::choose_token(
+      logits, text_attention.weights, std::move(sampler_), model_->stream());
+  mx::async_eval({sampler_.token, sampler_.report});
+  queue_.push_back({sampler_.token, sampler_.report});
 }
 
 std::optional<int> SpeechTokens::next() {
   size_t ahead = ops::queues_ahead(model_->stream()) ? 2 : 1;
-  while (!stopped_ && queue_.size() < ahead && queued_ < request_.max_tokens) {
+  while (!stopped_ && queue_.size() < ahead &&
+         sampler_.position < request_.max_tokens) {
     queue_step();
   }
   if (stopped_ || queue_.empty()) {
@@ -152,7 +152,8 @@ std::optional<int> SpeechTokens::next() {
   }
   Step step = queue_.front();
   queue_.pop_front();
-  marks_ = step.marks;
+  report_ = step.report;
+  report_->eval(); // the token may be there before it
   int token = step.token.item<int>();
   if (token == kStopSpeech) {
     stopped_ = true;
@@ -162,13 +163,11 @@ std::optional<int> SpeechTokens::next() {
 }
 
 int SpeechTokens::text_position() {
-  return marks_ && request_.analyser ? marks_->data<int>()[ops::kTextPosition]
-                                     : -1;
+  return report_ && request_.analyser ? report_->data<int>()[0] : -1;
 }
 
 int SpeechTokens::stop_forced() {
-  return marks_ && request_.analyser ? marks_->data<int>()[ops::kStopForced]
-                                     : 0;
+  return report_ && request_.analyser ? report_->data<int>()[1] : 0;
 }
 
 } // namespace nightingale

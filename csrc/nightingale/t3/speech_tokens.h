@@ -6,7 +6,6 @@
 #include <optional>
 #include <vector>
 
-#include "nightingale/ops/alignment.h"
 #include "nightingale/ops/sampling.h"
 #include "nightingale/t3/t3.h"
 
@@ -52,19 +51,15 @@ class SpeechTokens {
   std::optional<mx::array> prompt_; // until it has been fed in
   TextAttention text_; // where the text stands
   KvCache cache_;
-  mx::array seen_; // [speech_vocabulary] uint8
-  mx::array token_; // [1] int32, the last one drawn
-  ops::AlignmentLimits limits_;
-  ops::AlignmentState alignment_;
+  ops::Sampler sampler_;
 
   // Steps that run but whose token the host has not read.
   struct Step {
     mx::array token;
-    mx::array marks;
+    mx::array report; // as ops::Sampler has it
   };
   std::deque<Step> queue_;
-  std::optional<mx::array> marks_; // of the last token that was read
-  int queued_ = 0;
+  std::optional<mx::array> report_; // of the last token that was read
   bool stopped_ = false;
 };
 

@@ -9,7 +9,6 @@
 #include "nightingale/checkpoint/tensor_sizes.h"
 #include "nightingale/error.h"
 #include "nightingale/ops/embedding.h"
-#include "nightingale/ops/linear.h"
 
 namespace nightingale {
 
@@ -90,6 +89,7 @@ T3::T3(Weights& weights, const T3Config& config, mx::Stream s)
 T3 T3::load(
     const std::string& path,
     std::optional<mx::Dtype> dtype,
+    std::optional<int> bits,
     mx::Stream s,
     std::vector<std::string>* unknown) {
   auto file = TensorFile::open(path);
@@ -97,6 +97,9 @@ T3 T3::load(
   Weights weights(
       file, dtype.value_or(stored_dtype(*file, "speech_head.weight")));
   T3 model(weights, config, s);
+  if (bits) {
+    model.quantize(*bits);
+  }
   if (unknown) {
     *unknown = weights.unused(kUnused);
   }
@@ -104,10 +107,12 @@ T3 T3::load(
 }
 
 size_t T3::step_bytes() const {
-  size_t per_layer = 4ull * config_.hidden * config_.hidden +
-      3ull * config_.hidden * config_.ffn;
-  size_t matrices = per_layer * config_.layers + speech_head_.size();
-  return matrices * mx::size_of(dtype_);
+  return backbone_.step_bytes() + speech_head_.nbytes();
+}
+
+void T3::quantize(int bits) {
+  backbone_.quantize(bits, stream_);
+  speech_head_ = ops::Matrix::quantized(speech_head_.w, bits, stream_);
 }
 
 void T3::check(const std::vector<int>& text_tokens) const {
@@ -167,8 +172,10 @@ KvCache T3::condition(const T3Voice& voice) const {
   auto positions = conditioning(voice);
   KvCache cache = backbone_.make_cache(1, positions.shape(1), stream_);
   backbone_.forward(positions, cache, nullptr, stream_);
-  std::vector<mx::array> filled = cache.keys;
-  filled.insert(filled.end(), cache.values.begin(), cache.values.end());
+  std::vector<mx::array> filled;
+  for (const auto& layer : cache.layers) {
+    filled.insert(filled.end(), {layer.keys, layer.values});
+  }
   mx::eval(filled);
   return cache;
 }
@@ -200,6 +207,12 @@ mx::array T3::speech(const mx::array& tokens, int position, int rows) const {
                    : mx::concatenate(std::vector<mx::array>(rows, one), 0, s);
 }
 
+mx::array T3::next_speech(const mx::array& token, int position, int rows)
+    const {
+  return ops::embed_token(
+      speech_table_, speech_positions_, token, position, rows, stream_);
+}
+
 KvCache T3::begin(const KvCache& voice, int rows, int room) const {
   return backbone_.fork(voice, rows, voice.length + room, stream_);
 }
@@ -217,7 +230,7 @@ mx::array T3::forward(
                                     {0, length - count, 0},
                                     {hidden.shape(0), length, hidden.shape(2)},
                                     stream_);
-  return ops::linear(last, speech_head_, stream_);
+  return backbone_.read_out(last, speech_head_, stream_);
 }
 
 mx::array T3::logits(

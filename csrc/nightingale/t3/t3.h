@@ -14,11 +14,13 @@ namespace nightingale {
 // while it speaks is in the caller's hands.
 class T3 {
  public:
-  // Reads `path` with its matrices as `dtype`, or as the file has them. The
-  // names of tensors it does not know are put in `unknown`.
+  // Reads `path` with its matrices as `dtype`, or as the file has them; with
+  // `bits`, those that decoding reads as codes of 8 or 4. The names of tensors
+  // it does not know are put in `unknown`.
   static T3 load(
       const std::string& path,
       std::optional<mx::Dtype> dtype,
+      std::optional<int> bits,
       mx::Stream s,
       std::vector<std::string>* unknown);
 
@@ -54,6 +56,9 @@ class T3 {
   // row → [rows, n, hidden]
   mx::array speech(const mx::array& tokens, int position, int rows) const;
 
+  // One drawn token on its way into the next step: [rows, 1, hidden] float32
+  mx::array next_speech(const mx::array& token, int position, int rows) const;
+
   // `room` more positions for each of `rows` that begin with the voice's cache.
   KvCache begin(const KvCache& voice, int rows, int room) const;
 
@@ -78,6 +83,7 @@ class T3 {
  private:
   T3(Weights& weights, const T3Config& config, mx::Stream s);
 
+  void quantize(int bits);
   void check(const std::vector<int>& text_tokens) const;
   void check(const T3Voice& voice) const;
 
@@ -89,7 +95,7 @@ class T3 {
   Backbone backbone_;
   mx::array text_table_, text_positions_;
   mx::array speech_table_, speech_positions_;
-  mx::array speech_head_;
+  ops::Matrix speech_head_;
 };
 
 } // namespace nightingale

@@ -20,14 +20,15 @@ struct TinyT3 {
   std::string settings; // the content of nightingale.json, "" for none
 
   std::shared_ptr<const T3> load(
-      std::optional<mx::Dtype> dtype = std::nullopt) const {
+      std::optional<mx::Dtype> dtype = std::nullopt,
+      std::optional<int> bits = std::nullopt,
+      mx::Stream s = cpu_stream()) const {
     TempDir dir;
     if (!settings.empty()) {
       dir.write("nightingale.json", settings);
     }
     std::string path = dir.write("tiny.safetensors", checkpoint());
-    return std::make_shared<const T3>(
-        T3::load(path, dtype, cpu_stream(), nullptr));
+    return std::make_shared<const T3>(T3::load(path, dtype, bits, s, nullptr));
   }
 
   std::string checkpoint() const {

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <vector>
+
+#include "nightingale/ops/gpu/kernel.h"
+#include "nightingale/ops/matrix.h"
+
+// What the kernels that multiply one or two rows with a matrix have in common:
+// norm_gemv, gemv, attention_out.
+
+namespace nightingale::gpu {
+
+// Rows that share the reading of a matrix: the two of guidance.
+constexpr int kGemvRows = 2;
+
+// Product of all dimensions but the last.
+int row_count(const mx::array& x);
+
+// Whether these kernels take x · wᵀ.
+bool takes_gemv(const mx::array& x, const ops::Matrix& w, mx::Stream s);
+
+// Adds the inputs `w scales biases`, or says that the last two are absent.
+void add_matrix(const ops::Matrix& w, Launch& launch);
+
+// How the work is cut: products of one threadgroup, and sizes of it.
+struct GemvShape {
+  int block;
+  std::vector<int> threads;
+
+  static GemvShape of(const ops::Matrix& w);
+};
+
+// The constants that describe the matrix, the result and, where there are no
+// scales, the kernel's first input, which then stands for them.
+std::vector<Constant> gemv_constants(
+    const ops::Matrix& w,
+    mx::Dtype first_input,
+    const GemvShape& shape,
+    int rows,
+    mx::Dtype result);
+
+} // namespace nightingale::gpu

@@ -1,0 +1,114 @@
+// decode_attention: one new position attends to the cache, which it is written
+// into first. A threadgroup takes the positions [part * CHUNK, + CHUNK) of one
+// head of one row; attention_out puts the parts together.
+// qkv: [ROWS, 3, HEADS, 64]; frequencies: [32], radians per position; place:
+// positions before this one, capacity of the caches; keys, values: [ROWS, HEADS,
+// capacity, 64]; watched: heads of row 0 whose scores for the positions
+// [text[0], + text[1]) are wanted.
+// → out: [ROWS, HEADS, parts, 72], sums of exp(score - peak) * value, then the
+// peak, the sum of the exponentials and zeros; scores: [watched, text[1]], scaled
+// by 1/8 like all of them.
+// Eight lanes share a position's 64 channels, so that a load is 16 bytes of half
+// and a SIMD group reads four positions at once. All that a lane will need of the
+// cache is loaded first: on the H200 waiting for memory once, not at every
+// position, took a launch from 16 to a few µs.
+// Twin: graph::self_attention.
+//
+// inputs: qkv frequencies place after watched text
+// state: keys values
+// outputs: out scores
+#include "rotary.h"
+#include "weights.h"
+
+//: kernel
+constexpr int SIMDS = THREADS / 32;
+constexpr int EACH = CHUNK / (SIMDS * 4);
+threadgroup float query[64];
+threadgroup float new_key[64];
+threadgroup float score[CHUNK];
+threadgroup float gathered[SIMDS * 64];
+int lane = int(thread_index_in_simdgroup), simd = int(simdgroup_index_in_threadgroup);
+int tid = int(thread_index_in_threadgroup);
+int part = int(threadgroup_position_in_grid.x), parts = int(threadgroups_per_grid.x);
+int head = int(threadgroup_position_in_grid.y), row = int(threadgroup_position_in_grid.z);
+int past = place[0], capacity = place[1];
+int first = part * CHUNK, count = min(past + 1 - first, CHUNK);
+
+const device X* q = qkv + (row * 3 * HEADS + head) * 64;
+const device X* k = q + HEADS * 64;
+const device X* v = k + HEADS * 64;
+long cache = long(row * HEADS + head) * capacity * 64;
+int slot = lane / 8, channel = lane % 8 * 8;
+float key[EACH][8], value[EACH][8];
+if (past > 0) {
+#pragma unroll
+  for (int n = 0; n < EACH; ++n) {
+    int position = min(first + (n * SIMDS + simd) * 4 + slot, past - 1);
+    long at = cache + long(position) * 64 + channel;
+    load8((const device C*)keys + at, key[n]);
+    load8((const device C*)values + at, value[n]);
+  }
+}
+for (int c = tid; c < 64; c += THREADS) {
+  query[c] = turned(q, frequencies, past, c) * 0.125f;
+  if (part == parts - 1) {
+    C key = C(turned(k, frequencies, past, c));
+    keys[cache + long(past) * 64 + c] = key;
+    values[cache + long(past) * 64 + c] = C(v[c]);
+    new_key[c] = float(key);
+  }
+}
+threadgroup_barrier(mem_flags::mem_threadgroup);
+
+float mine[8];
+for (int i = 0; i < 8; ++i) mine[i] = query[channel + i];
+#pragma unroll
+for (int n = 0; n < EACH; ++n) {
+  int at = (n * SIMDS + simd) * 4 + slot;
+  if (first + at == past) {
+    for (int i = 0; i < 8; ++i) {
+      key[n][i] = new_key[channel + i];
+      value[n][i] = float(C(v[channel + i]));
+    }
+  }
+  float dot = at < count ? dot8(mine, key[n]) : 0.0f;
+  for (uint mask = 1; mask < 8; mask <<= 1) dot += simd_shuffle_xor(dot, mask);
+  if (lane % 8 == 0) score[at] = at < count ? dot : -INFINITY;
+}
+threadgroup_barrier(mem_flags::mem_threadgroup);
+
+float peak = -INFINITY;
+for (int i = lane; i < CHUNK; i += 32) peak = max(peak, score[i]);
+peak = simd_max(peak);
+float total = 0.0f;
+for (int i = lane; i < CHUNK; i += 32) total += precise::exp(score[i] - peak);
+total = simd_sum(total);
+
+float sums[8];
+for (int i = 0; i < 8; ++i) sums[i] = 0.0f;
+#pragma unroll
+for (int n = 0; n < EACH; ++n) {
+  int at = (n * SIMDS + simd) * 4 + slot;
+  float weight = precise::exp(score[at] - peak);
+  if (at < count)
+    for (int i = 0; i < 8; ++i) sums[i] = fma(weight, value[n][i], sums[i]);
+}
+for (int i = 0; i < 8; ++i) {
+  sums[i] += simd_shuffle_xor(sums[i], 8);
+  sums[i] += simd_shuffle_xor(sums[i], 16);
+  if (slot == 0) gathered[simd * 64 + channel + i] = sums[i];
+}
+threadgroup_barrier(mem_flags::mem_threadgroup);
+int here = (row * HEADS + head) * parts + part;
+for (int c = tid; c < 72; c += THREADS) {
+  float sum = c == 64 ? peak : c == 65 ? total : 0.0f;
+  for (int g = 0; c < 64 && g < SIMDS; ++g) sum += gathered[g * 64 + c];
+  out[here * 72 + c] = sum;
+}
+for (int w = 0; w < WATCH; ++w) {
+  if (row != 0 || head != int(watched[w])) continue;
+  for (int i = tid; i < count; i += THREADS) {
+    int in_text = first + i - int(text[0]), length = int(text[1]);
+    if (in_text >= 0 && in_text < length) scores[w * length + in_text] = score[i];
+  }
+}

@@ -1,0 +1,53 @@
+// Products of one or two rows with the rows of a matrix, in pieces: the SIMD
+// groups of a threadgroup share out the columns, so that x is read once and
+// every lane has many loads under way, and both rows of x share every weight.
+#include "weights.h"
+
+// Eight weights from column `element` of a row. BITS is 32 or 16 for floats, 8
+// or 4 for the codes of MLX's affine format, packed in uint.
+template <typename W, int BITS> struct Weights8 {
+  static METAL_FUNC void load(const device W* row, int element, thread float* v) {
+    load8(row + element, v);
+  }
+};
+template <typename W> struct Weights8<W, 8> {
+  static METAL_FUNC void load(const device W* row, int element, thread float* v) {
+    uint2 q = *(const device uint2*)(row + element / 4);
+    for (int i = 0; i < 4; ++i) {
+      v[i] = float((q.x >> (8 * i)) & 255u);
+      v[i + 4] = float((q.y >> (8 * i)) & 255u);
+    }
+  }
+};
+template <typename W> struct Weights8<W, 4> {
+  static METAL_FUNC void load(const device W* row, int element, thread float* v) {
+    uint q = row[element / 8];
+    for (int i = 0; i < 8; ++i) v[i] = float((q >> (4 * i)) & 15u);
+  }
+};
+
+// Adds to sums[r] the product of x[r] (eight columns from `element`) with one
+// row of weights. Codes stand for scale * code + bias.
+template <typename W, typename S, int BITS, int GROUP, int K, int ROWS>
+METAL_FUNC void add_products(
+    const device W* w, const device S* scales, const device S* biases,
+    int row, int element, thread const float (*x)[8], thread const float* x_sums,
+    thread float* sums) {
+  float v[8];
+  Weights8<W, BITS>::load(w + long(row) * (K * BITS / (8 * int(sizeof(W)))), element, v);
+  if (BITS < 16) {
+    int group = row * (K / GROUP) + element / GROUP;
+    float scale = float(scales[group]), bias = float(biases[group]);
+    for (int r = 0; r < ROWS; ++r) sums[r] += fma(scale, dot8(x[r], v), bias * x_sums[r]);
+  } else {
+    for (int r = 0; r < ROWS; ++r) sums[r] += dot8(x[r], v);
+  }
+}
+
+// Adds up, in order, what the SIMD groups have left for value `i`.
+template <int SIMDS, int VALUES>
+METAL_FUNC float sum_partials(threadgroup const float* partial, int i) {
+  float sum = 0.0f;
+  for (int g = 0; g < SIMDS; ++g) sum += partial[g * VALUES + i];
+  return sum;
+}
