@@ -2,7 +2,7 @@
 
 #include "mlx/ops.h"
 #include "nightingale/ops/cpu/ops.h"
-#include "nightingale/ops/gpu/ops.h"
+#include "nightingale/ops/graph/ops.h"
 
 namespace nightingale::ops {
 
@@ -23,7 +23,7 @@ AlignmentStep alignment_step(
     mx::Stream s) {
   return on_cpu(s) ? cpu::alignment_step(
                          weights, logits, token, state, limits, stop_token, s)
-                   : gpu::alignment_step(
+                   : graph::alignment_step(
                          weights, logits, token, state, limits, stop_token, s);
 }
 

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <vector>
+
+#include "nightingale/ops/alignment.h"
 #include "nightingale/ops/backend.h"
 #include "nightingale/ops/random.h"
 
@@ -13,6 +16,46 @@ struct Sampling {
 };
 
 constexpr float kArgmaxTemperature = 0.001f;
+
+// How the tokens of one utterance are chosen.
+struct TokenRules {
+  float cfg_weight = 0.5f;
+  Sampling sampling;
+  bool analyser = false;
+  AlignmentLimits limits; // first_stop holds without an analyser, too
+  int text_tokens = 0; // that the analyser follows, with start and stop
+  int stop_token = 0;
+  uint64_t seed = 0;
+  uint32_t sentence = 0;
+};
+
+// One utterance's choices so far.
+struct Sampler {
+  TokenRules rules;
+  mx::array packed_rules; // as a kernel reads them
+  int position = 0; // tokens chosen
+  mx::array token; // [1] int32, the last one
+  mx::array seen; // [V] uint8
+  AlignmentState alignment;
+  // [2] int32, for the host: kTextPosition and kStopForced of the marks. Eight
+  // bytes are what MLX keeps where CUDA and the host both reach it at once.
+  mx::array report;
+
+  // Before the first token; `first` counts as seen.
+  static Sampler
+  start(const TokenRules& rules, int vocabulary, int first, mx::Stream s);
+};
+
+// The next token, in the reference's order: guidance, the analyser, penalty,
+// temperature, min-p, top-p, draw. What it returns takes over `seen`.
+// logits: [1 or 2, V]; weights: of the aligned heads, as in alignment_step.
+Sampler choose_token(
+    const mx::array& logits,
+    const std::vector<mx::array>& weights,
+    Sampler sampler,
+    mx::Stream s);
+
+// Its parts.
 
 // Classifier-free guidance: cond + weight * (cond - uncond). logits: [2, V],
 // the conditioned row first, or [1, V], which is passed on → [V] float32

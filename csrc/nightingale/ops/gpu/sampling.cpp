@@ -1,104 +1,131 @@
-#include <limits>
+#include "nightingale/ops/gpu/sampling.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
 
 #include "mlx/ops.h"
-#include "mlx/random.h"
-#include "nightingale/ops/gpu/ops.h"
+#include "nightingale/ops/gpu/kernel.h"
 
 namespace nightingale::gpu {
 
 namespace {
 
-mx::array removed() {
-  return mx::array(-std::numeric_limits<float>::infinity());
+constexpr int kMostHeads = 4;
+constexpr int kMostTokens = 1 << 14; // see the sums in sample.metal
+constexpr int kRuleWords = 16;
+// More threads would leave too few registers for a thread's tokens.
+constexpr int kMostThreads = 512;
+constexpr int kTokensPerThread = 16;
+
+// 1 - top_p in units of 2^-49, which is exact; 0 only where top_p keeps all.
+// The likeliest of fewer than 2^14 tokens has more than 2^-14, so that a little
+// less than 1 spares it and no other.
+uint64_t spare_of(float top_p) {
+  return std::clamp(1.0 - top_p, 0.0, 1.0 - 0x1p-15) * 0x1p49;
 }
 
-mx::array apply_min_p(const mx::array& x, float min_p, mx::Stream s) {
-  auto p = mx::softmax(x, -1, true, s);
-  auto least = mx::multiply(mx::max(p, s), mx::array(min_p), s);
-  return mx::where(mx::less(p, least, s), removed(), x, s);
-}
-
-mx::array apply_top_p(const mx::array& x, float top_p, mx::Stream s) {
-  auto p = mx::softmax(x, -1, true, s);
-  auto kept = mx::where(mx::greater(p, mx::array(0.0f), s), x, removed(), s);
-  if (top_p >= 1.0f) {
-    return kept;
+// Sizes of a group for `count` tokens, the best first.
+std::vector<int> group_sizes(int count) {
+  std::vector<int> sizes{32};
+  while (sizes.front() < kMostThreads &&
+         sizes.front() * kTokensPerThread < count) {
+    sizes.insert(sizes.begin(), 2 * sizes.front());
   }
-  auto order = mx::argsort(x, -1, s);
-  auto tail = mx::cumsum(mx::take(p, order, s), -1, false, true, s);
-  auto cut = mx::less_equal(tail, mx::array(1.0f - top_p), s);
-  // The likeliest is last in the order and always stays.
-  auto last = mx::equal(
-      mx::arange(x.shape(0), mx::int32, s), mx::array(x.shape(0) - 1), s);
-  cut = mx::logical_and(cut, mx::logical_not(last, s), s);
-  auto sorted = mx::where(cut, removed(), mx::take(kept, order, s), s);
-  return mx::put_along_axis(kept, order, sorted, -1, s);
+  return sizes;
+}
+
+mx::array as_kernel_floats(const mx::array& x, mx::Stream s) {
+  bool known = x.dtype() == mx::float32 || x.dtype() == mx::float16 ||
+      x.dtype() == mx::bfloat16;
+  return known ? x : mx::astype(x, mx::float32, s);
 }
 
 } // namespace
 
-mx::array guide(const mx::array& logits, float weight, mx::Stream s) {
-  auto rows = mx::astype(logits, mx::float32, s);
-  int count = rows.shape(1);
-  auto conditioned =
-      mx::reshape(mx::slice(rows, {0, 0}, {1, count}, s), {-1}, s);
-  if (rows.shape(0) == 1) {
-    return conditioned;
-  }
-  auto free = mx::reshape(mx::slice(rows, {1, 0}, {2, count}, s), {-1}, s);
-  auto difference = mx::subtract(conditioned, free, s);
-  return mx::add(
-      conditioned, mx::multiply(mx::array(weight), difference, s), s);
-}
-
-mx::array filter_logits(
+bool chooses_token(
     const mx::array& logits,
-    const mx::array& seen,
-    const ops::Sampling& sampling,
+    const std::vector<mx::array>& weights,
     mx::Stream s) {
-  mx::array penalty(sampling.repetition_penalty);
-  auto penalised = mx::where(
-      mx::less(logits, mx::array(0.0f), s),
-      mx::multiply(logits, penalty, s),
-      mx::divide(logits, penalty, s),
-      s);
-  auto x = mx::where(mx::astype(seen, mx::bool_, s), penalised, logits, s);
-  if (sampling.temperature < ops::kArgmaxTemperature) {
-    auto best = mx::argmax(x, true, s);
-    auto ids = mx::arange(x.shape(0), mx::uint32, s);
-    return mx::where(mx::equal(ids, best, s), x, removed(), s);
+  return has_kernels(s) && logits.shape(1) < kMostTokens &&
+      weights.size() <= kMostHeads &&
+      (weights.empty() || weights[0].shape(0) <= 2);
+}
+
+mx::array pack_rules(const ops::TokenRules& rules) {
+  auto bits = [](auto value) { return std::bit_cast<uint32_t>(value); };
+  const auto& sampling = rules.sampling;
+  // The half of draw_key() that is the same at every position.
+  DrawKey root{
+      static_cast<uint32_t>(rules.seed),
+      static_cast<uint32_t>(rules.seed >> 32)};
+  auto stage = static_cast<uint32_t>(DrawStage::speech_token);
+  DrawKey draws = threefry(root, {stage, rules.sentence});
+  uint64_t spare = spare_of(sampling.top_p);
+  bool greedy = sampling.temperature < ops::kArgmaxTemperature;
+  std::array<uint32_t, kRuleWords> words{
+      bits(rules.cfg_weight),
+      bits(sampling.repetition_penalty),
+      bits(greedy ? 0.0f : sampling.temperature),
+      bits(sampling.min_p),
+      bits(rules.limits.after_end),
+      bits(rules.limits.first_stop),
+      bits(rules.text_tokens),
+      bits(rules.stop_token),
+      draws.low,
+      draws.high,
+      static_cast<uint32_t>(spare >> 18),
+      static_cast<uint32_t>(spare & 0x3ffff)};
+  return mx::array(words.data(), {kRuleWords}, mx::uint32);
+}
+
+ops::Sampler choose_token(
+    const mx::array& logits,
+    const std::vector<mx::array>& weights,
+    ops::Sampler sampler,
+    mx::Stream s) {
+  int heads = sampler.rules.analyser ? weights.size() : 0;
+  uint32_t step[2] = {
+      static_cast<uint32_t>(sampler.position),
+      heads ? static_cast<uint32_t>(weights[0].shape(0)) : 0u};
+  auto rows = as_kernel_floats(logits, s);
+  std::vector<mx::array> inputs{
+      rows,
+      sampler.seen,
+      sampler.token,
+      sampler.packed_rules,
+      mx::array(step, {2}, mx::uint32),
+      sampler.alignment.marks,
+      sampler.alignment.sums};
+  for (int h = 0; h < kMostHeads; ++h) {
+    inputs.push_back(
+        heads ? mx::astype(weights[std::min(h, heads - 1)], mx::float32, s)
+              : sampler.alignment.sums);
   }
-  x = mx::divide(x, mx::array(sampling.temperature), s);
-  return apply_top_p(apply_min_p(x, sampling.min_p, s), sampling.top_p, s);
-}
-
-mx::array draw_token(const mx::array& logits, DrawKey key, mx::Stream s) {
-  uint32_t words[2] = {key.low, key.high};
-  auto bits =
-      mx::random::bits(logits.shape(), 4, mx::array(words, {2}, mx::uint32), s);
-  auto u = mx::multiply(
-      mx::add(
-          mx::astype(
-              mx::right_shift(bits, mx::array(9, mx::uint32), s),
-              mx::float32,
-              s),
-          mx::array(0.5f),
-          s),
-      mx::array(0x1p-23f),
+  int count = logits.shape(1);
+  auto out = launch(
+      {.kernel = "sample",
+       .inputs = std::move(inputs),
+       .outputs =
+           {{{1}, mx::int32},
+            {{count}, mx::uint8},
+            {{ops::kMarks}, mx::int32},
+            {{ops::kSums}, mx::float32},
+            {{2}, mx::int32}},
+       .constants =
+           {{"T", rows.dtype()},
+            {"ROWS", logits.shape(0)},
+            {"V", count},
+            {"HEADS", heads}},
+       .threads = group_sizes(count)},
       s);
-  auto gumbel = mx::negative(mx::log(mx::negative(mx::log(u, s), s), s), s);
-  auto best = mx::argmax(mx::add(logits, gumbel, s), true, s);
-  return mx::reshape(mx::astype(best, mx::int32, s), {1}, s);
-}
-
-mx::array forbid_token(const mx::array& logits, int token, mx::Stream s) {
-  auto ids = mx::arange(logits.shape(0), mx::int32, s);
-  return mx::where(mx::equal(ids, mx::array(token), s), removed(), logits, s);
-}
-
-mx::array
-mark_seen(const mx::array& seen, const mx::array& token, mx::Stream s) {
-  return mx::put_along_axis(seen, token, mx::array({1}, mx::uint8), 0, s);
+  sampler.token = out[0];
+  sampler.seen = out[1];
+  sampler.alignment = {out[2], out[3]};
+  sampler.report = out[4];
+  ++sampler.position;
+  return sampler;
 }
 
 } // namespace nightingale::gpu
