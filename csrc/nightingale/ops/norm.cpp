@@ -1,13 +1,16 @@
 #include "nightingale/ops/norm.h"
 
 #include "nightingale/ops/cpu/ops.h"
-#include "nightingale/ops/gpu/ops.h"
+#include "nightingale/ops/gpu/norm.h"
+#include "nightingale/ops/graph/ops.h"
+#include "nightingale/ops/linear.h"
 
 namespace nightingale::ops {
 
 mx::array
 rms_norm(const mx::array& x, const mx::array& w, float eps, mx::Stream s) {
-  return on_cpu(s) ? cpu::rms_norm(x, w, eps, s) : gpu::rms_norm(x, w, eps, s);
+  return on_cpu(s) ? cpu::rms_norm(x, w, eps, s)
+                   : graph::rms_norm(x, w, eps, s);
 }
 
 mx::array layer_norm(
@@ -18,7 +21,7 @@ mx::array layer_norm(
     mx::Dtype dtype,
     mx::Stream s) {
   return on_cpu(s) ? cpu::layer_norm(x, w, b, eps, dtype, s)
-                   : gpu::layer_norm(x, w, b, eps, dtype, s);
+                   : graph::layer_norm(x, w, b, eps, dtype, s);
 }
 
 mx::array norm_mish(
@@ -30,7 +33,22 @@ mx::array norm_mish(
     mx::Dtype dtype,
     mx::Stream s) {
   return on_cpu(s) ? cpu::norm_mish(x, w, b, eps, shift, dtype, s)
-                   : gpu::norm_mish(x, w, b, eps, shift, dtype, s);
+                   : graph::norm_mish(x, w, b, eps, shift, dtype, s);
+}
+
+Normed linear_add_norm(
+    const mx::array& x,
+    const Matrix& w,
+    const mx::array& bias,
+    const mx::array& residual,
+    const LayerNorm& norm,
+    mx::Dtype dtype,
+    mx::Stream s) {
+  if (!on_cpu(s) && gpu::has_row_kernels(w.rows(), s)) {
+    return gpu::add_norm(linear(x, w, s), bias, residual, norm, dtype, s);
+  }
+  auto sum = linear(x, w, {.bias = bias, .residual = residual}, s);
+  return {sum, layer_norm(sum, norm, dtype, s)};
 }
 
 } // namespace nightingale::ops

@@ -2,7 +2,7 @@
 
 #include <optional>
 
-#include "nightingale/ops/backend.h"
+#include "nightingale/ops/matrix.h"
 
 namespace nightingale::ops {
 
@@ -35,6 +35,46 @@ mx::array norm_mish(
     const mx::array& b,
     float eps,
     const std::optional<mx::array>& shift,
+    mx::Dtype dtype,
+    mx::Stream s);
+
+// The weights of a layer_norm.
+struct LayerNorm {
+  mx::array w, b;
+  float eps;
+};
+
+inline mx::array layer_norm(
+    const mx::array& x,
+    const LayerNorm& norm,
+    mx::Dtype dtype,
+    mx::Stream s) {
+  return layer_norm(x, norm.w, norm.b, norm.eps, dtype, s);
+}
+
+inline mx::array norm_mish(
+    const mx::array& x,
+    const LayerNorm& norm,
+    const std::optional<mx::array>& shift,
+    mx::Dtype dtype,
+    mx::Stream s) {
+  return norm_mish(x, norm.w, norm.b, norm.eps, shift, dtype, s);
+}
+
+// What a residual network carries on, and its norm.
+struct Normed {
+  mx::array sum;
+  mx::array normed;
+};
+
+// sum = residual + x · wᵀ + bias, and the norm of it as `dtype`: the end of one
+// branch and the beginning of the next. x: [..., K]; residual: [..., N]
+Normed linear_add_norm(
+    const mx::array& x,
+    const Matrix& w,
+    const mx::array& bias,
+    const mx::array& residual,
+    const LayerNorm& norm,
     mx::Dtype dtype,
     mx::Stream s);
 

@@ -1,24 +1,34 @@
 #include "nightingale/ops/ode.h"
 
+#include "mlx/transforms.h"
 #include "nightingale/ops/cpu/ops.h"
-#include "nightingale/ops/gpu/ops.h"
+#include "nightingale/ops/gpu/ode.h"
+#include "nightingale/ops/graph/ops.h"
 
 namespace nightingale::ops {
 
-mx::array euler_step(
-    const mx::array& x,
+OdeState euler_step(
+    const OdeState& state,
     const mx::array& velocity,
     float guidance,
     float dt,
     mx::Stream s) {
-  return on_cpu(s) ? cpu::euler_step(x, velocity, guidance, dt, s)
-                   : gpu::euler_step(x, velocity, guidance, dt, s);
+  if (on_cpu(s)) {
+    auto x = cpu::euler_step(state.x, velocity, guidance, dt, s);
+    return {x, cpu::write_columns(state.input, x, s)};
+  }
+  if (gpu::takes_euler_step(state, s)) {
+    return gpu::euler_step(state, velocity, guidance, dt, s);
+  }
+  auto x = graph::euler_step(state.x, velocity, guidance, dt, s);
+  return {x, graph::write_columns(state.input, x, s)};
 }
 
-mx::array
-write_columns(const mx::array& buffer, const mx::array& x, mx::Stream s) {
-  return on_cpu(s) ? cpu::write_columns(buffer, x, s)
-                   : gpu::write_columns(buffer, x, s);
+mx::array solution(const OdeState& state) {
+  if (state.written) {
+    mx::eval(*state.written); // MLX's ops do not see writes in place
+  }
+  return state.x;
 }
 
 } // namespace nightingale::ops

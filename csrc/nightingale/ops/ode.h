@@ -1,25 +1,41 @@
 #pragma once
 
+#include <optional>
+#include <vector>
+
 #include "nightingale/ops/backend.h"
 
 namespace nightingale::ops {
 
-// One Euler step of the flow: x + dt * v, where v is the velocity's one row, or
-// (1 + guidance) * v[0] - guidance * v[1] of two. The returned array takes over
-// x's buffer; the argument must not be read afterwards.
-// x: [1, T, C]; velocity: [1 or 2, T, C], both float32 → [1, T, C]
-mx::array euler_step(
-    const mx::array& x,
+// A flow on its way from noise, in the same buffers from the first step to the
+// last.
+struct OdeState {
+  mx::array x; // [1, T, C] float32
+  // What the estimator sees: [B, T, at least C] of any floating type, x in the
+  // first C columns of every row.
+  mx::array input;
+  // Where kernels write the two in place: of the last write. Who reads them
+  // takes it in as well.
+  std::optional<mx::array> written = std::nullopt;
+
+  // What is to be computed before both are.
+  std::vector<mx::array> results() const {
+    return written ? std::vector{*written} : std::vector{x, input};
+  }
+};
+
+// One Euler step: x + dt * v, where v is the velocity's one row, or
+// (1 + guidance) * v[0] - guidance * v[1] of two. The result takes over the
+// state's buffers, which must not be read afterwards. B is the velocity's.
+// velocity: [1 or 2, T, C] float32
+OdeState euler_step(
+    const OdeState& state,
     const mx::array& velocity,
     float guidance,
     float dt,
     mx::Stream s);
 
-// Writes x into the first C columns of every row of `buffer`, and returns it:
-// the returned array takes over the buffer, the argument must not be read
-// afterwards. x: [1, T, C] float32; buffer: [B, T, at least C], any floating
-// type
-mx::array
-write_columns(const mx::array& buffer, const mx::array& x, mx::Stream s);
+// The state's x once all its steps are done, for any op to read.
+mx::array solution(const OdeState& state);
 
 } // namespace nightingale::ops

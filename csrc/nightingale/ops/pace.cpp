@@ -5,14 +5,26 @@
 namespace nightingale::ops {
 
 void Pace::keep(const mx::array& x) {
-  if (!queues_ahead(stream_)) {
-    return;
+  if (queues_ahead(stream_)) {
+    start({x});
   }
-  mx::async_eval(x);
+}
+
+void Pace::end_step(std::vector<mx::array> results) {
+  if (queues_ahead(stream_)) {
+    start(std::move(results));
+  } else {
+    mx::eval(std::move(results));
+  }
+}
+
+void Pace::start(std::vector<mx::array> results) {
+  auto next = results.front();
+  mx::async_eval(std::move(results));
   if (started_) {
     started_->wait();
   }
-  started_ = x;
+  started_ = next;
 }
 
 } // namespace nightingale::ops

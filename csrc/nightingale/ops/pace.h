@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <vector>
 
 #include "nightingale/ops/backend.h"
 
@@ -16,7 +17,13 @@ class Pace {
   // `x` is the result of the next piece.
   void keep(const mx::array& x);
 
+  // The results of a step, whose last piece they end. On a CPU they are
+  // computed here and now; a GPU is waited for one piece later.
+  void end_step(std::vector<mx::array> results);
+
  private:
+  void start(std::vector<mx::array> results);
+
   mx::Stream stream_;
   std::optional<mx::array> started_;
 };

@@ -5,11 +5,8 @@
 
 #include "mlx/ops.h"
 #include "mlx/transforms.h"
-#include "nightingale/ops/attention.h"
-#include "nightingale/ops/convolution.h"
+#include "nightingale/ops/frame_attention.h"
 #include "nightingale/ops/linear.h"
-#include "nightingale/ops/norm.h"
-#include "nightingale/ops/pace.h"
 
 namespace nightingale {
 
@@ -18,20 +15,9 @@ namespace {
 constexpr float kNormEps = 1e-5f;
 constexpr int kTaps = 3;
 constexpr int kInputs = 4 * kMels;
-constexpr ops::Conv1d kCausal{.pad_left = kTaps - 1};
+constexpr int kLevelsPerPiece = 2; // of work that a GPU is given at once
 
 const std::string kEstimator = "flow.decoder.estimator.";
-
-// Columns [begin, begin + count) of the last axis, in memory of their own.
-mx::array columns(const mx::array& w, int begin, int count) {
-  mx::Shape start(w.ndim(), 0), stop = w.shape();
-  start.back() = begin;
-  stop.back() = begin + count;
-  auto part = mx::contiguous(
-      mx::slice(w, start, stop, mx::Device::cpu), false, mx::Device::cpu);
-  mx::eval(part);
-  return part;
-}
 
 std::vector<std::string> level_names(const FlowConfig& config) {
   std::vector<std::string> names{kEstimator + "down_blocks.0."};
@@ -61,11 +47,8 @@ Estimator::Estimator(Weights& weights, const FlowConfig& config, mx::Stream s)
       product_(ops::product_dtype(weights.dtype(), s)),
       down_(take_conv(weights, kEstimator + "down_blocks.0.2", channels_)),
       up_(take_conv(weights, kEstimator + "up_blocks.0.2", channels_)),
-      final_(take_block(
-          weights,
-          kEstimator + "final_block.",
-          channels_,
-          channels_)),
+      final_(take_conv(weights, kEstimator + "final_block.block.0", channels_)),
+      final_norm_(take_norm(weights, kEstimator + "final_block.block.2")),
       mel_w_(mx::squeeze(
           weights.take_conv(kEstimator + "final_proj", {kMels, channels_, 1}),
           1,
@@ -108,26 +91,50 @@ Estimator::Estimator(Weights& weights, const FlowConfig& config, mx::Stream s)
     int inputs = i == 0 ? kInputs : last ? 2 * channels_ : channels_;
     levels_.push_back(take_level(weights, config, names[i], inputs, last));
   }
-  mx::eval(mel_w_);
+  mx::eval(mel_w_.w);
 }
 
-Estimator::Conv
-Estimator::take_conv(Weights& weights, const std::string& name, int channels) {
+ops::CausalConv
+Estimator::take_conv(Weights& weights, const std::string& name, int inputs) {
   return {
-      weights.take_conv(name, {channels, channels, kTaps}),
-      weights.take(name + ".bias", {channels}, mx::float32)};
+      weights.take_conv(name, {channels_, inputs, kTaps}),
+      weights.take(name + ".bias", {channels_}, mx::float32),
+      stream_};
 }
 
-Estimator::Block Estimator::take_block(
+ops::LayerNorm Estimator::take_norm(Weights& weights, const std::string& name) {
+  return {
+      weights.take(name + ".weight", {channels_}, mx::float32),
+      weights.take(name + ".bias", {channels_}, mx::float32),
+      kNormEps};
+}
+
+Estimator::Transformer Estimator::take_transformer(
     Weights& weights,
-    const std::string& name,
-    int inputs,
-    int channels) {
+    const FlowConfig& config,
+    const std::string& name) {
+  int channels = channels_, inner = config.attention;
+  int ffn = config.estimator_ffn;
+  auto vector = [&](const std::string& tensor, int size) {
+    return weights.take(name + tensor, {size}, mx::float32);
+  };
+  auto matrix = [&](const std::string& tensor, int rows, int columns) {
+    return weights.take(name + tensor, {rows, columns});
+  };
   return {
-      weights.take_conv(name + "block.0", {channels, inputs, kTaps}),
-      weights.take(name + "block.0.bias", {channels}, mx::float32),
-      weights.take(name + "block.2.weight", {channels}, mx::float32),
-      weights.take(name + "block.2.bias", {channels}, mx::float32)};
+      take_norm(weights, name + "norm1"),
+      weights.take_rows(
+          {name + "attn1.to_q.weight",
+           name + "attn1.to_k.weight",
+           name + "attn1.to_v.weight"},
+          {inner, channels}),
+      matrix("attn1.to_out.0.weight", channels, inner),
+      vector("attn1.to_out.0.bias", channels),
+      take_norm(weights, name + "norm3"),
+      matrix("ff.net.0.proj.weight", ffn, channels),
+      vector("ff.net.0.proj.bias", ffn),
+      matrix("ff.net.2.weight", channels, ffn),
+      vector("ff.net.2.bias", channels)};
 }
 
 Estimator::Level Estimator::take_level(
@@ -136,54 +143,38 @@ Estimator::Level Estimator::take_level(
     const std::string& name,
     int inputs,
     bool skip) {
-  int channels = channels_, inner = config.attention;
-  Resnet resnet{
-      take_block(weights, name + "0.block1.", inputs, channels),
-      take_block(weights, name + "0.block2.", channels, channels),
-      mx::squeeze(
-          weights.take_conv(name + "0.res_conv", {channels, inputs, 1}),
-          1,
-          mx::Device::cpu),
-      weights.take(name + "0.res_conv.bias", {channels}, mx::float32),
-      std::nullopt,
-      std::nullopt};
-  mx::eval(resnet.residual_w);
-  if (skip) {
-    resnet.first_skip_w = columns(resnet.first.w, channels, channels);
-    resnet.first.w = columns(resnet.first.w, 0, channels);
-    resnet.residual_skip_w = columns(resnet.residual_w, channels, channels);
-    resnet.residual_w = columns(resnet.residual_w, 0, channels);
-  }
-  Level level{std::move(resnet), {}};
+  auto residual_w = mx::squeeze(
+      weights.take_conv(name + "0.res_conv", {channels_, inputs, 1}),
+      1,
+      mx::Device::cpu);
+  mx::eval(residual_w);
+  Level level{
+      ops::Resnet(
+          take_conv(weights, name + "0.block1.block.0", inputs),
+          take_norm(weights, name + "0.block1.block.2"),
+          take_conv(weights, name + "0.block2.block.0", channels_),
+          take_norm(weights, name + "0.block2.block.2"),
+          residual_w,
+          weights.take(name + "0.res_conv.bias", {channels_}, mx::float32),
+          skip ? channels_ : 0),
+      {}};
   for (int i = 0; i < config.transformers; ++i) {
-    std::string block = name + "1." + std::to_string(i) + ".";
-    auto vector = [&](const std::string& tensor, int size) {
-      return weights.take(block + tensor, {size}, mx::float32);
-    };
-    auto matrix = [&](const std::string& tensor, int rows, int columns) {
-      return weights.take(block + tensor, {rows, columns});
-    };
-    level.transformers.push_back(
-        {vector("norm1.weight", channels),
-         vector("norm1.bias", channels),
-         weights.take_rows(
-             {block + "attn1.to_q.weight",
-              block + "attn1.to_k.weight",
-              block + "attn1.to_v.weight"},
-             {inner, channels}),
-         matrix("attn1.to_out.0.weight", channels, inner),
-         vector("attn1.to_out.0.bias", channels),
-         vector("norm3.weight", channels),
-         vector("norm3.bias", channels),
-         matrix("ff.net.0.proj.weight", config.estimator_ffn, channels),
-         vector("ff.net.0.proj.bias", config.estimator_ffn),
-         matrix("ff.net.2.weight", channels, config.estimator_ffn),
-         vector("ff.net.2.bias", channels)});
+    level.transformers.push_back(take_transformer(
+        weights, config, name + "1." + std::to_string(i) + "."));
   }
   return level;
 }
 
 FlowTimes Estimator::times(int steps) const {
+  std::lock_guard<std::mutex> lock(kept_times_->mutex);
+  auto& kept = kept_times_->times;
+  if (static_cast<int>(kept.spans.size()) != steps) {
+    kept = compute_times(steps);
+  }
+  return kept;
+}
+
+FlowTimes Estimator::compute_times(int steps) const {
   const auto& s = stream_;
   std::vector<float> at(steps + 1);
   for (int i = 0; i <= steps; ++i) {
@@ -243,97 +234,64 @@ mx::array Estimator::embed_times(const std::vector<float>& times) const {
 }
 
 mx::array Estimator::velocity(
-    const mx::array& input,
-    const std::vector<mx::array>& shifts) const {
+    const ops::OdeState& state,
+    const std::vector<mx::array>& shifts,
+    ops::Pace& pace) const {
   const auto& s = stream_;
-  ops::Pace pace(s);
-  auto skip = run(levels_[0], input, std::nullopt, shifts[0]);
-  auto x = run(down_, skip);
+  int batch = state.input.shape(0);
+  auto skip =
+      run(levels_[0],
+          {.x = state.input, .written = state.written},
+          batch,
+          shifts[0]);
+  auto x = ops::causal_conv(skip, batch, down_, product_, s);
   for (size_t i = 1; i + 1 < levels_.size(); ++i) {
-    pace.keep(x);
-    x = run(levels_[i], x, std::nullopt, shifts[i]);
+    if (i % kLevelsPerPiece == 1) {
+      pace.keep(x);
+    }
+    x = run(levels_[i], {.x = x}, batch, shifts[i]);
   }
   pace.keep(x);
-  x = run(up_, run(levels_.back(), x, skip, shifts.back()));
-  x = ops::conv1d(x, final_.w, kCausal, {.bias = final_.b}, s);
-  x = ops::norm_mish(
-      x, final_.norm_w, final_.norm_b, kNormEps, std::nullopt, product_, s);
-  return ops::linear(x, mel_w_, {.bias = mel_b_, .dtype = mx::float32}, s);
-}
-
-mx::array Estimator::run(const Conv& conv, const mx::array& x) const {
-  return ops::conv1d(
-      ops::cast(x, product_, stream_),
-      conv.w,
-      kCausal,
-      {.bias = conv.b},
-      stream_);
+  x = run(levels_.back(), {.x = x, .skip = skip}, batch, shifts.back());
+  x = ops::causal_conv(x, batch, up_, product_, s);
+  x = ops::normed_conv(x, batch, final_, final_norm_, product_, s);
+  x = ops::linear(x, mel_w_, {.bias = mel_b_, .dtype = mx::float32}, s);
+  return mx::reshape(x, {batch, -1, kMels}, s);
 }
 
 mx::array Estimator::run(
     const Level& level,
-    const mx::array& input,
-    const std::optional<mx::array>& skip,
-    const mx::array& shift) const {
-  auto x = run(level.resnet, input, skip, shift);
-  for (const auto& transformer : level.transformers) {
-    x = run(transformer, x);
-  }
-  return x;
-}
-
-mx::array Estimator::run(
-    const Resnet& resnet,
-    const mx::array& input,
-    const std::optional<mx::array>& skip,
+    const ops::ResnetInput& input,
+    int batch,
     const mx::array& shift) const {
   const auto& s = stream_;
-  const auto &first = resnet.first, &second = resnet.second;
-  auto x = ops::cast(input, product_, s);
-  ops::Epilogue first_sum{.bias = first.b};
-  std::optional<mx::array> beside;
-  if (skip) {
-    beside = ops::cast(*skip, product_, s);
-    first_sum = {
-        .residual = ops::conv1d(
-            *beside, *resnet.first_skip_w, kCausal, {.bias = first.b}, s)};
+  const auto& blocks = level.transformers;
+  auto x = ops::resnet(
+      input, batch, level.resnet, shift, blocks[0].attention_norm, product_, s);
+  for (size_t i = 0;; ++i) {
+    const auto& block = blocks[i];
+    auto attended = ops::frame_attention(
+        ops::linear(x.normed, block.qkv, s), batch, heads_, s);
+    x = ops::linear_add_norm(
+        attended, block.out, block.out_b, x.sum, block.ffn_norm, product_, s);
+    auto hidden = ops::linear(
+        x.normed,
+        block.up,
+        {.bias = block.up_b, .activation = ops::Activation::gelu},
+        s);
+    if (i + 1 == blocks.size()) {
+      return ops::linear(
+          hidden, block.down, {.bias = block.down_b, .residual = x.sum}, s);
+    }
+    x = ops::linear_add_norm(
+        hidden,
+        block.down,
+        block.down_b,
+        x.sum,
+        blocks[i + 1].attention_norm,
+        product_,
+        s);
   }
-  auto h = ops::conv1d(x, first.w, kCausal, first_sum, s);
-  h = ops::norm_mish(
-      h, first.norm_w, first.norm_b, kNormEps, shift, product_, s);
-  h = ops::conv1d(h, second.w, kCausal, {.bias = second.b}, s);
-  h = ops::norm_mish(
-      h, second.norm_w, second.norm_b, kNormEps, std::nullopt, mx::float32, s);
-  if (skip) {
-    h = ops::linear(*beside, *resnet.residual_skip_w, {.residual = h}, s);
-  }
-  return ops::linear(
-      x, resnet.residual_w, {.bias = resnet.residual_b, .residual = h}, s);
-}
-
-mx::array Estimator::run(const Transformer& block, const mx::array& input)
-    const {
-  const auto& s = stream_;
-  auto normed = ops::layer_norm(
-      input,
-      block.attention_norm_w,
-      block.attention_norm_b,
-      kNormEps,
-      product_,
-      s);
-  auto qkv = mx::split(ops::linear(normed, block.qkv_w, s), 3, -1, s);
-  auto attended = ops::full_attention(qkv[0], qkv[1], qkv[2], heads_, s);
-  auto x = ops::linear(
-      attended, block.out_w, {.bias = block.out_b, .residual = input}, s);
-  normed = ops::layer_norm(
-      x, block.ffn_norm_w, block.ffn_norm_b, kNormEps, product_, s);
-  auto hidden = ops::linear(
-      normed,
-      block.up_w,
-      {.bias = block.up_b, .activation = ops::Activation::gelu},
-      s);
-  return ops::linear(
-      hidden, block.down_w, {.bias = block.down_b, .residual = x}, s);
 }
 
 } // namespace nightingale

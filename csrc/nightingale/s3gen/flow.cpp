@@ -201,30 +201,33 @@ MelState Flow::begin(const MelRequest& request) const {
   auto voice =
       mx::broadcast_to(speaker(request.voice.speaker), {1, frames, kMels}, s);
   auto x = noise(request, fresh);
-  auto input = mx::concatenate({x, mean(request, frames), voice, cond}, 2, s);
+  auto known = mx::concatenate({mean(request, frames), voice, cond}, 2, s);
   if (!config_.meanflow) {
-    input = mx::concatenate({input, mx::zeros_like(input, s)}, 0, s);
+    known = mx::concatenate({known, mx::zeros_like(known, s)}, 0, s);
   }
-  input =
-      mx::contiguous(mx::astype(input, estimator_.input_dtype(), s), false, s);
-  mx::eval(x, input);
-  return {estimator_.times(request.steps), prompt, 0, x, input};
+  auto each = mx::broadcast_to(x, {known.shape(0), frames, kMels}, s);
+  auto input = mx::astype(
+      mx::concatenate({each, known}, 2, s), estimator_.input_dtype(), s);
+  ops::OdeState ode{x, input};
+  ops::Pace pace(s);
+  pace.end_step(ode.results());
+  return {estimator_.times(request.steps), prompt, 0, ode, pace};
 }
 
 void Flow::step(MelState& state) const {
+  auto velocity = estimator_.velocity(
+      state.ode, state.times.shifts[state.done], state.pace);
   float span = state.times.spans[state.done];
-  state.input = ops::write_columns(state.input, state.x, stream_);
-  auto velocity =
-      estimator_.velocity(state.input, state.times.shifts[state.done]);
-  state.x = ops::euler_step(state.x, velocity, kGuidance, span, stream_);
-  mx::eval(state.x);
+  state.ode = ops::euler_step(state.ode, velocity, kGuidance, span, stream_);
+  state.pace.end_step(state.ode.results());
   ++state.done;
 }
 
 mx::array Flow::finish(MelState&& state) const {
   const auto& s = stream_;
-  int begin = state.prompt_frames, end = state.x.shape(1);
-  auto mel = mx::slice(state.x, {0, begin, 0}, {1, end, kMels}, s);
+  auto x = ops::solution(state.ode);
+  int begin = state.prompt_frames, end = x.shape(1);
+  auto mel = mx::slice(x, {0, begin, 0}, {1, end, kMels}, s);
   mel = mx::contiguous(mx::squeeze(mel, 0, s), false, s);
   mx::eval(mel);
   {

@@ -39,8 +39,8 @@ struct MelState {
   FlowTimes times;
   int prompt_frames;
   int done = 0; // steps
-  mx::array x; // [1, frames, mels]: prompt and new
-  mx::array input; // the estimator's, reused in every step
+  ops::OdeState ode; // of the prompt's and the new frames
+  ops::Pace pace;
 
   bool finished() const {
     return done == static_cast<int>(times.spans.size());
@@ -81,7 +81,8 @@ class Flow {
   // The encoder's mean of the prompt's and the new frames: [1, frames, mels]
   mx::array encode(const MelRequest& request) const;
 
-  // begin, step until finished, finish: the new frames, [frames, mels]
+  // begin, step until finished, finish: the new frames, [frames, mels]. A step
+  // on a GPU may still be under way when it returns.
   MelState begin(const MelRequest& request) const;
   void step(MelState& state) const;
   mx::array finish(MelState&& state) const;

@@ -4,11 +4,10 @@
 
 #include "mlx/ops.h"
 #include "mlx/transforms.h"
-#include "nightingale/ops/attention.h"
 #include "nightingale/ops/convolution.h"
 #include "nightingale/ops/embedding.h"
+#include "nightingale/ops/frame_attention.h"
 #include "nightingale/ops/linear.h"
-#include "nightingale/ops/norm.h"
 
 namespace nightingale {
 
@@ -49,37 +48,52 @@ TokenEncoder::TokenEncoder(
           kEncoder + "pre_lookahead_layer.conv2.bias",
           {width_},
           mx::float32)),
+      stack_(take_stack(
+          weights,
+          config,
+          kEncoder + "encoders.",
+          config.layers,
+          product_)),
+      upper_stack_(take_stack(
+          weights,
+          config,
+          kEncoder + "up_encoders.",
+          config.upper_layers,
+          product_)),
       upsample_w_(weights.take_conv(
           kEncoder + "up_layer.conv",
           {width_, width_, kUpsampleTaps})),
       upsample_b_(
           weights.take(kEncoder + "up_layer.conv.bias", {width_}, mx::float32)),
-      norm_w_(
-          weights.take(kEncoder + "after_norm.weight", {width_}, mx::float32)),
-      norm_b_(
-          weights.take(kEncoder + "after_norm.bias", {width_}, mx::float32)),
+      norm_{
+          weights.take(kEncoder + "after_norm.weight", {width_}, mx::float32),
+          weights.take(kEncoder + "after_norm.bias", {width_}, mx::float32),
+          kNormEps},
       mel_w_(weights.take("flow.encoder_proj.weight", {kMels, width_})),
-      mel_b_(weights.take("flow.encoder_proj.bias", {kMels}, mx::float32)) {
-  for (int i = 0; i < config.layers; ++i) {
-    layers_.push_back(take_layer(
-        weights,
-        config,
-        kEncoder + "encoders." + std::to_string(i) + ".",
-        product_));
+      mel_b_(weights.take("flow.encoder_proj.bias", {kMels}, mx::float32)) {}
+
+TokenEncoder::Stack TokenEncoder::take_stack(
+    Weights& weights,
+    const FlowConfig& config,
+    const std::string& name,
+    int layers,
+    mx::Dtype product) {
+  std::vector<Layer> all;
+  std::vector<std::string> positions;
+  for (int i = 0; i < layers; ++i) {
+    std::string layer = name + std::to_string(i) + ".";
+    all.push_back(take_layer(weights, config, layer, product));
+    positions.push_back(layer + "self_attn.linear_pos.weight");
   }
-  for (int i = 0; i < config.upper_layers; ++i) {
-    upper_layers_.push_back(take_layer(
-        weights,
-        config,
-        kEncoder + "up_encoders." + std::to_string(i) + ".",
-        product_));
-  }
+  return {
+      std::move(all),
+      weights.take_rows(positions, {config.width, config.width})};
 }
 
 TokenEncoder::Layer TokenEncoder::take_layer(
     Weights& weights,
     const FlowConfig& config,
-    std::string name,
+    const std::string& name,
     mx::Dtype product) {
   int width = config.width, ffn = config.ffn;
   auto vector = [&](const std::string& tensor, int size) {
@@ -88,6 +102,12 @@ TokenEncoder::Layer TokenEncoder::take_layer(
   auto matrix = [&](const std::string& tensor, int rows, int columns) {
     return weights.take(name + tensor, {rows, columns});
   };
+  auto norm = [&](const std::string& tensor) {
+    return ops::LayerNorm{
+        vector(tensor + ".weight", width),
+        vector(tensor + ".bias", width),
+        kLayerNormEps};
+  };
   auto per_head = [&](const std::string& tensor) {
     auto bias = weights.take(
         name + "self_attn." + tensor, {width / kHeadDim, kHeadDim}, product);
@@ -95,8 +115,7 @@ TokenEncoder::Layer TokenEncoder::take_layer(
   };
   std::string attention = name + "self_attn.linear_";
   return {
-      vector("norm_mha.weight", width),
-      vector("norm_mha.bias", width),
+      norm("norm_mha"),
       weights.take_rows(
           {attention + "q.weight",
            attention + "k.weight",
@@ -106,13 +125,11 @@ TokenEncoder::Layer TokenEncoder::take_layer(
           {attention + "q.bias", attention + "k.bias", attention + "v.bias"},
           {width},
           mx::float32),
-      matrix("self_attn.linear_pos.weight", width, width),
       per_head("pos_bias_u"),
       per_head("pos_bias_v"),
       matrix("self_attn.linear_out.weight", width, width),
       vector("self_attn.linear_out.bias", width),
-      vector("norm_ff.weight", width),
-      vector("norm_ff.bias", width),
+      norm("norm_ff"),
       matrix("feed_forward.w_1.weight", ffn, width),
       vector("feed_forward.w_1.bias", ffn),
       matrix("feed_forward.w_2.weight", width, ffn),
@@ -122,7 +139,7 @@ TokenEncoder::Layer TokenEncoder::take_layer(
 TokenEncoder::Entry TokenEncoder::take_entry(
     Weights& weights,
     const FlowConfig& config,
-    std::string name) {
+    const std::string& name) {
   int width = config.width;
   mx::array scale(std::sqrt(static_cast<float>(width)));
   auto scaled = [&](const std::string& tensor) {
@@ -134,26 +151,32 @@ TokenEncoder::Entry TokenEncoder::take_entry(
   return {
       weights.take(name + "0.weight", {width, width}),
       weights.take(name + "0.bias", {width}, mx::float32),
-      scaled("1.weight"),
-      scaled("1.bias")};
+      {scaled("1.weight"), scaled("1.bias"), kNormEps}};
 }
 
 mx::array TokenEncoder::encode(const std::vector<int>& tokens) const {
   const auto& s = stream_;
-  mx::array ids(tokens.data(), {static_cast<int>(tokens.size())});
+  int length = tokens.size();
+  mx::array ids(tokens.data(), {length});
+  // The distances between tokens are the middle of those between frames.
+  auto distance = distances(kFramesPerToken * length);
+  auto near = mx::slice(
+      distance,
+      {(kFramesPerToken - 1) * length, 0},
+      {(kFramesPerToken + 1) * length - 1, width_},
+      s);
   auto x = mx::expand_dims(ops::embedding(table_, ids, s), 0, s);
-  x = run(layers_, look_ahead(enter(entry_, x)));
-  x = run(upper_layers_, enter(upper_entry_, upsample(x)));
-  x = ops::layer_norm(x, norm_w_, norm_b_, kNormEps, product_, s);
-  return ops::linear(x, mel_w_, {.bias = mel_b_, .dtype = mx::float32}, s);
+  x = run(stack_, look_ahead(enter(entry_, x)), near, std::nullopt);
+  x = run(upper_stack_, enter(upper_entry_, upsample(x)), distance, norm_);
+  x = ops::linear(x, mel_w_, {.bias = mel_b_, .dtype = mx::float32}, s);
+  return mx::reshape(x, {1, -1, kMels}, s);
 }
 
 mx::array TokenEncoder::enter(const Entry& entry, const mx::array& x) const {
   const auto& s = stream_;
   auto y =
       ops::linear(ops::cast(x, product_, s), entry.w, {.bias = entry.b}, s);
-  return ops::layer_norm(
-      y, entry.norm_w, entry.norm_b, kNormEps, mx::float32, s);
+  return ops::layer_norm(y, entry.norm, mx::float32, s);
 }
 
 mx::array TokenEncoder::look_ahead(const mx::array& x) const {
@@ -174,9 +197,9 @@ mx::array TokenEncoder::look_ahead(const mx::array& x) const {
 
 mx::array TokenEncoder::upsample(const mx::array& x) const {
   const auto& s = stream_;
-  auto twice = mx::repeat(ops::cast(x, product_, s), kFramesPerToken, 1, s);
+  auto frames = mx::reshape(ops::cast(x, product_, s), {1, -1, width_}, s);
   return ops::conv1d(
-      twice,
+      mx::repeat(frames, kFramesPerToken, 1, s),
       upsample_w_,
       {.pad_left = kUpsampleTaps - 1},
       {.bias = upsample_b_},
@@ -198,42 +221,46 @@ mx::array TokenEncoder::distances(int length) const {
   return mx::astype(table, product_, s);
 }
 
-mx::array TokenEncoder::run(const std::vector<Layer>& layers, mx::array x)
-    const {
+mx::array TokenEncoder::run(
+    const Stack& stack,
+    const mx::array& input,
+    const mx::array& distance,
+    const std::optional<ops::LayerNorm>& norm) const {
   const auto& s = stream_;
-  auto distance = distances(x.shape(1));
-  for (const auto& layer : layers) {
-    auto normed = ops::layer_norm(
-        x,
-        layer.attention_norm_w,
-        layer.attention_norm_b,
-        kLayerNormEps,
-        product_,
-        s);
-    auto qkv = mx::split(
-        ops::linear(normed, layer.qkv_w, {.bias = layer.qkv_b}, s), 3, -1, s);
-    auto attended = ops::relative_attention(
-        qkv[0],
-        qkv[1],
-        qkv[2],
-        ops::linear(distance, layer.position_w, s),
+  const auto& layers = stack.layers;
+  int count = layers.size(), heads = width_ / kHeadDim;
+  auto positions =
+      ops::project_positions(distance, stack.position_w, count, heads, s);
+  ops::Normed x{
+      input, ops::layer_norm(input, layers[0].attention_norm, product_, s)};
+  for (int i = 0;; ++i) {
+    const auto& layer = layers[i];
+    auto attended = ops::relative_frame_attention(
+        ops::linear(x.normed, layer.qkv, {.bias = layer.qkv_b}, s),
+        positions[i],
         layer.content_bias,
         layer.position_bias,
-        width_ / kHeadDim,
+        heads,
         s);
-    x = ops::linear(
-        attended, layer.out_w, {.bias = layer.out_b, .residual = x}, s);
-    normed = ops::layer_norm(
-        x, layer.ffn_norm_w, layer.ffn_norm_b, kLayerNormEps, product_, s);
+    x = ops::linear_add_norm(
+        attended, layer.out, layer.out_b, x.sum, layer.ffn_norm, product_, s);
     auto hidden = ops::linear(
-        normed,
-        layer.up_w,
+        x.normed,
+        layer.up,
         {.bias = layer.up_b, .activation = ops::Activation::silu},
         s);
-    x = ops::linear(
-        hidden, layer.down_w, {.bias = layer.down_b, .residual = x}, s);
+    bool last = i + 1 == count;
+    if (last && !norm) {
+      return ops::linear(
+          hidden, layer.down, {.bias = layer.down_b, .residual = x.sum}, s);
+    }
+    const auto& next = last ? *norm : layers[i + 1].attention_norm;
+    x = ops::linear_add_norm(
+        hidden, layer.down, layer.down_b, x.sum, next, product_, s);
+    if (last) {
+      return x.normed;
+    }
   }
-  return x;
 }
 
 } // namespace nightingale

@@ -1,9 +1,11 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "nightingale/checkpoint/weights.h"
+#include "nightingale/ops/norm.h"
 #include "nightingale/s3gen/config.h"
 
 namespace nightingale {
@@ -19,33 +21,56 @@ class TokenEncoder {
 
  private:
   struct Layer {
-    mx::array attention_norm_w, attention_norm_b;
-    mx::array qkv_w, qkv_b;
-    mx::array position_w;
+    ops::LayerNorm attention_norm;
+    ops::Matrix qkv;
+    mx::array qkv_b;
     mx::array content_bias, position_bias;
-    mx::array out_w, out_b;
-    mx::array ffn_norm_w, ffn_norm_b;
-    mx::array up_w, up_b;
-    mx::array down_w, down_b;
+    ops::Matrix out;
+    mx::array out_b;
+    ops::LayerNorm ffn_norm;
+    ops::Matrix up;
+    mx::array up_b;
+    ops::Matrix down;
+    mx::array down_b;
+  };
+  // Layers at one rate.
+  struct Stack {
+    std::vector<Layer> layers;
+    mx::array position_w; // of all layers, one below the other
   };
   // A linear layer whose normed result is scaled by sqrt(width).
   struct Entry {
-    mx::array w, b;
-    mx::array norm_w, norm_b;
+    ops::Matrix w;
+    mx::array b;
+    ops::LayerNorm norm;
   };
 
+  static Stack take_stack(
+      Weights& weights,
+      const FlowConfig& config,
+      const std::string& name,
+      int layers,
+      mx::Dtype product);
   static Layer take_layer(
       Weights& weights,
       const FlowConfig& config,
-      std::string name,
+      const std::string& name,
       mx::Dtype product);
-  static Entry
-  take_entry(Weights& weights, const FlowConfig& config, std::string name);
+  static Entry take_entry(
+      Weights& weights,
+      const FlowConfig& config,
+      const std::string& name);
 
+  // Arrays of frames, as in nightingale/ops/resnet.h.
   mx::array enter(const Entry& entry, const mx::array& x) const;
   mx::array look_ahead(const mx::array& x) const;
   mx::array upsample(const mx::array& x) const;
-  mx::array run(const std::vector<Layer>& layers, mx::array x) const;
+  // Through a stack, and through the norm behind it where there is one.
+  mx::array run(
+      const Stack& stack,
+      const mx::array& x,
+      const mx::array& distance,
+      const std::optional<ops::LayerNorm>& norm) const;
   // Sines and cosines of every distance from T - 1 down to 1 - T.
   mx::array distances(int length) const;
 
@@ -56,10 +81,11 @@ class TokenEncoder {
   Entry entry_, upper_entry_;
   mx::array ahead_w_, ahead_b_;
   mx::array behind_w_, behind_b_;
-  std::vector<Layer> layers_, upper_layers_;
+  Stack stack_, upper_stack_;
   mx::array upsample_w_, upsample_b_;
-  mx::array norm_w_, norm_b_;
-  mx::array mel_w_, mel_b_;
+  ops::LayerNorm norm_;
+  ops::Matrix mel_w_;
+  mx::array mel_b_;
 };
 
 } // namespace nightingale

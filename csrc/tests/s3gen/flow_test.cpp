@@ -127,7 +127,7 @@ TEST_CASE("a meanflow is solved without guidance in even steps") {
   auto request = tiny_request(5);
   request.steps = 2;
   auto state = flow->begin(request);
-  CHECK(state.input.shape(0) == 1);
+  CHECK(state.ode.input.shape(0) == 1);
   CHECK(state.times.spans == std::vector<float>{0.5f, 0.5f});
   CHECK(solve(*flow, request).shape() == mx::Shape{10, kMels});
 }

@@ -28,11 +28,11 @@ struct TinyS3Gen {
   }
 
   std::shared_ptr<const Flow> load_flow(
-      std::optional<mx::Dtype> dtype = std::nullopt) const {
+      std::optional<mx::Dtype> dtype = std::nullopt,
+      mx::Stream s = cpu_stream()) const {
     TempDir dir;
     std::string path = dir.write("s3gen.safetensors", checkpoint());
-    return std::make_shared<const Flow>(
-        Flow::load(path, dtype, cpu_stream(), nullptr));
+    return std::make_shared<const Flow>(Flow::load(path, dtype, s, nullptr));
   }
 
   std::shared_ptr<const Vocoder> load_vocoder() const {

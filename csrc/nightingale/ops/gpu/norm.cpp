@@ -1,35 +1,43 @@
-#include "mlx/fast.h"
-#include "mlx/ops.h"
-#include "nightingale/ops/gpu/ops.h"
+#include "nightingale/ops/gpu/norm.h"
+
+#include <bit>
 
 namespace nightingale::gpu {
 
-mx::array
-rms_norm(const mx::array& x, const mx::array& w, float eps, mx::Stream s) {
-  return mx::fast::rms_norm(x, w, eps, s);
+namespace {
+
+// Metal gets smaller arrays as `constant`, which the kernels do not take; of
+// more channels a lane's registers would not be enough.
+constexpr int kLeastChannels = 8, kMostChannels = 2048;
+
+} // namespace
+
+bool has_row_kernels(int channels, mx::Stream s) {
+  return has_kernels(s) && channels >= kLeastChannels &&
+      channels <= kMostChannels;
 }
 
-mx::array layer_norm(
-    const mx::array& x,
-    const mx::array& w,
-    const mx::array& b,
-    float eps,
-    mx::Dtype dtype,
-    mx::Stream s) {
-  return mx::astype(mx::fast::layer_norm(x, w, b, eps, s), dtype, s);
+int bits_of(float value) {
+  return std::bit_cast<int>(value);
 }
 
-mx::array norm_mish(
+ops::Normed add_norm(
     const mx::array& x,
-    const mx::array& w,
-    const mx::array& b,
-    float eps,
-    const std::optional<mx::array>& shift,
+    const mx::array& bias,
+    const mx::array& residual,
+    const ops::LayerNorm& norm,
     mx::Dtype dtype,
     mx::Stream s) {
-  auto y = mx::fast::layer_norm(x, w, b, eps, s);
-  y = gpu::activate(y, ops::Activation::mish, s);
-  return mx::astype(shift ? mx::add(y, *shift, s) : y, dtype, s);
+  int channels = x.shape(-1), rows = x.size() / channels;
+  auto out = launch(
+      {.kernel = "add_norm",
+       .inputs = {x, bias, residual, norm.w, norm.b},
+       .outputs = {{x.shape(), residual.dtype()}, {x.shape(), dtype}},
+       .constants = {{"C", channels}, {"EPS", bits_of(norm.eps)}},
+       .groups = {rows, 1, 1},
+       .threads = {32}},
+      s);
+  return {out[0], out[1]};
 }
 
 } // namespace nightingale::gpu

@@ -1,31 +1,37 @@
-#include "mlx/ops.h"
-#include "nightingale/ops/gpu/ops.h"
+#include "nightingale/ops/gpu/ode.h"
+
+#include "nightingale/ops/gpu/kernel.h"
+#include "nightingale/ops/gpu/row_parts.h"
 
 namespace nightingale::gpu {
 
-mx::array euler_step(
-    const mx::array& x,
+bool takes_euler_step(const ops::OdeState& state, mx::Stream s) {
+  return has_kernels(s) && is_device_array(state.x);
+}
+
+ops::OdeState euler_step(
+    const ops::OdeState& state,
     const mx::array& velocity,
     float guidance,
     float dt,
     mx::Stream s) {
-  auto v = velocity;
-  if (velocity.shape(0) == 2) {
-    auto rows = mx::split(velocity, 2, 0, s);
-    v = mx::subtract(
-        mx::multiply(rows[0], mx::array(1 + guidance), s),
-        mx::multiply(rows[1], mx::array(guidance), s),
-        s);
-  }
-  return mx::add(x, mx::multiply(v, mx::array(dt), s), s);
-}
-
-mx::array
-write_columns(const mx::array& buffer, const mx::array& x, mx::Stream s) {
-  mx::Shape stop = buffer.shape();
-  stop[2] = x.shape(2);
-  auto rows = mx::astype(mx::broadcast_to(x, stop, s), buffer.dtype(), s);
-  return mx::slice_update(buffer, rows, {0, 0, 0}, stop, s);
+  auto written = launch_one(
+      {.kernel = "euler_step",
+       .inputs =
+           {velocity,
+            numbers({dt, 1 + guidance, guidance}),
+            state.written.value_or(velocity)},
+       .state = {state.x, state.input},
+       .outputs = {{{1}, mx::float32}},
+       .constants =
+           {{"I", state.input.dtype()},
+            {"C", state.x.shape(2)},
+            {"WIDTH", state.input.shape(2)},
+            {"BATCH", velocity.shape(0)}},
+       .groups = {state.x.shape(1), 1, 1},
+       .threads = {96, 64, 32}},
+      s);
+  return {state.x, state.input, written};
 }
 
 } // namespace nightingale::gpu

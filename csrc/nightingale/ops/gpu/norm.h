@@ -1,0 +1,24 @@
+#pragma once
+
+#include "nightingale/ops/gpu/kernel.h"
+#include "nightingale/ops/norm.h"
+
+namespace nightingale::gpu {
+
+// Whether the kernels that keep a row of `channels` in registers run on `s`.
+bool has_row_kernels(int channels, mx::Stream s);
+
+// A float32 as a kernel's constant, which are whole numbers: its bits.
+int bits_of(float value);
+
+// sum = residual + (x + bias), of the residual's type, and the norm of it as
+// `dtype`: one launch. x, residual: [..., C], the results as x
+ops::Normed add_norm(
+    const mx::array& x,
+    const mx::array& bias,
+    const mx::array& residual,
+    const ops::LayerNorm& norm,
+    mx::Dtype dtype,
+    mx::Stream s);
+
+} // namespace nightingale::gpu
