@@ -1,7 +1,7 @@
 #include "nightingale/ops/convolution.h"
 
 #include "nightingale/ops/cpu/ops.h"
-#include "nightingale/ops/gpu/ops.h"
+#include "nightingale/ops/gpu/convolution.h"
 
 namespace nightingale::ops {
 

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "nightingale/ops/cpu/ops.h"
-#include "nightingale/ops/gpu/ops.h"
+#include "nightingale/ops/graph/ops.h"
 
 namespace nightingale::ops {
 
@@ -16,7 +16,7 @@ mx::array power_spectrum(const mx::array& frames, mx::Stream s) {
         std::to_string(size));
   }
   return on_cpu(s) ? cpu::power_spectrum(frames, s)
-                   : gpu::power_spectrum(frames, s);
+                   : graph::power_spectrum(frames, s);
 }
 
 } // namespace nightingale::ops

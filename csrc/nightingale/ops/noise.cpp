@@ -1,7 +1,7 @@
 #include "nightingale/ops/noise.h"
 
 #include "nightingale/ops/cpu/ops.h"
-#include "nightingale/ops/gpu/ops.h"
+#include "nightingale/ops/gpu/noise.h"
 
 namespace nightingale::ops {
 

@@ -1,9 +1,30 @@
 #include "nightingale/ops/source.h"
 
 #include "nightingale/ops/cpu/ops.h"
-#include "nightingale/ops/gpu/ops.h"
+#include "nightingale/ops/cpu/phases.h"
+#include "nightingale/ops/gpu/kernel.h"
+#include "nightingale/ops/gpu/source.h"
+#include "nightingale/ops/graph/ops.h"
 
 namespace nightingale::ops {
+
+namespace {
+
+bool by_kernel(const mx::Stream& s) {
+  return !on_cpu(s) && gpu::has_kernels(s);
+}
+
+} // namespace
+
+mx::array start_phases(const Cycles& cycles, mx::Stream s) {
+  return by_kernel(s) ? gpu::start_phases(cycles) : cpu::start_phases(cycles);
+}
+
+FramePhases
+frame_phases(const mx::array& f0, const mx::array& phases, mx::Stream s) {
+  return by_kernel(s) ? gpu::frame_phases(f0, phases, s)
+                      : cpu::frame_phases(f0, phases, s);
+}
 
 mx::array harmonic_source(
     const mx::array& f0,
@@ -12,8 +33,11 @@ mx::array harmonic_source(
     const mx::array& w,
     const mx::array& b,
     mx::Stream s) {
+  if (by_kernel(s)) {
+    return gpu::harmonic_source(f0, starts, noise, w, b, s);
+  }
   return on_cpu(s) ? cpu::harmonic_source(f0, starts, noise, w, b, s)
-                   : gpu::harmonic_source(f0, starts, noise, w, b, s);
+                   : graph::harmonic_source(f0, starts, noise, w, b, s);
 }
 
 } // namespace nightingale::ops

@@ -1,21 +1,21 @@
 #include "nightingale/ops/spectrum.h"
 
 #include "nightingale/ops/cpu/ops.h"
-#include "nightingale/ops/gpu/ops.h"
+#include "nightingale/ops/graph/ops.h"
 
 namespace nightingale::ops {
 
 mx::array stft(const mx::array& x, mx::Stream s) {
-  return on_cpu(s) ? cpu::stft(x, s) : gpu::stft(x, s);
+  return on_cpu(s) ? cpu::stft(x, s) : graph::stft(x, s);
 }
 
 mx::array polar_spectrum(const mx::array& x, mx::Stream s) {
-  return on_cpu(s) ? cpu::polar_spectrum(x, s) : gpu::polar_spectrum(x, s);
+  return on_cpu(s) ? cpu::polar_spectrum(x, s) : graph::polar_spectrum(x, s);
 }
 
 mx::array istft(const mx::array& x, bool first, bool last, mx::Stream s) {
   return on_cpu(s) ? cpu::istft(x, first, last, s)
-                   : gpu::istft(x, first, last, s);
+                   : graph::istft(x, first, last, s);
 }
 
 } // namespace nightingale::ops

@@ -2,50 +2,31 @@
 
 #include <algorithm>
 
-#include "mlx/ops.h"
-
 namespace nightingale {
 
-int piece_rows(const Piece& piece) {
-  return piece ? piece->shape(1) : 0;
-}
-
-Piece join(const Piece& first, const Piece& second, mx::Stream s) {
-  if (!first || !second) {
-    return first ? first : second;
-  }
-  return mx::concatenate({*first, *second}, 1, s);
-}
-
-Piece cut(const mx::array& rows, int begin, int end, mx::Stream s) {
-  if (begin >= end) {
+Pieces join(const Piece& kept, const Piece& fresh, mx::Stream s) {
+  if (!kept && !fresh) {
     return std::nullopt;
   }
-  if (begin == 0 && end == rows.shape(1)) {
-    return rows;
-  }
-  mx::Shape start(rows.ndim(), 0), stop = rows.shape();
-  start[1] = begin;
-  stop[1] = end;
-  return mx::contiguous(mx::slice(rows, start, stop, s), false, s);
+  return ops::joined(kept, fresh, s);
 }
 
-Piece RowQueue::take(int count, mx::Stream s) {
-  if (count == 0) {
-    return std::nullopt;
-  }
-  auto rows = *rows_;
-  rows_ = cut(rows, count, rows.shape(1), s);
-  return cut(rows, 0, count, s);
+int count_rows(const Pieces& rows) {
+  return rows ? rows->count() : 0;
+}
+
+Piece whole(const Pieces& rows, mx::Stream s) {
+  return rows ? Piece(ops::whole(*rows, s)) : std::nullopt;
 }
 
 Conv Conv::take(
     Weights& weights,
     const std::string& name,
     const mx::Shape& expected,
-    const ops::Conv1d& shape) {
+    const ops::Conv1d& shape,
+    mx::Stream s) {
   return {
-      weights.take_conv(name, expected, mx::float32),
+      ops::Filters::of(weights.take_conv(name, expected, mx::float32), s),
       weights.take(name + ".bias", {expected[0]}, mx::float32),
       shape};
 }
@@ -54,39 +35,38 @@ Conv Conv::take_same(
     Weights& weights,
     const std::string& name,
     const mx::Shape& expected,
-    int dilation) {
+    int dilation,
+    mx::Stream s) {
   int pad = (expected[2] - 1) / 2 * dilation;
   ops::Conv1d shape{.dilation = dilation, .pad_left = pad, .pad_right = pad};
-  return take(weights, name, expected, shape);
+  return take(weights, name, expected, shape, s);
 }
 
 Piece feed(
-    const Conv& conv,
+    const Conv& layer,
     ConvTail& tail,
-    const Piece& piece,
+    const Pieces& rows,
     bool last,
-    ops::Epilogue epilogue,
-    RowQueue* residual,
+    ops::PieceConv conv,
     mx::Stream s) {
-  auto rows = join(tail.rows, piece, s);
-  ops::Conv1d shape = conv.shape;
-  shape.pad_left = tail.begun ? tail.zeros : conv.shape.pad_left;
-  shape.pad_right = last ? conv.shape.pad_right : 0;
-  int count = rows ? shape.output_rows(rows->shape(1), conv.w.shape(1)) : 0;
-  if (count == 0) {
-    tail.rows = rows;
+  conv.shape = layer.shape;
+  conv.shape.pad_left = tail.begun ? tail.zeros : layer.shape.pad_left;
+  conv.shape.pad_right = last ? layer.shape.pad_right : 0;
+  int results =
+      conv.shape.output_rows(count_rows(rows), layer.filters.w.shape(1));
+  if (!rows || results == 0) {
+    tail.rows = whole(rows, s);
     return std::nullopt;
   }
-  epilogue.bias = conv.b;
-  if (residual) {
-    epilogue.residual = residual->take(count, s);
-  }
-  int next = count * shape.stride - shape.pad_left; // of the next result
+  conv.epilogue.bias = layer.b;
+  conv.keep = !last;
   tail.begun = true;
-  tail.zeros = std::max(0, -next);
-  tail.rows =
-      last ? std::nullopt : cut(*rows, std::max(0, next), rows->shape(1), s);
-  return ops::conv1d(*rows, conv.w, shape, epilogue, s);
+  tail.zeros = std::max(0, conv.shape.pad_left - results * conv.shape.stride);
+  tail.first += conv.first_kept(results);
+  tail.results += results;
+  auto fed = ops::conv1d(*rows, layer.filters, conv, s);
+  tail.rows = fed.kept;
+  return fed.y;
 }
 
 Upsampling Upsampling::take(
@@ -109,19 +89,20 @@ Piece feed(
     mx::Stream s) {
   // Each result needs the rows before and after its own.
   auto rows = join(tail.rows, piece, s);
-  int count = piece_rows(rows), taps = up.w.shape(1);
+  int count = count_rows(rows), taps = up.w.shape(1);
   int first = tail.begun ? 1 : 0, end = last ? count : count - 1;
   if (end <= first) {
-    tail.rows = rows;
+    tail.rows = whole(rows, s);
     return std::nullopt;
   }
   ops::ConvTranspose1d shape{
       .stride = up.stride,
       .trim_left = up.trim + first * up.stride,
       .trim_right = last ? up.trim : taps - up.trim};
+  auto fed = ops::conv_transpose1d(*rows, up.w, up.b, shape, last ? 0 : 2, s);
   tail.begun = true;
-  tail.rows = last ? std::nullopt : cut(*rows, end - 1, count, s);
-  return ops::conv_transpose1d(*rows, up.w, up.b, shape, s);
+  tail.rows = fed.kept;
+  return fed.y;
 }
 
 } // namespace nightingale

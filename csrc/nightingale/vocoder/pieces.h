@@ -4,7 +4,7 @@
 #include <string>
 
 #include "nightingale/checkpoint/weights.h"
-#include "nightingale/ops/convolution.h"
+#include "nightingale/ops/pieces.h"
 
 // Layers that take their rows piece by piece and give, as soon as they can, the
 // same rows as for the whole at once. What a layer waits for is kept in a plain
@@ -15,65 +15,68 @@ namespace nightingale {
 // Rows, [1, n, C] with n above 0; nothing when none are ready.
 using Piece = std::optional<mx::array>;
 
-int piece_rows(const Piece& piece);
-Piece join(const Piece& first, const Piece& second, mx::Stream s);
+// What was kept and what is new, together.
+using Pieces = std::optional<ops::Rows>;
 
-// Rows [begin, end); nothing where that is empty.
-Piece cut(const mx::array& rows, int begin, int end, mx::Stream s);
-
-// Rows that wait to be taken together with others.
-class RowQueue {
- public:
-  void push(const Piece& piece, mx::Stream s) {
-    rows_ = join(rows_, piece, s);
-  }
-  int size() const {
-    return piece_rows(rows_);
-  }
-  // The first `count` rows.
-  Piece take(int count, mx::Stream s);
-  const Piece& rows() const {
-    return rows_;
-  }
-
- private:
-  Piece rows_;
-};
+Pieces join(const Piece& kept, const Piece& fresh, mx::Stream s);
+int count_rows(const Pieces& rows);
+// To be kept until there is more.
+Piece whole(const Pieces& rows, mx::Stream s);
 
 // A convolution with its bias and its padding for the whole.
 struct Conv {
-  mx::array w, b;
+  ops::Filters filters;
+  mx::array b;
   ops::Conv1d shape;
 
   static Conv take(
       Weights& weights,
       const std::string& name,
       const mx::Shape& expected, // [O, C, K]
-      const ops::Conv1d& shape);
+      const ops::Conv1d& shape,
+      mx::Stream s);
   // Padded so that as many rows come out as go in.
   static Conv take_same(
       Weights& weights,
       const std::string& name,
       const mx::Shape& expected,
-      int dilation = 1);
+      int dilation,
+      mx::Stream s);
 };
 
 struct ConvTail {
   Piece rows; // that coming results still need
   bool begun = false;
   int zeros = 0; // before them, once begun
+  int first = 0; // the number of the first of them in the whole
+  int results = 0; // so far
 };
 
-// Feeds a piece, the last one or not. The epilogue's bias is the layer's; its
-// residual is taken from `residual`, if one is given.
+// Feeds a piece behind the tail's rows, the last one or not. `conv` says what
+// is done besides: its shape, bias and what is kept are the layer's.
 Piece feed(
-    const Conv& conv,
+    const Conv& layer,
+    ConvTail& tail,
+    const Pieces& rows,
+    bool last,
+    ops::PieceConv conv,
+    mx::Stream s);
+
+inline Piece feed(
+    const Conv& layer,
     ConvTail& tail,
     const Piece& piece,
     bool last,
-    ops::Epilogue epilogue,
-    RowQueue* residual,
-    mx::Stream s);
+    const ops::Epilogue& epilogue,
+    mx::Stream s) {
+  return feed(
+      layer,
+      tail,
+      join(tail.rows, piece, s),
+      last,
+      ops::PieceConv{.epilogue = epilogue},
+      s);
+}
 
 // A transposed convolution that makes `stride` rows of each.
 struct Upsampling {

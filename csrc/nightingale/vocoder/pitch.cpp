@@ -18,7 +18,7 @@ int width_of(const Weights& weights) {
 
 } // namespace
 
-PitchPredictor::PitchPredictor(Weights& weights)
+PitchPredictor::PitchPredictor(Weights& weights, mx::Stream s)
     : w_(weights.take(
           kPredictor + "classifier.weight",
           {1, width_of(weights)},
@@ -28,7 +28,8 @@ PitchPredictor::PitchPredictor(Weights& weights)
   for (int i = 0; i < kPitchLayers; ++i) {
     // The activations between them count as layers in the names.
     std::string name = kPredictor + "condnet." + std::to_string(2 * i);
-    layers_.push_back(Conv::take_same(weights, name, {width, inputs, kTaps}));
+    layers_.push_back(
+        Conv::take_same(weights, name, {width, inputs, kTaps}, 1, s));
     inputs = width;
   }
 }
@@ -42,7 +43,6 @@ Piece PitchPredictor::feed(PitchState& state, Piece x, bool last, mx::Stream s)
         x,
         last,
         {.activation = ops::Activation::elu},
-        nullptr,
         s);
   }
   if (x) {

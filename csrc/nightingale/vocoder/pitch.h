@@ -16,7 +16,7 @@ struct PitchState {
 // Mel frames to their pitch.
 class PitchPredictor {
  public:
-  explicit PitchPredictor(Weights& weights);
+  PitchPredictor(Weights& weights, mx::Stream s);
 
   // mel: [1, n, mels] → Hz of the frames that are ready: [1, m, 1]
   Piece feed(PitchState& state, Piece mel, bool last, mx::Stream s) const;

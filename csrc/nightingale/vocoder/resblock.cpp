@@ -1,14 +1,13 @@
 #include "nightingale/vocoder/resblock.h"
 
-#include "nightingale/ops/activation.h"
-
 namespace nightingale {
 
 ResBlock::ResBlock(
     Weights& weights,
     const std::string& name,
     int channels,
-    int taps) {
+    int taps,
+    mx::Stream s) {
   mx::Shape kernel{channels, channels, taps};
   for (size_t i = 0; i < kDilations.size(); ++i) {
     std::string number = std::to_string(i);
@@ -19,9 +18,9 @@ ResBlock::ResBlock(
     layers_.push_back(
         {alpha("activations1."),
          Conv::take_same(
-             weights, name + "convs1." + number, kernel, kDilations[i]),
+             weights, name + "convs1." + number, kernel, kDilations[i], s),
          alpha("activations2."),
-         Conv::take_same(weights, name + "convs2." + number, kernel)});
+         Conv::take_same(weights, name + "convs2." + number, kernel, 1, s)});
   }
 }
 
@@ -30,20 +29,23 @@ Piece ResBlock::feed(ResBlockState& state, Piece x, bool last, mx::Stream s)
   for (size_t i = 0; i < layers_.size(); ++i) {
     const auto& layer = layers_[i];
     auto& kept = state.layers[i];
-    kept.residual.push(x, s);
-    if (x) {
-      x = ops::snake(*x, layer.wide_alpha, s);
-    }
+    auto rows = join(kept.wide.rows, x, s);
+    int first = kept.wide.first;
     auto hidden = nightingale::feed(
         layer.wide,
         kept.wide,
-        x,
+        rows,
         last,
-        {.snake = layer.narrow_alpha},
-        nullptr,
+        {.snake = layer.wide_alpha, .epilogue = {.snake = layer.narrow_alpha}},
         s);
+    // The wide layer reaches further back than the sum does.
     x = nightingale::feed(
-        layer.narrow, kept.narrow, hidden, last, {}, &kept.residual, s);
+        layer.narrow,
+        kept.narrow,
+        join(kept.narrow.rows, hidden, s),
+        last,
+        {.residual = rows, .residual_begin = kept.narrow.results - first},
+        s);
   }
   return x;
 }

@@ -12,7 +12,6 @@ constexpr std::array<int, 3> kDilations{1, 3, 5};
 struct ResBlockState {
   struct Layer {
     ConvTail wide, narrow;
-    RowQueue residual;
   };
   std::array<Layer, kDilations.size()> layers;
 };
@@ -20,7 +19,12 @@ struct ResBlockState {
 // Three residual pairs of convolutions with Snake before each.
 class ResBlock {
  public:
-  ResBlock(Weights& weights, const std::string& name, int channels, int taps);
+  ResBlock(
+      Weights& weights,
+      const std::string& name,
+      int channels,
+      int taps,
+      mx::Stream s);
 
   Piece feed(ResBlockState& state, Piece x, bool last, mx::Stream s) const;
 

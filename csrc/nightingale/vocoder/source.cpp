@@ -1,6 +1,5 @@
 #include "nightingale/vocoder/source.h"
 
-#include <cmath>
 #include <numbers>
 
 #include "mlx/ops.h"
@@ -17,8 +16,8 @@ constexpr double kTurn = 2 * std::numbers::pi;
 
 // Initial phases in cycles. The first harmonic starts at 0, the others anywhere
 // in one turn.
-std::array<double, kHarmonics> initial_cycles(const SourceDraws& draws) {
-  std::array<double, kHarmonics> cycles{};
+ops::Cycles initial_cycles(const SourceDraws& draws) {
+  ops::Cycles cycles{};
   DrawKey key =
       draw_key(draws.seed, DrawStage::source_phase, draws.sentence, 0);
   for (int h = 0; h < kHarmonics; ++h) {
@@ -61,31 +60,16 @@ Source::Source(Weights& weights)
           mx::Device::cpu)),
       b_(weights.take("mel2wav.m_source.l_linear.bias", {1}, mx::float32)) {}
 
-mx::array Source::feed(
-    SourceState& state,
-    const std::vector<float>& f0,
-    mx::Stream s) const {
-  int frames = f0.size();
-  auto offset = initial_cycles(state.draws);
-  std::vector<float> starts;
-  starts.reserve(frames * kHarmonics);
-  for (float pitch : f0) {
-    for (int h = 0; h < kHarmonics; ++h) {
-      double cycles = state.cycles[h] + offset[h];
-      starts.push_back(static_cast<float>(cycles - std::floor(cycles)));
-      // The step is float32, as the sine's argument takes it; the sum is not.
-      float step = pitch * static_cast<float>(h + 1) / ops::kSampleRate;
-      double sum = state.cycles[h] + double(step) * kSamplesPerFrame;
-      state.cycles[h] = sum - std::floor(sum);
-    }
+mx::array Source::feed(SourceState& state, const mx::array& f0, mx::Stream s)
+    const {
+  int frames = f0.shape(0);
+  if (!state.phases) {
+    state.phases = ops::start_phases(initial_cycles(state.draws), s);
   }
+  auto next = ops::frame_phases(f0, *state.phases, s);
   auto source = ops::harmonic_source(
-      mx::array(f0.begin(), {frames}),
-      mx::array(starts.begin(), {frames, kHarmonics}),
-      next_noise(state, frames, s),
-      w_,
-      b_,
-      s);
+      f0, next.starts, next_noise(state, frames, s), w_, b_, s);
+  state.phases = next.phases;
   state.frames += frames;
   return mx::reshape(source, {1, -1, 1}, s);
 }

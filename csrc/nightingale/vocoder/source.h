@@ -3,7 +3,6 @@
 #include <array>
 #include <cstdint>
 #include <optional>
-#include <vector>
 
 #include "nightingale/checkpoint/weights.h"
 #include "nightingale/ops/source.h"
@@ -22,7 +21,7 @@ struct SourceDraws {
 
 struct SourceState {
   SourceDraws draws;
-  std::array<double, ops::kHarmonics> cycles{}; // so far, modulo 1
+  std::optional<mx::array> phases; // of the harmonics, once begun
   int frames = 0; // so far
 };
 
@@ -31,9 +30,8 @@ class Source {
  public:
   explicit Source(Weights& weights);
 
-  // f0: the pitch of the next frames, in Hz → [1, 480 * frames, 1]
-  mx::array feed(SourceState& state, const std::vector<float>& f0, mx::Stream s)
-      const;
+  // f0: [frames], the pitch of the next frames in Hz → [1, 480 * frames, 1]
+  mx::array feed(SourceState& state, const mx::array& f0, mx::Stream s) const;
 
  private:
   mx::array w_, b_;

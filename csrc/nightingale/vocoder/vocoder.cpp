@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <stdexcept>
 
 #include "mlx/ops.h"
 #include "mlx/transforms.h"
@@ -10,6 +9,7 @@
 #include "nightingale/error.h"
 #include "nightingale/family.h"
 #include "nightingale/ops/activation.h"
+#include "nightingale/ops/pace.h"
 #include "nightingale/ops/spectrum.h"
 
 namespace nightingale {
@@ -21,7 +21,6 @@ constexpr float kLastSlope = 0.01f;
 constexpr float kLimit = 0.99f; // of the samples
 constexpr int kEdgeTaps = 7;
 constexpr int kSpectrum = 2 * ops::kStftBins;
-constexpr int kHalfFrame = ops::kStftSize / 2;
 constexpr std::array<int, 3> kUpsamplingTaps{16, 11, 7};
 constexpr std::array<int, 3> kSourceKernels{7, 7, 11};
 
@@ -50,16 +49,6 @@ int frames_per_row(int stage) {
   return frames;
 }
 
-// Rows [begin, end) of x, last first.
-mx::array reversed(const mx::array& x, int begin, int end, mx::Stream s) {
-  std::vector<int> order;
-  for (int row = end - 1; row >= begin; --row) {
-    order.push_back(row);
-  }
-  int count = order.size();
-  return mx::take(x, mx::array(order.begin(), {count}), 1, s);
-}
-
 void add(const Piece& piece, std::vector<mx::array>& arrays) {
   if (piece) {
     arrays.push_back(*piece);
@@ -70,7 +59,6 @@ void add(const ResBlockState& state, std::vector<mx::array>& arrays) {
   for (const auto& layer : state.layers) {
     add(layer.wide.rows, arrays);
     add(layer.narrow.rows, arrays);
-    add(layer.residual.rows(), arrays);
   }
 }
 
@@ -81,20 +69,24 @@ std::vector<mx::array> kept_arrays(const VocoderState& state) {
     add(tail.rows, arrays);
   }
   for (const Piece* piece :
-       {&state.samples, &state.before.rows, &state.after.rows, &state.frames}) {
+       {&state.source.phases,
+        &state.samples,
+        &state.before.rows,
+        &state.after.rows,
+        &state.frames}) {
     add(*piece, arrays);
   }
   for (const auto& stage : state.stages) {
     add(stage.upsampling.rows, arrays);
     add(stage.source_down.rows, arrays);
     add(stage.source_block, arrays);
-    add(stage.rows.rows(), arrays);
-    add(stage.source.rows(), arrays);
+    add(stage.rows, arrays);
+    add(stage.source, arrays);
     for (const auto& block : stage.blocks) {
       add(block, arrays);
     }
     for (const auto& branch : stage.branches) {
-      add(branch.rows(), arrays);
+      add(branch, arrays);
     }
   }
   return arrays;
@@ -104,16 +96,20 @@ std::vector<mx::array> kept_arrays(const VocoderState& state) {
 
 Vocoder::Vocoder(Weights& weights, mx::Stream s)
     : stream_(s),
-      pitch_(weights),
+      pitch_(weights, s),
       source_(weights),
       before_(Conv::take_same(
           weights,
           kVocoder + "conv_pre",
-          {base_channels(weights.file()), kMels, kEdgeTaps})),
+          {base_channels(weights.file()), kMels, kEdgeTaps},
+          1,
+          s)),
       after_(Conv::take_same(
           weights,
           kVocoder + "conv_post",
-          {kSpectrum, base_channels(weights.file()) / 8, kEdgeTaps})) {
+          {kSpectrum, base_channels(weights.file()) / 8, kEdgeTaps},
+          1,
+          s)) {
   int channels = base_channels(weights.file());
   for (size_t i = 0; i < kUpsamplings.size(); ++i) {
     std::string number = std::to_string(i);
@@ -133,12 +129,14 @@ Vocoder::Vocoder(Weights& weights, mx::Stream s)
             weights,
             kVocoder + "source_downs." + number,
             {channels, kSpectrum, taps},
-            down),
+            down,
+            s),
         ResBlock(
             weights,
             kVocoder + "source_resblocks." + number + ".",
             channels,
-            kSourceKernels[i]),
+            kSourceKernels[i],
+            s),
         {}};
     for (size_t j = 0; j < kKernels.size(); ++j) {
       auto block = std::to_string(i * kKernels.size() + j);
@@ -146,7 +144,8 @@ Vocoder::Vocoder(Weights& weights, mx::Stream s)
           weights,
           kVocoder + "resblocks." + block + ".",
           channels,
-          kKernels[j]);
+          kKernels[j],
+          s);
     }
     stages_.push_back(std::move(stage));
   }
@@ -196,15 +195,21 @@ mx::array Vocoder::run(VocoderState& state, const mx::array& mel, bool last)
   }
   auto pitch = pitch_.feed(state.pitch, rows, last, s);
   auto spectrum = source_spectrum(state, pitch, last);
-  auto x = nightingale::feed(before_, state.before, rows, last, {}, nullptr, s);
-  for (size_t i = 0; i < stages_.size(); ++i) {
-    bool final_stage = i + 1 == stages_.size();
-    x = run(stages_[i], state.stages[i], x, spectrum, final_stage, last);
+  ops::Pace pace(s);
+  if (spectrum) {
+    pace.keep(*spectrum);
   }
+  auto x = nightingale::feed(before_, state.before, rows, last, {}, s);
   if (x) {
-    x = ops::leaky_relu(*x, kLastSlope, s);
+    x = ops::leaky_relu(*x, kSlope, s);
   }
-  x = nightingale::feed(after_, state.after, x, last, {}, nullptr, s);
+  for (size_t i = 0; i < stages_.size(); ++i) {
+    x = run(i, state, x, spectrum, last);
+    if (x) {
+      pace.keep(*x);
+    }
+  }
+  x = nightingale::feed(after_, state.after, x, last, {}, s);
   auto piece = waveform(state, x, last);
   auto samples =
       piece ? mx::flatten(*piece, s) : mx::zeros({0}, mx::float32, s);
@@ -223,92 +228,91 @@ Piece Vocoder::source_spectrum(
   if (!pitch) {
     return std::nullopt;
   }
-  auto f0 = mx::contiguous(*pitch, false, s);
-  mx::eval(f0);
-  std::vector<float> values(f0.data<float>(), f0.data<float>() + f0.size());
-  auto fresh = source_.feed(state.source, values, s);
-  // The transform's frames are centred: the first and the last reach over the
-  // ends, where the samples are mirrored.
-  if (!state.source_begun) {
-    state.source_begun = true;
-    state.samples = reversed(fresh, 1, kHalfFrame + 1, s);
-  }
-  auto samples = *join(state.samples, fresh, s);
-  int count = samples.shape(1);
-  if (last) {
-    samples = *join(
-        samples, reversed(samples, count - 1 - kHalfFrame, count - 1, s), s);
-    count = samples.shape(1);
-  }
-  int frames = ops::stft_frames(count);
-  state.samples = cut(samples, frames * ops::kStftHop, count, s);
-  return ops::stft(mx::reshape(samples, {1, count}, s), s);
+  auto fresh = source_.feed(state.source, mx::flatten(*pitch, s), s);
+  auto samples = ops::joined(state.samples, fresh, s);
+  auto fed = ops::centred_stft(samples, !state.source_begun, last, s);
+  state.source_begun = true;
+  state.samples = fed.kept;
+  return fed.y;
 }
 
 Piece Vocoder::run(
-    const Stage& stage,
-    VocoderState::Stage& state,
-    Piece x,
-    const Piece& source,
-    bool final_stage,
+    size_t i,
+    VocoderState& state,
+    const Piece& rows,
+    const Piece& spectrum,
     bool last) const {
   const auto& s = stream_;
-  if (x) {
-    x = ops::leaky_relu(*x, kSlope, s);
-  }
-  x = nightingale::feed(stage.upsampling, state.upsampling, x, last, s);
-  if (x && final_stage && !state.begun) {
-    x = join(cut(*x, 1, 2, s), x, s); // mirrored: one row more than samples
-  }
-  state.begun = state.begun || x;
+  const auto& stage = stages_[i];
+  auto& kept = state.stages[i];
+  auto x = nightingale::feed(stage.upsampling, kept.upsampling, rows, last, s);
   auto excitation = nightingale::feed(
-      stage.source_down, state.source_down, source, last, {}, nullptr, s);
-  excitation = stage.source_block.feed(state.source_block, excitation, last, s);
-  state.rows.push(x, s);
-  state.source.push(excitation, s);
-  int ready = std::min(state.rows.size(), state.source.size());
-  x = state.rows.take(ready, s);
-  excitation = state.source.take(ready, s);
-  if (x) {
-    x = mx::add(*x, *excitation, s);
-  }
+      stage.source_down, kept.source_down, spectrum, last, {}, s);
+  excitation = stage.source_block.feed(kept.source_block, excitation, last, s);
+  x = excited(i, kept, x, excitation);
 
-  ready = std::numeric_limits<int>::max();
-  for (size_t i = 0; i < stage.blocks.size(); ++i) {
-    auto y = stage.blocks[i].feed(state.blocks[i], x, last, s);
-    state.branches[i].push(y, s);
-    ready = std::min(ready, state.branches[i].size());
+  std::vector<Pieces> branches;
+  int ready = std::numeric_limits<int>::max();
+  for (size_t j = 0; j < stage.blocks.size(); ++j) {
+    auto y = stage.blocks[j].feed(kept.blocks[j], x, last, s);
+    branches.push_back(join(kept.branches[j], y, s));
+    ready = std::min(ready, count_rows(branches.back()));
   }
-  Piece sum;
-  for (auto& branch : state.branches) {
-    auto y = branch.take(ready, s);
-    sum = sum && y ? mx::add(*sum, *y, s) : y;
+  if (ready == 0) {
+    for (size_t j = 0; j < branches.size(); ++j) {
+      kept.branches[j] = whole(branches[j], s);
+    }
+    return std::nullopt;
   }
-  if (sum) {
-    sum = mx::divide(*sum, mx::array(float(stage.blocks.size())), s);
+  std::vector<ops::Rows> parts;
+  for (const auto& branch : branches) {
+    parts.push_back(*branch);
   }
-  return sum;
+  float slope = i + 1 == stages_.size() ? kLastSlope : kSlope;
+  auto mean = ops::mean_rows(parts, ready, slope, s);
+  std::copy(mean.kept.begin(), mean.kept.end(), kept.branches.begin());
+  return mean.y;
 }
 
-Piece Vocoder::waveform(VocoderState& state, const Piece& rows, bool last)
+Piece Vocoder::excited(
+    size_t stage,
+    VocoderState::Stage& state,
+    const Piece& x,
+    const Piece& excitation) const {
+  const auto& s = stream_;
+  if (x && !state.begun && stage + 1 == stages_.size()) {
+    // Mirrored: one row more than samples.
+    state.rows = mx::slice(*x, {0, 1, 0}, {1, 2, x->shape(2)}, s);
+  }
+  state.begun = state.begun || x;
+  auto rows = join(state.rows, x, s);
+  auto source = join(state.source, excitation, s);
+  int ready = std::min(count_rows(rows), count_rows(source));
+  if (ready == 0) {
+    state.rows = whole(rows, s);
+    state.source = whole(source, s);
+    return std::nullopt;
+  }
+  auto sum = ops::add_rows({*rows, *source}, ready, s);
+  state.rows = sum.kept[0];
+  state.source = sum.kept[1];
+  return sum.y;
+}
+
+Piece Vocoder::waveform(VocoderState& state, const Piece& fresh, bool last)
     const {
   const auto& s = stream_;
-  Piece spectrum;
-  if (rows) {
-    spectrum = ops::polar_spectrum(*rows, s);
-  }
-  auto frames = join(state.frames, spectrum, s);
-  constexpr int kept = ops::kStftSize / ops::kStftHop - 1;
+  auto rows = join(state.frames, fresh, s);
+  constexpr int overlap = ops::kStftSize / ops::kStftHop - 1;
   bool first = !state.spectrum_begun;
-  int count = piece_rows(frames);
-  if (count - kept + first + last <= 0) {
-    state.frames = frames;
+  if (count_rows(rows) - overlap + first + last <= 0) {
+    state.frames = whole(rows, s);
     return std::nullopt;
   }
   state.spectrum_begun = true;
-  state.frames = cut(*frames, std::max(0, count - kept), count, s);
-  auto samples = ops::istft(*frames, first, last, s);
-  return mx::clip(samples, mx::array(-kLimit), mx::array(kLimit), s);
+  auto fed = ops::waveform(*rows, first, last, kLimit, s);
+  state.frames = fed.kept;
+  return fed.y;
 }
 
 } // namespace nightingale

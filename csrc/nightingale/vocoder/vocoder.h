@@ -24,9 +24,9 @@ struct VocoderState {
     UpsamplingTail upsampling;
     ConvTail source_down;
     ResBlockState source_block;
-    RowQueue rows, source; // that wait for each other
+    Piece rows, source; // that wait for each other
     std::array<ResBlockState, kKernels.size()> blocks;
-    std::array<RowQueue, kKernels.size()> branches;
+    std::array<Piece, kKernels.size()> branches; // likewise
     bool begun = false;
   };
 
@@ -37,7 +37,7 @@ struct VocoderState {
   ConvTail before;
   std::array<Stage, kUpsamplings.size()> stages;
   ConvTail after;
-  Piece frames; // of the spectrum, likewise
+  Piece frames; // of the spectrum, before its polar form, likewise
   bool spectrum_begun = false;
 };
 
@@ -82,14 +82,20 @@ class Vocoder {
   // The spectrum of the source's next samples.
   Piece source_spectrum(VocoderState& state, const Piece& pitch, bool last)
       const;
+  // x: through leaky_relu; what comes out too, by the slope of what follows.
   Piece run(
-      const Stage& stage,
-      VocoderState::Stage& state,
-      Piece x,
-      const Piece& source,
-      bool final_stage,
+      size_t stage,
+      VocoderState& state,
+      const Piece& x,
+      const Piece& spectrum,
       bool last) const;
-  Piece waveform(VocoderState& state, const Piece& spectrum, bool last) const;
+  // x with the source's rows added, those that are ready.
+  Piece excited(
+      size_t stage,
+      VocoderState::Stage& state,
+      const Piece& x,
+      const Piece& excitation) const;
+  Piece waveform(VocoderState& state, const Piece& rows, bool last) const;
 
   mx::Stream stream_;
   size_t weight_bytes_ = 0;

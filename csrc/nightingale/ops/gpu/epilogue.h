@@ -1,14 +1,25 @@
 #pragma once
 
-#include "nightingale/ops/epilogue.h"
+#include "nightingale/ops/pieces.h"
 
 namespace nightingale::gpu {
 
-// `y`, a product that took `x` in, after the epilogue.
+// `y`, a product that took `x` in, after the epilogue: one launch.
 mx::array finish(
     mx::array y,
     const mx::array& x,
     const ops::Epilogue& epilogue,
+    mx::Stream s);
+
+// The same as an array of `shape`, with rows from `begin` on of `residual`
+// added, if it is given, in place of the epilogue's residual. y: [rows, N]
+mx::array finish(
+    const mx::array& y,
+    const mx::Shape& shape,
+    const mx::array& x,
+    const ops::Epilogue& epilogue,
+    const std::optional<ops::Rows>& residual,
+    int begin,
     mx::Stream s);
 
 } // namespace nightingale::gpu

@@ -1,10 +1,7 @@
-#include <cmath>
-#include <vector>
+#include "nightingale/ops/gpu/noise.h"
 
-#include "mlx/ops.h"
-#include "mlx/random.h"
-#include "mlx/transforms.h"
-#include "nightingale/ops/gpu/ops.h"
+#include "nightingale/ops/gpu/row_parts.h"
+#include "nightingale/ops/graph/ops.h"
 
 namespace nightingale::gpu {
 
@@ -16,28 +13,23 @@ mx::array normal_noise(
     int rows,
     int columns,
     mx::Stream s) {
-  std::vector<uint32_t> keys;
-  keys.reserve(2 * rows);
-  for (int row = 0; row < rows; ++row) {
-    DrawKey key = draw_key(seed, stage, sentence, first + row);
-    keys.push_back(key.low);
-    keys.push_back(key.high);
+  if (!has_kernels(s) || rows == 0 || columns == 0) {
+    return graph::normal_noise(seed, stage, sentence, first, rows, columns, s);
   }
-  auto draw = mx::vmap(
-      [=](const mx::array& key) {
-        return mx::random::bits({columns}, 4, key, s);
-      },
-      0,
-      0);
-  auto words = draw(mx::array(keys.begin(), {rows, 2}));
-  // The middle of one of 2^23 equal parts of (-1, 1).
-  auto part = mx::astype(
-      mx::right_shift(words, mx::array(9u, mx::uint32), s), mx::float32, s);
-  auto uniform = mx::subtract(
-      mx::multiply(mx::add(part, mx::array(0.5f), s), mx::array(0x1p-22f), s),
-      mx::array(1.0f),
+  // Of draw_key, what is the same for every row.
+  DrawKey root{static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32)};
+  DrawKey branch = threefry(root, {static_cast<uint32_t>(stage), sentence});
+  int64_t pairs = int64_t(rows) * ((columns + 1) / 2);
+  return launch_one(
+      {.kernel = "normal_noise",
+       .inputs =
+           {pair(branch.low, branch.high),
+            pair(first, columns),
+            pair(rows, rows)},
+       .outputs = {{{rows, columns}, mx::float32}},
+       .groups = {chunks_of(pairs), 1, 1},
+       .threads = kChunkThreads},
       s);
-  return mx::multiply(mx::erfinv(uniform, s), mx::array(std::sqrt(2.0f)), s);
 }
 
 } // namespace nightingale::gpu

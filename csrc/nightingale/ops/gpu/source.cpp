@@ -1,11 +1,37 @@
-#include "nightingale/ops/source.h"
+#include "nightingale/ops/gpu/source.h"
 
-#include <numbers>
+#include <cmath>
 
 #include "mlx/ops.h"
-#include "nightingale/ops/gpu/ops.h"
+#include "nightingale/ops/gpu/row_parts.h"
 
 namespace nightingale::gpu {
+
+using ops::kHarmonics;
+
+mx::array start_phases(const ops::Cycles& cycles) {
+  std::array<uint64_t, kHarmonics> phases;
+  for (int h = 0; h < kHarmonics; ++h) {
+    double part = cycles[h] - std::floor(cycles[h]);
+    // Twice 63 bits: 2^64 itself, for a part that rounds to 1, is no uint64.
+    phases[h] = static_cast<uint64_t>(part * 0x1p63) << 1;
+  }
+  return mx::array(phases.begin(), {kHarmonics}, mx::uint64);
+}
+
+ops::FramePhases
+frame_phases(const mx::array& f0, const mx::array& phases, mx::Stream s) {
+  int frames = f0.size();
+  auto out = launch(
+      {.kernel = "phases",
+       .inputs = {f0, phases, pair(frames, frames)},
+       .outputs =
+           {{{frames, kHarmonics}, mx::float32}, {{kHarmonics}, mx::uint64}},
+       .groups = {kHarmonics, 1, 1},
+       .threads = kChunkThreads},
+      s);
+  return {out[0], out[1]};
+}
 
 mx::array harmonic_source(
     const mx::array& f0,
@@ -14,34 +40,14 @@ mx::array harmonic_source(
     const mx::array& w,
     const mx::array& b,
     mx::Stream s) {
-  using namespace ops;
-  constexpr float pi = std::numbers::pi_v<float>;
-  int frames = f0.shape(0);
-  auto number = [](float value) { return mx::array(value); };
-  auto pitch = mx::reshape(f0, {frames, 1, 1}, s);
-  auto harmonic = mx::arange(1, kHarmonics + 1, 1, mx::float32, s);
-  auto step =
-      mx::divide(mx::multiply(pitch, harmonic, s), number(kSampleRate), s);
-  auto sample = mx::reshape(
-      mx::arange(1, kSamplesPerFrame + 1, 1, mx::float32, s),
-      {1, kSamplesPerFrame, 1},
+  int samples = f0.size() * ops::kSamplesPerFrame;
+  return launch_one(
+      {.kernel = "harmonic_source",
+       .inputs = {f0, starts, noise, w, b, pair(samples, samples)},
+       .outputs = {{{samples}, mx::float32}},
+       .groups = {chunks_of(samples), 1, 1},
+       .threads = kChunkThreads},
       s);
-  auto cycles = mx::add(
-      mx::reshape(starts, {frames, 1, kHarmonics}, s),
-      mx::multiply(sample, step, s),
-      s);
-  cycles = mx::subtract(cycles, mx::floor(cycles, s), s);
-  auto sine = mx::sin(mx::multiply(cycles, number(2 * pi), s), s);
-  auto voiced = mx::greater(pitch, number(kVoicedAbove), s);
-  auto tone =
-      mx::where(voiced, mx::multiply(sine, number(0.1f), s), number(0.0f), s);
-  auto level = mx::where(voiced, number(0.003f), number(0.1f / 3), s);
-  auto hiss = mx::multiply(
-      mx::reshape(noise, {frames, kSamplesPerFrame, kHarmonics}, s), level, s);
-  auto mixed =
-      mx::sum(mx::multiply(mx::add(tone, hiss, s), w, s), -1, false, s);
-  auto source = mx::tanh(mx::add(mixed, b, s), s);
-  return mx::reshape(source, {frames * kSamplesPerFrame}, s);
 }
 
 } // namespace nightingale::gpu

@@ -1,87 +1,106 @@
-#include "nightingale/ops/spectrum.h"
+#include "nightingale/ops/gpu/spectrum.h"
 
-#include "mlx/ops.h"
-#include "nightingale/ops/gpu/ops.h"
+#include <algorithm>
+#include <bit>
+
+#include "nightingale/ops/gpu/row_parts.h"
+#include "nightingale/ops/spectrum.h"
 #include "nightingale/ops/stft_basis.h"
 
 namespace nightingale::gpu {
+
+namespace {
 
 using ops::kStftBins;
 using ops::kStftHop;
 using ops::kStftOverlap;
 using ops::kStftSize;
 
-namespace {
+constexpr int kSpectrum = 2 * kStftBins; // floats of a frame
+constexpr int kHopsPerGroup = 64; // as in waveform.metal
 
-mx::array inverse_envelope(bool first_missing, bool last_missing) {
-  auto gains = ops::inverse_envelope(first_missing, last_missing);
-  return mx::array(gains.data(), {1, 1, kStftHop});
+// [16, 18]
+const mx::array& analysis() {
+  static const auto* basis = [] {
+    auto values = ops::analysis_basis();
+    return new mx::array(values.data(), {kStftSize, kSpectrum});
+  }();
+  return *basis;
 }
 
-// [1, hops, 4]
-mx::array inverse_envelopes(int hops, bool first, bool last, mx::Stream s) {
-  if (hops == 1) {
-    return inverse_envelope(first, last);
-  }
-  auto whole = mx::broadcast_to(
-      inverse_envelope(false, false), {1, hops - 2, kStftHop}, s);
-  return mx::concatenate(
-      {inverse_envelope(first, false), whole, inverse_envelope(false, last)},
-      1,
-      s);
+// The synthesis basis, then the gains where no frame is missing, the first, the
+// last, both.
+const mx::array& synthesis() {
+  static const auto* tables = [] {
+    auto basis = ops::synthesis_basis();
+    std::vector<float> values(basis.begin(), basis.end());
+    for (int missing = 0; missing < 4; ++missing) {
+      auto gains = ops::inverse_envelope(missing & 1, missing & 2);
+      values.insert(values.end(), gains.begin(), gains.end());
+    }
+    int count = values.size();
+    return new mx::array(values.begin(), {count});
+  }();
+  return *tables;
+}
+
+int ends_of(bool first, bool last) {
+  return first | last << 1;
 }
 
 } // namespace
 
-mx::array stft(const mx::array& x, mx::Stream s) {
-  int frames = ops::stft_frames(x.shape(1));
-  auto rows = mx::contiguous(x, false, s);
-  auto windows = mx::as_strided(
-      rows,
-      {x.shape(0), frames, kStftSize},
-      {static_cast<int64_t>(x.shape(1)), kStftHop, 1},
-      0,
+ops::Fed
+centred_stft(const ops::Rows& rows, bool first, bool last, mx::Stream s) {
+  auto x = readable(rows, s);
+  int count = x.count(), split = x.before ? x.before->shape(1) : 0;
+  int mirrored = kStftSize / 2 * (first + last);
+  int frames = ops::stft_frames(count + mirrored);
+  int keep = last ? 0 : count + mirrored - frames * kStftHop;
+  auto out = launch(
+      {.kernel = "stft",
+       .inputs =
+           {x.x,
+            x.before.value_or(x.x),
+            analysis(),
+            pair(split, count),
+            pair(ends_of(first, last), frames)},
+       .outputs =
+           {{{1, frames, kSpectrum}, mx::float32},
+            {{1, std::max(1, keep), 1}, mx::float32}},
+       .groups = {chunks_of(int64_t(frames) * kSpectrum), 1, 1},
+       .threads = kChunkThreads},
       s);
-  auto basis = ops::analysis_basis();
-  return mx::matmul(
-      windows, mx::array(basis.data(), {kStftSize, 2 * kStftBins}), s);
+  return {out[0], keep > 0 ? std::optional(out[1]) : std::nullopt};
 }
 
-mx::array polar_spectrum(const mx::array& x, mx::Stream s) {
-  auto halves = mx::split(x, 2, -1, s);
-  auto magnitude = mx::minimum(mx::exp(halves[0], s), mx::array(100.0f), s);
-  auto phase = mx::sin(halves[1], s);
-  return mx::concatenate(
-      {mx::multiply(magnitude, mx::cos(phase, s), s),
-       mx::multiply(magnitude, mx::sin(phase, s), s)},
-      -1,
+ops::Fed waveform(
+    const ops::Rows& rows,
+    bool first,
+    bool last,
+    float limit,
+    mx::Stream s) {
+  auto x = readable(rows, s);
+  int count = x.count(), split = x.before ? x.before->shape(1) : 0;
+  int hops = count + first + last - kStftOverlap + 1;
+  int keep = last ? 0 : std::min(count, kStftOverlap - 1);
+  auto out = launch(
+      {.kernel = "waveform",
+       .inputs =
+           {x.x,
+            x.before.value_or(x.x),
+            synthesis(),
+            pair(split, count),
+            pair(ends_of(first, last), hops)},
+       .outputs =
+           {{{1, hops * kStftHop}, mx::float32},
+            {keep > 0 ? mx::Shape{1, keep, kSpectrum} : mx::Shape{1},
+             mx::float32}},
+       .constants = {{"LIMIT", std::bit_cast<int>(limit)}},
+       .groups = {(hops + kHopsPerGroup - 1) / kHopsPerGroup, 1, 1},
+       .threads = kChunkThreads},
       s);
-}
-
-mx::array istft(const mx::array& x, bool first, bool last, mx::Stream s) {
-  auto basis = ops::synthesis_basis();
-  auto samples =
-      mx::matmul(x, mx::array(basis.data(), {2 * kStftBins, kStftSize}), s);
-  samples = mx::pad(
-      samples, {{0, 0}, {first, last}, {0, 0}}, mx::array(0.0f), "constant", s);
-  int batch = x.shape(0), hops = samples.shape(1) - kStftOverlap + 1;
-  if (hops <= 0) {
-    return mx::zeros({batch, 0}, mx::float32, s);
-  }
-  auto sum = mx::zeros({batch, hops, kStftHop}, mx::float32, s);
-  for (int block = 0; block < kStftOverlap; ++block) {
-    int frame = kStftOverlap - 1 - block;
-    sum = mx::add(
-        sum,
-        mx::slice(
-            samples,
-            {0, frame, block * kStftHop},
-            {batch, frame + hops, (block + 1) * kStftHop},
-            s),
-        s);
-  }
-  auto y = mx::multiply(sum, inverse_envelopes(hops, first, last, s), s);
-  return mx::reshape(y, {batch, hops * kStftHop}, s);
+  return {out[0], keep > 0 ? std::optional(out[1]) : std::nullopt};
 }
 
 } // namespace nightingale::gpu

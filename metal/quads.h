@@ -1,0 +1,49 @@
+// Numbers that stand side by side, as float32: four at once where WIDTH is 4,
+// at addresses that are multiples of their size together, else one.
+
+METAL_FUNC void load4(const device float* p, thread float* v) {
+  float4 q = *(const device float4*)p;
+  v[0] = q.x; v[1] = q.y; v[2] = q.z; v[3] = q.w;
+}
+
+METAL_FUNC void load4(const device half* p, thread float* v) {
+  uint2 q = *(const device uint2*)p;
+  half2 a = as_type<half2>(q.x), b = as_type<half2>(q.y);
+  v[0] = float(a.x); v[1] = float(a.y);
+  v[2] = float(b.x); v[3] = float(b.y);
+}
+
+METAL_FUNC void load4(const device bfloat16_t* p, thread float* v) {
+  uint2 q = *(const device uint2*)p;
+  v[0] = as_type<float>(q.x << 16); v[1] = as_type<float>(q.x & 0xffff0000u);
+  v[2] = as_type<float>(q.y << 16); v[3] = as_type<float>(q.y & 0xffff0000u);
+}
+
+METAL_FUNC void store4(device float* p, thread const float* v) {
+  float4 q;
+  q.x = v[0]; q.y = v[1]; q.z = v[2]; q.w = v[3];
+  *(device float4*)p = q;
+}
+
+template <typename T> METAL_FUNC uint half_bits(float a, float b) {
+  return uint(as_type<ushort>(T(a))) | uint(as_type<ushort>(T(b))) << 16;
+}
+
+template <typename T> METAL_FUNC void store4(device T* p, thread const float* v) {
+  uint2 q;
+  q.x = half_bits<T>(v[0], v[1]);
+  q.y = half_bits<T>(v[2], v[3]);
+  *(device uint2*)p = q;
+}
+
+template <int WIDTH, typename T>
+METAL_FUNC void load(const device T* p, thread float* v) {
+  if (WIDTH == 4) load4(p, v);
+  else v[0] = float(p[0]);
+}
+
+template <int WIDTH, typename T>
+METAL_FUNC void store(device T* p, thread const float* v) {
+  if (WIDTH == 4) store4(p, v);
+  else p[0] = T(v[0]);
+}
