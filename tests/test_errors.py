@@ -135,6 +135,12 @@ def test_the_english_model_speaks_only_english(checkpoints: Path) -> None:
 
 
 @pytest.mark.skipif(_core.gpu_available(), reason="there is a GPU")
+def test_bits_without_a_gpu_are_an_error(checkpoint: Path) -> None:
+    message = error_of(nightingale.Error, nightingale.load, checkpoint, bits=8)
+    assert "bits=8 needs a GPU so far" in message
+
+
+@pytest.mark.skipif(_core.gpu_available(), reason="there is a GPU")
 def test_a_gpu_that_is_not_there_is_an_error(checkpoint: Path) -> None:
     message = error_of(nightingale.Error, nightingale.load, checkpoint, device="gpu")
     assert "device='gpu', but this MLX finds none" in message
@@ -144,6 +150,7 @@ def test_a_gpu_that_is_not_there_is_an_error(checkpoint: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "value", "phrase"),
     [
+        ("bits", 3, "bits must be 8, 4 or None, not 3"),
         ("device", "tpu", "device must be one of auto, cpu, gpu, not 'tpu'"),
         ("device", None, "device must be one of auto, cpu, gpu, not None"),
         ("dtype", "int8", "dtype must be one of float32, float16, bfloat16, not 'int8'"),

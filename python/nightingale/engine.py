@@ -32,11 +32,13 @@ class Engine:
     Dropping what a `begin_*` or `speak` returned is all that cancelling takes.
     """
 
-    def __init__(self, checkpoint: Checkpoint, dtype: str | None, gpu: bool) -> None:
+    def __init__(
+        self, checkpoint: Checkpoint, dtype: str | None, bits: int | None, gpu: bool
+    ) -> None:
         self.checkpoint = checkpoint
         if gpu:
             _core.set_cache_limit(GPU_CACHE_BYTES)
-        self.t3, unknown = _core.T3.load(str(checkpoint.t3), dtype, gpu)
+        self.t3, unknown = _core.T3.load(str(checkpoint.t3), dtype, gpu, bits)
         _warn_of(unknown, checkpoint.t3)
         self.flow: _core.Flow | None = None
         self.vocoder: _core.Vocoder | None = None

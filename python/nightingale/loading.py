@@ -11,11 +11,13 @@ from .tts import TTS
 
 DTYPES = ("float32", "float16", "bfloat16")
 DEVICES = ("auto", "cpu", "gpu")
+BITS = (8, 4)
 
 
 def load(
     model: str | Path | None = None,
     *,
+    bits: int | None = None,
     dtype: str | None = None,
     device: str = "auto",
     threads: int | None = None,
@@ -24,9 +26,10 @@ def load(
 ) -> TTS:
     """Loads a checkpoint from a folder or a hub id (owner/name).
 
-    dtype: float32, float16 or bfloat16 for the weights; None keeps the file's. device: auto takes a
-    GPU where MLX has one. threads: of the CPU backend; None means all cores. offline: use only what
-    an earlier download left. progress: False hides the download's progress bars.
+    bits: 8 or 4 for the matrices that T3 decodes with, on a GPU. dtype: float32, float16 or
+    bfloat16 for the weights; None keeps the file's. device: auto takes a GPU where MLX has one.
+    threads: of the CPU backend; None means all cores. offline: use only what an earlier download
+    left. progress: False hides the download's progress bars.
     """
     if model is None:
         raise Error(
@@ -35,12 +38,16 @@ def load(
         )
     if dtype is not None and dtype not in DTYPES:
         raise ValueError(f"dtype must be one of {', '.join(DTYPES)}, not {dtype!r}")
+    if bits is not None and bits not in BITS:
+        raise ValueError(f"bits must be 8, 4 or None, not {bits!r}")
     gpu = _wants_gpu(device)
+    if bits is not None and not gpu:
+        raise Error(f"bits={bits} needs a GPU so far: leave it out, or use device='gpu'")
     if threads is not None:
         if isinstance(threads, bool) or not isinstance(threads, int) or threads < 1:
             raise ValueError(f"threads must be a whole number above 0, not {threads!r}")
         _core.set_threads(threads)
-    return TTS(resolve(model, offline, progress), dtype, gpu)
+    return TTS(resolve(model, offline, progress), dtype, bits, gpu)
 
 
 def _wants_gpu(device: str) -> bool:

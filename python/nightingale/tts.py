@@ -30,9 +30,9 @@ SLOWEST, FASTEST = 0.5, 2.0
 class TTS:
     """A loaded checkpoint. Calls from several threads take turns, token by token."""
 
-    def __init__(self, folder: Path, dtype: str | None, gpu: bool) -> None:
+    def __init__(self, folder: Path, dtype: str | None, bits: int | None, gpu: bool) -> None:
         self._checkpoint = find_checkpoint(folder)
-        self._engine = Engine(self._checkpoint, dtype, gpu)
+        self._engine = Engine(self._checkpoint, dtype, bits, gpu)
         self._tokenizer = Tokenizer(
             self._checkpoint.tokenizer,
             self._checkpoint.languages,
