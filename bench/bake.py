@@ -16,9 +16,9 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from .rounds import Results, checkpoint, parser, ratio, run_reference, take_turns
+from .rounds import Results, checkpoint, parse, parser, ratio, run_reference, take_turns
 
-DTYPES = ("float32",)
+PRECISIONS = ("float32",)
 
 
 def main() -> None:
@@ -32,9 +32,9 @@ def main() -> None:
 
 
 def _arguments() -> argparse.Namespace:
-    arguments = parser(__doc__.splitlines()[0], DTYPES)
+    arguments = parser(__doc__.splitlines()[0], PRECISIONS)
     arguments.add_argument("--recording", help=argparse.SUPPRESS)
-    return arguments.parse_args()
+    return parse(arguments)
 
 
 def recording(folder: Path) -> Path:
@@ -61,7 +61,7 @@ def run(folder: Path, path: Path, args: argparse.Namespace) -> Results:
         job = {"kind": "time_bake", "folder": str(folder), "recording": str(path)}
         return {"bake_s": float(median(run_reference(args, job)["bake_s"]))}
 
-    return take_turns("bench.bake", DTYPES, folder, args, {"recording": path}, reference)
+    return take_turns("bench.bake", folder, args, {"recording": path}, reference)
 
 
 def print_table(results: Results) -> None:

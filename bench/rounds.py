@@ -1,4 +1,4 @@
-"""What the benchmarks beside the reference share: rounds in which both sides take turns."""
+"""What the benchmarks share: precisions, rounds in which both sides take turns, spreads, tables."""
 
 from __future__ import annotations
 
@@ -8,24 +8,53 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from statistics import median
+from statistics import median, quantiles
 from typing import Any
 
 Results = dict[str, list[dict[str, Any]]]
 
+DTYPES = ("float32", "float16", "bfloat16")
+INTEGERS = "int"  # and how many bits
 
-def parser(description: str, precisions: tuple[str, ...]) -> argparse.ArgumentParser:
+
+def parser(
+    description: str, precisions: Sequence[str], on_gpu: Sequence[str] = ()
+) -> argparse.ArgumentParser:
+    """precisions: those to measure; on_gpu: those to measure there, if it can run there."""
     arguments = argparse.ArgumentParser(description=description)
     arguments.add_argument("--reference", help="Python of the reference's environment")
-    arguments.add_argument("--rounds", type=int, default=2)
+    arguments.add_argument("--rounds", type=int, help="default: 2 on a CPU, 1 on a GPU")
     arguments.add_argument("--size", choices=("small", "full"), default="full")
-    arguments.add_argument("--folder", help="a checkpoint to use instead of making one")
+    arguments.add_argument("--folder", help="a checkpoint; made there if there is none")
     arguments.add_argument("--json", help="also write the results here")
-    arguments.add_argument("--measure", choices=precisions, help=argparse.SUPPRESS)
+    arguments.add_argument("--measure", help=argparse.SUPPRESS)
+    devices = ("cpu", "gpu") if on_gpu else ("cpu",)
+    arguments.add_argument("--device", choices=devices, default="cpu")
+    known = tuple(dict.fromkeys((*precisions, *on_gpu)))
+    arguments.add_argument("--dtypes", nargs="+", choices=known, help="to measure, not all")
+    arguments.set_defaults(usual={"cpu": precisions, "gpu": on_gpu}, bits=[])
     return arguments
+
+
+def add_bits(arguments: argparse.ArgumentParser) -> None:
+    arguments.add_argument(
+        "--bits", nargs="+", type=int, choices=(8, 4), help="integer weights for T3 as well"
+    )
+
+
+def parse(arguments: argparse.ArgumentParser) -> argparse.Namespace:
+    args = arguments.parse_args()
+    args.precisions = [
+        *(args.dtypes or args.usual[args.device]),
+        *(f"{INTEGERS}{bits}" for bits in args.bits),
+    ]
+    if args.rounds is None:
+        args.rounds = 1 if args.device == "gpu" else 2
+    return args
 
 
 @contextmanager
@@ -40,42 +69,95 @@ def checkpoint(args: argparse.Namespace) -> Iterator[Path]:
         yield folder
 
 
+def load(folder: Path, precision: str, device: str) -> Any:
+    """The model at a precision: a type, or integers of so many bits beside float16."""
+    import nightingale
+
+    if precision.startswith(INTEGERS):
+        bits = int(precision.removeprefix(INTEGERS))
+        return nightingale.load(folder, dtype="float16", bits=bits, device=device)
+    return nightingale.load(folder, dtype=precision, device=device)
+
+
 def take_turns(
     module: str,
-    precisions: tuple[str, ...],
     folder: Path,
     args: argparse.Namespace,
     options: dict[str, Any],
     reference: Callable[[], dict[str, Any]],
 ) -> Results:
     """Every round measures each precision, then the reference, each in a process of its own."""
-    results: Results = {name: [] for name in (*precisions, "reference")}
+    results: Results = {name: [] for name in (*args.precisions, "reference")}
+    command = [sys.executable, "-m", module, "--folder", str(folder), "--device", args.device]
+    for name, value in options.items():
+        values = value if isinstance(value, (list, tuple)) else [value]
+        command += [f"--{name}", *map(str, values)]
     for _ in range(args.rounds):
-        for precision in precisions:
-            command = [
-                sys.executable,
-                "-m",
-                module,
-                "--measure",
-                precision,
-                "--folder",
-                str(folder),
-            ]
-            for name, value in options.items():
-                command += [f"--{name}", str(value)]
-            done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+        for precision in args.precisions:
+            done = subprocess.run(
+                [*command, "--measure", precision], stdout=subprocess.PIPE, text=True, check=True
+            )
             results[precision].append(json.loads(done.stdout))
         if args.reference:
             results["reference"].append(reference())
     if args.json:
-        Path(args.json).write_text(json.dumps(results, indent=1))
+        Path(args.json).write_text(
+            json.dumps({"machine": machine(args.device), **results}, indent=1)
+        )
     return results
+
+
+def machine(device: str) -> dict[str, Any]:
+    """What runs the benchmark, as MLX names it."""
+    import mlx.core as mx
+
+    about = mx.device_info(mx.Device(mx.gpu if device == "gpu" else mx.cpu))
+    return {"device": device, "name": about.get("device_name"), "mlx": mx.__version__}
+
+
+def seconds_of(work: Callable[[], Any], repeats: int, warm_ups: int = 0) -> list[float]:
+    """How long each of `repeats` runs took, after some that do not count."""
+    taken = []
+    for _ in range(warm_ups + repeats):
+        start = time.perf_counter()
+        work()
+        taken.append(time.perf_counter() - start)
+    return taken[warm_ups:]
+
+
+def spread(values: Sequence[float]) -> dict[str, float]:
+    """The middle, the ends and the 90th percentile."""
+    tenths = quantiles(values, n=10, method="inclusive") if len(values) > 1 else [values[0]]
+    return {
+        "median": median(values),
+        "least": min(values),
+        "most": max(values),
+        "p90": tenths[-1],
+    }
+
+
+def shown(values: dict[str, float], digits: int = 1) -> str:
+    """A spread of seconds in milliseconds: the middle (from the least to the most)."""
+    middle, least, most = (1000 * values[name] for name in ("median", "least", "most"))
+    return f"{middle:.{digits}f} ({least:.{digits}f}-{most:.{digits}f})"
+
+
+def middle(results: Results, name: str, key: str) -> float:
+    return median(run[key] for run in results[name])
 
 
 def ratio(results: Results, name: str, key: str) -> float:
     """The reference's figure over ours, of measurements next to each other in time."""
     pairs = zip(results["reference"], results[name], strict=True)
     return median(theirs[key] / ours[key] for theirs, ours in pairs)
+
+
+def print_rows(rows: Sequence[Sequence[str]]) -> None:
+    """A table: the first column to the left, the others to the right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for first, *others in rows:
+        cells = [cell.rjust(width) for cell, width in zip(others, widths[1:], strict=True)]
+        print("  ".join([first.ljust(widths[0]), *cells]).rstrip())
 
 
 def run_reference(args: argparse.Namespace, job: dict[str, Any]) -> dict[str, Any]:

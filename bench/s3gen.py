@@ -1,70 +1,132 @@
 """S3Gen end to end: Nightingale's flow and vocoder beside the PyTorch reference, from one run.
 
     python -m bench.s3gen [--reference PYTHON] [--rounds 2] [--json FILE]
+    python -m bench.s3gen --device gpu [--folder CHECKPOINT] [--json FILE]
 
-Full-size synthetic weights, 100 speech tokens (4 s) after a prompt of 10 s, 10 steps. Every
-measurement is a process of its own, and the two take turns, so that a machine whose speed drifts
-gives fair ratios. --reference names the Python that has chatterbox-tts (tests/parity/
-reference_env.sh makes one).
+Full-size synthetic weights, 100 speech tokens (4 s) after a prompt of 10 s, 10 steps with guidance.
+On a GPU everything is timed warm, ten times, and the vocoder also while it streams. Every
+measurement is a process of its own, and the two sides take turns, so that a machine whose speed
+drifts gives fair ratios. --reference names the Python that has chatterbox-tts (tests/parity/
+reference_env.sh makes one); on a GPU its figures are quoted.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import time
 from pathlib import Path
 from statistics import median
 from typing import Any
 
-from .rounds import Results, checkpoint, parser, ratio, run_reference, take_turns
+from . import quoted
+from .rounds import (
+    DTYPES,
+    Results,
+    checkpoint,
+    load,
+    machine,
+    middle,
+    parse,
+    parser,
+    print_rows,
+    ratio,
+    run_reference,
+    seconds_of,
+    shown,
+    spread,
+    take_turns,
+)
 
-DTYPES = ("float32", "bfloat16")
+ON_CPU = ("float32", "bfloat16")
 STAGES = ("flow_s", "vocoder_s")
+FRAMES_PER_S = 50
+FEEDS = (20, 50)  # frames that a stream gives to the vocoder at a time
+WARM_UPS = 3
 
 
 def main() -> None:
     args = _arguments()
     if args.measure:
+        measure = measure_gpu if args.device == "gpu" else measure_cpu
         print(json.dumps(measure(Path(args.folder), args)))
         return
     with checkpoint(args) as folder:
         results = run(folder, args)
         likeness = compare(folder, args) if args.device == "cpu" else None
-    print_table(results, args.device, likeness)
+    if likeness is None:
+        print_gpu_table(results, args)
+    else:
+        print_cpu_table(results, args, likeness)
 
 
 def _arguments() -> argparse.Namespace:
-    arguments = parser(__doc__.splitlines()[0], DTYPES)
+    arguments = parser(__doc__.splitlines()[0], ON_CPU, DTYPES)
     arguments.add_argument("--tokens", type=int, default=100)
     arguments.add_argument("--steps", type=int, default=10)
-    arguments.add_argument("--device", choices=("cpu", "gpu"), default="cpu")
-    return arguments.parse_args()
+    arguments.add_argument("--repeats", type=int, default=10, help="on a GPU")
+    return parse(arguments)
 
 
 def speech_tokens(count: int) -> list[int]:
     return [(37 * i + 5) % 6561 for i in range(count)]
 
 
-def measure(folder: Path, args: argparse.Namespace) -> dict[str, Any]:
-    """Seconds of Nightingale's flow and vocoder at one precision."""
-    import nightingale
-
-    tts = nightingale.load(folder, dtype=args.measure, device=args.device)
+def measure_cpu(folder: Path, args: argparse.Namespace) -> dict[str, Any]:
+    """Seconds of flow and vocoder at one precision, once."""
+    tts = load(folder, args.measure, "cpu")
     tokens = speech_tokens(args.tokens)
-    mel = tts.mel(tokens, steps=1)  # pages in, threads up, GPU kernels compiled
+    mel = tts.mel(tokens, steps=1)  # pages in, threads up
     tts.vocode(mel)
-    start = time.perf_counter()
-    mel = tts.mel(tokens, steps=args.steps)
-    solved = time.perf_counter()
-    tts.vocode(mel)
-    end = time.perf_counter()
     return {
-        "flow_s": solved - start,
-        "vocoder_s": end - solved,
-        "audio_s": mel.shape[1] / 50,
+        "flow_s": seconds_of(lambda: tts.mel(tokens, steps=args.steps), 1)[0],
+        "vocoder_s": seconds_of(lambda: tts.vocode(mel), 1)[0],
+        "audio_s": mel.shape[1] / FRAMES_PER_S,
         "products": tts.info["flow"]["products"],
     }
+
+
+def measure_gpu(folder: Path, args: argparse.Namespace) -> dict[str, Any]:
+    """Warm flow and vocoder at one precision, whole and streaming, and the launches they take."""
+    from nightingale import _core
+
+    tts = load(folder, args.measure, "gpu")
+
+    def timed(work: Any) -> dict[str, float]:
+        return spread(seconds_of(work, args.repeats, WARM_UPS))
+
+    def launches(work: Any) -> int:
+        before = _core.kernel_launches()
+        work()
+        return _core.kernel_launches() - before
+
+    tokens, few = speech_tokens(args.tokens), speech_tokens(10)
+    mel = tts.mel(tokens, steps=args.steps)
+    flow = timed(lambda: tts.mel(tokens, steps=args.steps))
+    vocoder = timed(lambda: tts.vocode(mel))
+    audio_s = mel.shape[1] / FRAMES_PER_S
+    return {
+        "flow": flow,
+        "flow_of_10": timed(lambda: tts.mel(few, steps=args.steps)),
+        "vocoder": vocoder,
+        "feeds": {str(frames): spread(feed_seconds(tts, frames, args.repeats)) for frames in FEEDS},
+        "audio_s": audio_s,
+        "rtf": (flow["median"] + vocoder["median"]) / audio_s,
+        "products": tts.info["flow"]["products"],
+        "flow_launches": launches(lambda: tts.mel(tokens, steps=args.steps)),
+        "vocoder_launches": launches(lambda: tts.vocode(mel)),
+    }
+
+
+def feed_seconds(tts: Any, frames: int, repeats: int) -> list[float]:
+    """What each feed of a stream takes once the vocoder's look-ahead is filled."""
+    import numpy as np
+
+    engine = tts._engine
+    rows = np.ascontiguousarray(tts.mel(speech_tokens(50), steps=1).T)
+    state = engine.begin_sound(0)
+    while len(engine.sound(state, rows[:frames], last=False)) < 480 * frames:
+        pass
+    return seconds_of(lambda: engine.sound(state, rows[:frames], last=False), repeats, WARM_UPS)
 
 
 def run(folder: Path, args: argparse.Namespace) -> Results:
@@ -73,46 +135,75 @@ def run(folder: Path, args: argparse.Namespace) -> Results:
         out = run_reference(args, job | {"tokens": args.tokens, "steps": args.steps})
         return {stage: float(median(out[stage])) for stage in STAGES}
 
-    options = {"device": args.device, "tokens": args.tokens, "steps": args.steps}
-    return take_turns("bench.s3gen", DTYPES, folder, args, options, reference)
+    options = {"tokens": args.tokens, "steps": args.steps, "repeats": args.repeats}
+    return take_turns("bench.s3gen", folder, args, options, reference)
 
 
 def compare(folder: Path, args: argparse.Namespace) -> float:
     """Correlation of the mels that the two precisions make of the same noise."""
     import numpy as np
 
-    import nightingale
-
     mels = []
-    for dtype in DTYPES:
-        tts = nightingale.load(folder, dtype=dtype, device=args.device)
+    for dtype in ON_CPU:
+        tts = load(folder, dtype, args.device)
         mels.append(tts.mel(speech_tokens(args.tokens), steps=args.steps))
     return float(np.corrcoef(mels[0].ravel(), mels[1].ravel())[0, 1])
 
 
-def print_table(results: Results, device: str, likeness: float | None) -> None:
-    def middle(name: str, key: str) -> float:
-        return median(run[key] for run in results[name])
+def print_gpu_table(results: Results, args: argparse.Namespace) -> None:
+    gpu = machine("gpu")["name"]
+    print(f"S3Gen on {gpu}, {args.tokens} tokens after a prompt of 10 s, ", end="")
+    print(f"{args.steps} steps; milliseconds, median (least-most) of {args.repeats}")
+    feeds = [f"feed of {frames} frames" for frames in FEEDS]
+    header = ["", "flow", "flow, 10 tokens", "vocoder", *feeds, "rtf", "launches"]
+    rows = [[*header, "flow x", "vocoder x"]]
+    for name in args.precisions:
+        last = results[name][-1]
+        times = [last["flow"], last["flow_of_10"], last["vocoder"], *last["feeds"].values()]
+        flow, vocoder = (
+            quoted.times(theirs[quoted.REFERENCE], last[stage]["median"], gpu)
+            for theirs, stage in ((quoted.FLOW, "flow"), (quoted.VOCODER, "vocoder"))
+        )
+        rows.append(
+            [
+                f"nightingale {name}",
+                *map(shown, times),
+                f"{last['rtf']:.3f}",
+                f"{last['flow_launches']} + {last['vocoder_launches']}",
+                flow,
+                vocoder,
+            ]
+        )
+    print_rows(rows)
+    print("launches: of our own kernels, in flow and vocoder; MLX's products are not counted.")
+    print(f"x: how many times as fast as {quoted.REFERENCE}.")
+    print(f"Milliseconds, {quoted.NOTE}:")
+    rows = [["  ", "flow", "flow, 10 tokens", "vocoder"]]
+    for name in quoted.FLOW:
+        figures = (quoted.FLOW[name], quoted.FLOW_OF_10[name], quoted.VOCODER[name])
+        rows.append([f"  {name}", *(f"{figure:.0f}" for figure in figures)])
+    print_rows(rows)
 
+
+def print_cpu_table(results: Results, args: argparse.Namespace, likeness: float) -> None:
     reference = bool(results["reference"])
-    audio = results["float32"][0]["audio_s"]
-    print(f"{f'S3Gen on the {device.upper()}':24}{'products':>10}{'flow s':>9}", end="")
-    print(f"{'vocoder s':>11}{'rtf':>7}", end="")
-    print(f"{'flow x':>9}{'vocoder x':>11}" if reference else "")
-    for name in DTYPES:
-        flow, vocoder = (middle(name, stage) for stage in STAGES)
-        line = f"{'nightingale ' + name:24}{results[name][0]['products']:>10}"
-        line += f"{flow:9.2f}{vocoder:11.2f}{(flow + vocoder) / audio:7.2f}"
+    audio = results[args.precisions[0]][0]["audio_s"]
+    header = ["S3Gen on the CPU", "products", "flow s", "vocoder s", "rtf"]
+    rows = [header + ["flow x", "vocoder x"] * reference]
+
+    def figures(name: str) -> list[str]:
+        flow, vocoder = (middle(results, name, stage) for stage in STAGES)
+        return [f"{flow:.2f}", f"{vocoder:.2f}", f"{(flow + vocoder) / audio:.2f}"]
+
+    for name in args.precisions:
+        row = [f"nightingale {name}", results[name][0]["products"], *figures(name)]
         if reference:
-            line += f"{ratio(results, name, 'flow_s'):8.2f}x"
-            line += f"{ratio(results, name, 'vocoder_s'):10.2f}x"
-        print(line)
+            row += [f"{ratio(results, name, stage):.2f}x" for stage in STAGES]
+        rows.append(row)
     if reference:
-        flow, vocoder = (middle("reference", stage) for stage in STAGES)
-        line = f"{'chatterbox-tts float32':24}{'float32':>10}{flow:9.2f}{vocoder:11.2f}"
-        print(f"{line}{(flow + vocoder) / audio:7.2f}")
-    if likeness is not None:
-        print(f"correlation of the bfloat16 mel with the float32 one: {likeness:.6f}")
+        rows.append(["chatterbox-tts float32", "float32", *figures("reference"), "", ""])
+    print_rows(rows)
+    print(f"correlation of the bfloat16 mel with the float32 one: {likeness:.6f}")
 
 
 if __name__ == "__main__":

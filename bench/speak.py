@@ -1,10 +1,13 @@
-"""Time to first audio while streaming, beside the reference's time for the whole utterance.
+"""Time to first audio and to the end, beside the reference's time for the whole utterance.
 
     python -m bench.speak [--reference PYTHON] [--rounds 2] [--tokens 300] [--json FILE]
+    python -m bench.speak --device gpu [--bits 8] [--folder CHECKPOINT] [--json FILE]
 
-Full-size synthetic weights, one sentence of 300 speech tokens (12 s) in a voice with a prompt of
-10 s. The reference gives no sound before the end, so its time to first audio is that of T3, flow
-and vocoder together. Every measurement is a process of its own, and the sides take turns.
+Full-size synthetic weights, a voice with a prompt of 10 s that has been used before. On the CPU one
+sentence of 300 speech tokens (12 s) is streamed. On a GPU, warm: the first chunk of a stream 20
+times and where its time goes, and whole utterances of 78, 102 and 127 tokens. The reference gives
+no sound before the end, so its time to first audio is that of T3, flow and vocoder together; on a
+GPU its figures are quoted. Every measurement is a process of its own, and the sides take turns.
 """
 
 from __future__ import annotations
@@ -12,13 +15,35 @@ from __future__ import annotations
 import argparse
 import json
 import time
+from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from statistics import median
 from typing import Any
 
-from .rounds import Results, checkpoint, parser, ratio, run_reference, take_turns
+from . import quoted
+from .rounds import (
+    DTYPES,
+    Results,
+    add_bits,
+    checkpoint,
+    load,
+    machine,
+    middle,
+    parse,
+    parser,
+    print_rows,
+    ratio,
+    run_reference,
+    shown,
+    spread,
+    take_turns,
+)
 
-DTYPES = ("float32", "bfloat16")
+ON_CPU = ("float32", "bfloat16")
+STAGES = ("t3", "flow", "vocoder")
+PARTS = ("text", "prefill", "tokens", "flow", "vocoder")  # of the time to first audio
+WARM_UPS = 3
 TEXT = (
     "The birch canoe slid on the smooth planks, and the boy was there when the sun rose "
     "over the hills behind the old harbour."
@@ -28,56 +53,111 @@ TEXT = (
 def main() -> None:
     args = _arguments()
     if args.measure:
+        measure = measure_gpu if args.device == "gpu" else measure_cpu
         print(json.dumps(measure(Path(args.folder), args)))
         return
     with checkpoint(args) as folder:
         results = run(folder, args)
+    print_table = print_gpu_table if args.device == "gpu" else print_cpu_table
     print_table(results, args)
 
 
 def _arguments() -> argparse.Namespace:
-    arguments = parser(__doc__.splitlines()[0], DTYPES)
-    arguments.add_argument("--tokens", type=int, default=300)
+    arguments = parser(__doc__.splitlines()[0], ON_CPU, DTYPES)
+    add_bits(arguments)
+    arguments.add_argument("--tokens", type=int, default=300, help="on the CPU")
     arguments.add_argument("--steps", type=int, default=10)
-    arguments.add_argument("--device", choices=("cpu", "gpu"), default="cpu")
-    return arguments.parse_args()
+    arguments.add_argument("--first", type=int, default=20, help="first chunks, on a GPU")
+    arguments.add_argument(
+        "--utterances", type=int, nargs="+", default=(78, 102, 127), help="tokens each, on a GPU"
+    )
+    arguments.add_argument("--repeats", type=int, default=5, help="of each utterance, on a GPU")
+    return parse(arguments)
 
 
-def measure(folder: Path, args: argparse.Namespace) -> dict[str, Any]:
-    """Nightingale's stream at one precision: when each chunk came and how long it sounds."""
-    import nightingale
+def spoken(tts: Any, tokens: int, steps: int, whole: bool = False) -> Iterator[Any]:
+    """What saying TEXT yields: None after each token and flow step, and chunks."""
     from nightingale.speech import Speaker, SpeechRequest
     from nightingale.streaming import Chunking
-    from nightingale.text import Piece
+    from nightingale.text import prepare
 
-    tts = nightingale.load(folder, dtype=args.measure, device=args.device)
+    started = time.perf_counter()
+    # Made-up weights say when to stop at random: the count is asked for.
+    sampling = tts._sampling(0.8, 0.5, None, 0.05, 1.0, tokens) | {"min_tokens": tokens}
+    request = SpeechRequest(
+        pieces=prepare(TEXT, "en", count=lambda part: len(tts.tokenize(part, "en"))),
+        language="en",
+        voice=tts._voice(None),
+        exaggeration=0.5,
+        sampling=sampling,
+        seed=0,
+        steps=steps,
+        speed=1.0,
+        chunking=None if whole else Chunking(),
+        started=started,
+    )
+    return Speaker(tts._engine, tts._tokenizer, request).run()
 
-    def chunks(tokens: int, steps: int) -> list[nightingale.Chunk]:
-        # Made-up weights say when to stop at random: the count is asked for.
-        sampling = tts._sampling(0.8, 0.5, None, 0.05, 1.0, tokens) | {"min_tokens": tokens}
-        request = SpeechRequest(
-            pieces=[Piece(TEXT, 0.0, "sentence")],
-            language="en",
-            voice=tts._voice(None),
-            exaggeration=0.5,
-            sampling=sampling,
-            seed=0,
-            steps=steps,
-            speed=1.0,
-            chunking=Chunking(),
-            started=time.perf_counter(),
-        )
-        return [c for c in Speaker(tts._engine, tts._tokenizer, request).run() if c is not None]
 
-    chunks(15, 1)  # pages in, threads up, GPU kernels compiled, the voice known
-    made = chunks(args.tokens, args.steps)
+def chunks(tts: Any, tokens: int, steps: int, whole: bool = False) -> list[Any]:
+    return [chunk for chunk in spoken(tts, tokens, steps, whole) if chunk is not None]
+
+
+def measure_cpu(folder: Path, args: argparse.Namespace) -> dict[str, Any]:
+    """A stream at one precision: when each chunk came and how long it sounds."""
+    tts = load(folder, args.measure, "cpu")
+    chunks(tts, 15, 1)  # pages in, threads up, the voice known
+    made = chunks(tts, args.tokens, args.steps)
     last = made[-1].timings
     return {
         "first_s": last["ttfa"],
         "total_s": last["total"],
         "rtf": last["rtf"],
-        "stages": {name: last[name] for name in ("t3", "flow", "vocoder")},
+        "stages": {name: last[name] for name in STAGES},
         "chunks": [[c.timings["total"], len(c.samples) / c.sample_rate] for c in made],
+    }
+
+
+def measure_gpu(folder: Path, args: argparse.Namespace) -> dict[str, Any]:
+    """Warm first chunks and whole utterances at one precision."""
+    tts = load(folder, args.measure, "gpu")
+    chunks(tts, 50, args.steps)  # kernels compiled, the voice known
+    first = [first_chunk(tts, args.steps) for _ in range(WARM_UPS + args.first)][WARM_UPS:]
+    utterances = {}
+    for tokens in args.utterances:
+        made = [chunks(tts, tokens, args.steps, whole=True) for _ in range(2 + args.repeats)][2:]
+        timings = [said[-1].timings for said in made]
+        utterances[str(tokens)] = {
+            "total": spread([timing["total"] for timing in timings]),
+            "stages": {name: median(timing[name] for timing in timings) for name in STAGES},
+            "audio_s": sum(len(c.samples) for c in made[-1]) / made[-1][0].sample_rate,
+        }
+    return {
+        "first": spread([parts["total"] for parts in first]),
+        "parts": {name: median(parts[name] for parts in first) for name in PARTS},
+        "utterances": utterances,
+    }
+
+
+def first_chunk(tts: Any, steps: int) -> dict[str, float]:
+    """Seconds to the first chunk of a stream, and its parts."""
+    began = time.perf_counter()
+    first_token = None
+    with closing(spoken(tts, 100, steps)) as turns:
+        for chunk in turns:
+            if chunk is not None:
+                break
+            if first_token is None:
+                first_token = time.perf_counter() - began
+    timings = chunk.timings
+    prefill = first_token - timings["text"]
+    return {
+        "total": timings["total"],
+        "text": timings["text"],
+        "prefill": prefill,
+        "tokens": timings["t3"] - prefill,
+        "flow": timings["flow"],
+        "vocoder": timings["vocoder"],
     }
 
 
@@ -102,25 +182,58 @@ def run(folder: Path, args: argparse.Namespace) -> Results:
             "stages": stages,
         }
 
-    options = {"device": args.device, "tokens": args.tokens, "steps": args.steps}
-    return take_turns("bench.speak", DTYPES, folder, args, options, reference)
+    names = ("tokens", "steps", "first", "utterances", "repeats")
+    options = {name: getattr(args, name) for name in names}
+    return take_turns("bench.speak", folder, args, options, reference)
 
 
-def print_table(results: Results, args: argparse.Namespace) -> None:
-    print(f"{args.tokens / 25:.0f} s on the {args.device.upper()}", end="")
-    print(f"{'first audio s':>22}{'all s':>9}{'t3 s':>8}{'flow s':>8}{'vocoder s':>11}", end="")
-    print(f"{'earlier by':>12}" if results["reference"] else "")
+def print_gpu_table(results: Results, args: argparse.Namespace) -> None:
+    gpu = machine("gpu")["name"]
+    print(f"First audio on {gpu}, warm, voice prepared, {args.steps} steps; ", end="")
+    print(f"milliseconds, median (least-most) of {args.first}, and the median of each part")
+    rows = [["", "first audio", "p90", *PARTS, "earlier by"]]
+    theirs = quoted.utterance_ms(10)
+    for name in args.precisions:
+        last = results[name][-1]
+        parts = [f"{1000 * last['parts'][part]:.1f}" for part in PARTS]
+        earlier = quoted.times(theirs, last["first"]["median"], gpu)
+        row = [f"nightingale {name}", shown(last["first"]), f"{1000 * last['first']['p90']:.1f}"]
+        rows.append([*row, *parts, earlier])
+    blanks = [""] * (len(PARTS) + 1)
+    rows.append([f"{quoted.REFERENCE}, 10 tokens", f"{theirs:.0f}", *blanks, ""])
+    print_rows(rows)
+    print()
+    print(f"Whole utterances; milliseconds, median (least-most) of {args.repeats}")
+    rows = [["", "tokens", "sound s", "all", *STAGES, "faster"]]
+    for tokens in map(str, args.utterances):
+        theirs = quoted.utterance_ms(int(tokens))
+        for name in args.precisions:
+            said = results[name][-1]["utterances"][tokens]
+            stages = [f"{1000 * said['stages'][stage]:.0f}" for stage in STAGES]
+            faster = quoted.times(theirs, said["total"]["median"], gpu)
+            row = [f"nightingale {name}", tokens, f"{said['audio_s']:.2f}", shown(said["total"], 0)]
+            rows.append([*row, *stages, faster])
+        rows.append([quoted.REFERENCE, tokens, "", f"{theirs:.0f}", "", "", "", ""])
+    print_rows(rows)
+    print(f"{quoted.REFERENCE}: the sum of its stages without T3's prefill, {quoted.NOTE}")
+
+
+def print_cpu_table(results: Results, args: argparse.Namespace) -> None:
+    reference = bool(results["reference"])
+    header = [f"{args.tokens / 25:.0f} s on the CPU", "first audio s", "all s"]
+    rows = [header + [f"{stage} s" for stage in STAGES] + ["earlier by"] * reference]
     for name, runs in results.items():
         if not runs:
             continue
         label = "chatterbox-tts float32" if name == "reference" else f"nightingale {name}"
-        middle = {key: median(run[key] for run in runs) for key in ("first_s", "total_s")}
-        stages = [median(run["stages"][key] for run in runs) for key in ("t3", "flow", "vocoder")]
-        line = f"{label:24}{middle['first_s']:10.2f}{middle['total_s']:9.1f}"
-        line += "".join(f"{s:{w}.1f}" for s, w in zip(stages, (8, 8, 11), strict=True))
-        if results["reference"] and name != "reference":
-            line += f"{ratio(results, name, 'first_s'):11.1f}x"
-        print(line)
+        row = [label, f"{middle(results, name, 'first_s'):.2f}"]
+        row.append(f"{middle(results, name, 'total_s'):.1f}")
+        row += [f"{median(run['stages'][stage] for run in runs):.1f}" for stage in STAGES]
+        if reference:
+            earlier = "" if name == "reference" else f"{ratio(results, name, 'first_s'):.1f}x"
+            row.append(earlier)
+        rows.append(row)
+    print_rows(rows)
 
 
 if __name__ == "__main__":

@@ -1,13 +1,16 @@
 """T3 end to end: Nightingale beside the PyTorch reference, from one run.
 
     python -m bench.t3 [--reference PYTHON] [--rounds 2] [--json FILE]
+    python -m bench.t3 --device gpu [--bits 8] [--folder CHECKPOINT] [--json FILE]
 
-Full-size synthetic weights, 60 text tokens, 150 prompt tokens, 100 steps, the analyser on. Prefill
-is given twice: with a voice used for the first time, and with one that has been used before, whose
-part of the cache Nightingale keeps and the reference computes again. Every
-measurement is a process of its own, and the two take turns, so that a machine whose speed drifts
-gives fair ratios. --reference names the Python that has chatterbox-tts (tests/parity/
-reference_env.sh makes one).
+Full-size synthetic weights, 60 text tokens, 150 prompt tokens, both guidance rows, the analyser on.
+Prefill is given twice: with a voice used for the first time, and with one that has been used
+before, whose part of the cache Nightingale keeps and the reference computes again. On the CPU the
+first 100 steps are timed, on a GPU those from a context of 250 positions to one of 500, warm, with
+the launches of our kernels that a token takes. Every measurement is a process of its own, and the
+two sides take turns, so that a machine whose speed drifts gives fair ratios. --reference names the
+Python that has chatterbox-tts (tests/parity/reference_env.sh makes one); on a GPU its figures are
+quoted.
 """
 
 from __future__ import annotations
@@ -21,30 +24,140 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from .rounds import Results, checkpoint, parser, run_reference, take_turns
+from . import quoted
+from .rounds import (
+    DTYPES,
+    Results,
+    add_bits,
+    checkpoint,
+    load,
+    machine,
+    middle,
+    parse,
+    parser,
+    print_rows,
+    run_reference,
+    seconds_of,
+    shown,
+    spread,
+    take_turns,
+)
 
 TEXT_TOKENS = 60
-DTYPES = ("float32", "float16", "bfloat16")
+EMOTION = 0.5
 
 
 def main() -> None:
     args = _arguments()
     if args.measure:
-        print(json.dumps(measure(Path(args.folder), args.measure, args.steps)))
+        measure = measure_gpu if args.device == "gpu" else measure_cpu
+        print(json.dumps(measure(Path(args.folder), args)))
         return
     with checkpoint(args) as folder:
-        print_table(run(folder, args))
+        results = run(folder, args)
+    print_table = print_gpu_table if args.device == "gpu" else print_cpu_table
+    print_table(results, args)
 
 
 def _arguments() -> argparse.Namespace:
-    arguments = parser(__doc__.splitlines()[0], DTYPES)
-    arguments.add_argument("--steps", type=int, default=100)
-    return arguments.parse_args()
+    arguments = parser(__doc__.splitlines()[0], DTYPES, DTYPES)
+    add_bits(arguments)
+    arguments.add_argument("--steps", type=int, default=100, help="on the CPU")
+    arguments.add_argument("--context", type=int, nargs=2, default=(250, 500), help="on a GPU")
+    arguments.add_argument("--repeats", type=int, default=5, help="on a GPU")
+    return parse(arguments)
 
 
 def text_tokens() -> list[int]:
     """Letters and spaces of the multilingual tokenizer, the same in every run."""
     return [(7 * i) % 26 + 14 if i % 5 else 2 for i in range(TEXT_TOKENS)]
+
+
+class Speech:
+    """T3 alone, saying the same text for as long as it is asked to."""
+
+    def __init__(self, tts: Any) -> None:
+        import numpy as np
+
+        self._tts = tts
+        self._text = np.array(text_tokens(), np.int32)
+        self._voice = tts._voice(None)
+
+    def forget_voice(self) -> None:
+        self._tts._engine._conditions.clear()
+
+    def token_at(self, context: int) -> int:
+        """Which token is drawn when this many positions have been attended to."""
+        voice = self._tts._engine._condition(self._voice, EMOTION).length
+        # Beside the text: its start and stop, and the start of speech, which is given twice.
+        return context - (voice + TEXT_TOKENS + 2 + 1)
+
+    def tokens(self, count: int) -> Any:
+        sampling = self._tts._sampling(0.8, 0.5, None, 0.05, 1.0, count)
+        engine = self._tts._engine
+        speech = engine.speak(
+            self._text, self._voice, EMOTION, seed=0, min_tokens=count, **sampling
+        )
+        return engine.tokens(speech)
+
+    def prefill(self) -> float:
+        """Seconds to the first token."""
+        start = time.perf_counter()
+        next(self.tokens(1))
+        return time.perf_counter() - start
+
+    def decode(self, first: int, last: int) -> tuple[float, float]:
+        """Seconds and launches a token, from the token `first` to the token `last`."""
+        from nightingale import _core
+
+        tokens = self.tokens(last + 2)  # the host, which is ahead, is not to come to the end
+        for _ in range(first):
+            next(tokens)
+        launches, start = _core.kernel_launches(), time.perf_counter()
+        for _ in range(first, last):
+            next(tokens)
+        end = time.perf_counter()
+        count = last - first
+        return (end - start) / count, (_core.kernel_launches() - launches) / count
+
+
+def measure_gpu(folder: Path, args: argparse.Namespace) -> dict[str, Any]:
+    """Warm prefill and decode at one precision, and what a token reads and launches."""
+    started = time.perf_counter()
+    tts = load(folder, args.measure, "gpu")
+    loaded = time.perf_counter()
+    speech = Speech(tts)
+    first, last = map(speech.token_at, args.context)
+    for _ in range(2):  # compiles kernels, then fills MLX's memory pool
+        speech.decode(first, last)
+    decoded = [speech.decode(first, last) for _ in range(args.repeats)]
+    prefill = [speech.prefill() for _ in range(2 + 2 * args.repeats)][2:]
+    new_voice = []
+    for _ in range(1 + args.repeats):
+        speech.forget_voice()
+        new_voice.append(speech.prefill())
+    t3 = tts.info["t3"]
+    token = spread([seconds for seconds, _ in decoded])
+    return {
+        "load_s": loaded - started,
+        "token_s": token["median"],
+        "token": token,
+        "prefill": spread(prefill),
+        "new_voice": spread(new_voice[1:]),
+        "launches": decoded[-1][1],
+        "step_bytes": t3["step_bytes"],
+        "weight_bytes": t3["weight_bytes"],
+        "read_bytes_per_s": gpu_read_bandwidth(),
+    }
+
+
+def gpu_read_bandwidth(size: int = 1 << 29) -> float:
+    """Bytes a second of MLX's sum over more memory than a cache holds."""
+    import mlx.core as mx
+
+    values = mx.zeros(size // 4, mx.float32)
+    mx.eval(values)
+    return size / min(seconds_of(lambda: mx.eval(mx.sum(values)), 10, 3))
 
 
 class AnonymousMemory(threading.Thread):
@@ -63,45 +176,21 @@ class AnonymousMemory(threading.Thread):
             time.sleep(0.01)
 
 
-def measure(folder: Path, dtype: str, steps: int) -> dict[str, Any]:
-    """Nightingale's prefill and decode at one precision, on the CPU."""
-    import numpy as np
-
-    import nightingale
+def measure_cpu(folder: Path, args: argparse.Namespace) -> dict[str, Any]:
+    """Prefill and decode at one precision, once, with the memory they took."""
+    from nightingale import _core
 
     memory = AnonymousMemory() if sys.platform == "linux" else None
     started = time.perf_counter()
-    tts = nightingale.load(folder, dtype=dtype, device="cpu")
+    tts = load(folder, args.measure, "cpu")
     loaded = time.perf_counter()
-    voice = tts._voice(None)
-
-    def speak(count: int) -> tuple[float, float]:
-        begin = time.perf_counter()
-        stream = tts._engine.t3.speak(
-            np.array(text_tokens(), np.int32),
-            tts._engine._condition(voice, 0.5),
-            cfg_weight=0.5,
-            temperature=0.8,
-            repetition_penalty=2.0,
-            min_p=0.05,
-            top_p=1.0,
-            analyser=tts.info["t3"]["analyser"],
-            seed=0,
-            min_tokens=count,
-            max_tokens=count,
-        )
-        stream.next()
-        first = time.perf_counter()
-        tokens = sum(1 for _ in iter(stream.next, None))
-        return first - begin, tokens / (time.perf_counter() - first)
-
-    speak(5)  # pages in, threads up
-    tts._engine._conditions.clear()
-    new_voice, _ = speak(1)
-    prefill, rate = speak(steps)
+    speech = Speech(tts)
+    speech.decode(1, 5)  # pages in, threads up
+    speech.forget_voice()
+    new_voice = speech.prefill()
+    prefill = speech.prefill()
+    rate = 1 / speech.decode(1, args.steps)[0]
     peak = memory.peak if memory else 0
-    core = nightingale._core  # bandwidth is measured last: it takes 1 GB of memory
-    t3 = tts.info["t3"]
     parts = [tts.info[name] for name in ("t3", "flow", "vocoder") if name in tts.info]
     return {
         "load_s": loaded - started,
@@ -109,9 +198,10 @@ def measure(folder: Path, dtype: str, steps: int) -> dict[str, Any]:
         "prefill_s": prefill,
         "tokens_per_s": rate,
         "weight_bytes": sum(part["weight_bytes"] for part in parts),
-        "bytes_per_s": rate * t3["step_bytes"],
-        "read_bytes_per_s": core.measure_read_bandwidth(),
-        "best_bytes_per_s": core.measure_best_bandwidth(),
+        "bytes_per_s": rate * tts.info["t3"]["step_bytes"],
+        # Measured last: it takes 1 GB of memory.
+        "read_bytes_per_s": _core.measure_read_bandwidth(),
+        "best_bytes_per_s": _core.measure_best_bandwidth(),
         "anonymous_bytes": peak,
     }
 
@@ -122,39 +212,69 @@ def run(folder: Path, args: argparse.Namespace) -> Results:
         out = run_reference(args, job | {"steps": args.steps})
         return {name: float(out[name]) for name in ("prefill_s", "tokens_per_s")}
 
-    return take_turns("bench.t3", DTYPES, folder, args, {"steps": args.steps}, reference)
+    options = {"steps": args.steps, "context": args.context, "repeats": args.repeats}
+    return take_turns("bench.t3", folder, args, options, reference)
 
 
-def print_table(results: Results) -> None:
-    def middle(name: str, key: str) -> float:
-        return median(run[key] for run in results[name])
+def print_gpu_table(results: Results, args: argparse.Namespace) -> None:
+    begin, end = args.context
+    gpu = machine("gpu")["name"]
+    print(f"T3 on {gpu}, two rows, context {begin} to {end}; ", end="")
+    print(f"milliseconds, median (least-most) of {args.repeats}")
+    header = ["", "a token", "prefill", "with a new voice", "launches", "GB/s", "of read", "faster"]
+    rows = [header]
+    for name in args.precisions:
+        last = results[name][-1]
+        rate = last["step_bytes"] / last["token_s"]
+        rows.append(
+            [
+                f"nightingale {name}",
+                shown(last["token"], 3),
+                shown(last["prefill"]),
+                shown(last["new_voice"]),
+                f"{last['launches']:.1f}",
+                f"{rate / 1e9:.0f}",
+                f"{rate / last['read_bytes_per_s']:.0%}",
+                quoted.times(quoted.T3[quoted.REFERENCE], last["token_s"], gpu),
+            ]
+        )
+    print_rows(rows)
+    print(f"launches: of our own kernels, a token; faster: than {quoted.REFERENCE}.")
+    print("Host syncs a token: none that the GPU waits for; the host reads one step behind.")
+    print(f"Milliseconds a token, {quoted.NOTE}:")
+    print_rows([[f"  {name}", f"{ms:.1f}"] for name, ms in quoted.T3.items()])
 
+
+def print_cpu_table(results: Results, args: argparse.Namespace) -> None:
     def share(name: str, key: str) -> float:
         return median(run["bytes_per_s"] / run[key] for run in results[name])
 
     reference = bool(results["reference"])
-    print(f"{'T3 on the CPU':24}{'new voice s':>13}{'prefill s':>11}{'tok/s':>8}", end="")
-    print(f"{'GB/s':>7}{'of read':>9}", end="")
-    print(f"{'of best':>9}{'weights GB':>12}{'RssAnon GB':>12}", end="")
-    print(f"{'decode x':>10}{'new voice x':>12}{'prefill x':>11}" if reference else "")
-    for name in DTYPES:
-        prefill, rate = middle(name, "prefill_s"), middle(name, "tokens_per_s")
-        new_voice = middle(name, "new_voice_prefill_s")
-        line = f"{'nightingale ' + name:24}{new_voice:13.2f}{prefill:11.2f}{rate:8.2f}"
-        line += f"{middle(name, 'bytes_per_s') / 1e9:7.1f}"
-        line += f"{share(name, 'read_bytes_per_s'):9.0%}{share(name, 'best_bytes_per_s'):9.0%}"
-        line += f"{middle(name, 'weight_bytes') / 1e9:12.2f}"
-        line += f"{middle(name, 'anonymous_bytes') / 1e9:12.2f}"
+    header = ["T3 on the CPU", "new voice s", "prefill s", "tok/s", "GB/s", "of read", "of best"]
+    header += ["weights GB", "RssAnon GB"]
+    rows = [header + ["decode x", "new voice x", "prefill x"] * reference]
+    for name in args.precisions:
+        prefill = middle(results, name, "prefill_s")
+        new_voice = middle(results, name, "new_voice_prefill_s")
+        rate = middle(results, name, "tokens_per_s")
+        row = [f"nightingale {name}", f"{new_voice:.2f}", f"{prefill:.2f}", f"{rate:.2f}"]
+        row += [f"{middle(results, name, 'bytes_per_s') / 1e9:.1f}"]
+        row += [f"{share(name, key):.0%}" for key in ("read_bytes_per_s", "best_bytes_per_s")]
+        for key in ("weight_bytes", "anonymous_bytes"):
+            row.append(f"{middle(results, name, key) / 1e9:.2f}")
         if reference:
-            line += f"{rate / middle('reference', 'tokens_per_s'):9.2f}x"
-            line += f"{middle('reference', 'prefill_s') / new_voice:10.2f}x"
-            line += f"{middle('reference', 'prefill_s') / prefill:10.2f}x"
-        print(line)
+            theirs = middle(results, "reference", "prefill_s")
+            row.append(f"{rate / middle(results, 'reference', 'tokens_per_s'):.2f}x")
+            row += [f"{theirs / new_voice:.2f}x", f"{theirs / prefill:.2f}x"]
+        rows.append(row)
     if reference:
-        prefill, rate = middle("reference", "prefill_s"), middle("reference", "tokens_per_s")
-        print(f"{'chatterbox-tts float32':24}{prefill:13.2f}{prefill:11.2f}{rate:8.2f}")
+        prefill = f"{middle(results, 'reference', 'prefill_s'):.2f}"
+        rate = f"{middle(results, 'reference', 'tokens_per_s'):.2f}"
+        row = ["chatterbox-tts float32", prefill, prefill, rate]
+        rows.append(row + [""] * (len(rows[0]) - len(row)))
+    print_rows(rows)
     for label, key in (("read", "read_bytes_per_s"), ("best", "best_bytes_per_s")):
-        rates = [run[key] / 1e9 for name in DTYPES for run in results[name]]
+        rates = [run[key] / 1e9 for name in args.precisions for run in results[name]]
         print(f"{label} bandwidth, all cores: {min(rates):.1f} to {max(rates):.1f} GB/s")
 
 

@@ -2,6 +2,7 @@
 #include "mlx/ops.h"
 #include "mlx/transforms.h"
 #include "nightingale/ops/attention.h"
+#include "nightingale/ops/frame_attention.h"
 #include "peak.h"
 
 namespace nightingale::bench {
@@ -80,14 +81,20 @@ void full_attention(benchmark::State& state, mx::Dtype dtype) {
 void relative_attention(benchmark::State& state) {
   constexpr int heads = 8, channels = 512;
   int length = state.range(0);
-  auto x = warm({1, length, channels}), bias = warm({channels});
-  auto positions = warm({2 * length - 1, channels});
+  auto qkv = warm({length, 3 * channels}), bias = warm({channels});
+  auto positions = ops::project_positions(
+      warm({2 * length - 1, channels}),
+      warm({channels, channels}),
+      1,
+      heads,
+      cpu_stream())[0];
+  mx::eval(positions);
   Work work{
       1.0 * length * channels * 6 * sizeof(float),
       1.5 * attention_flops(1.0 * length * length, channels)};
   run(state, work, [&] {
-    return ops::relative_attention(
-        x, x, x, positions, bias, bias, heads, cpu_stream());
+    return ops::relative_frame_attention(
+        qkv, positions, bias, bias, heads, cpu_stream());
   });
 }
 

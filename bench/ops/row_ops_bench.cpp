@@ -69,11 +69,15 @@ void cast(benchmark::State& state) {
 }
 
 void euler_step(benchmark::State& state) {
-  auto x = warm({2, 1000, 80}), v = warm({2, 1000, 80});
-  double elements = x.size();
-  Work work{3 * elements * sizeof(float), 3 * elements};
+  ops::OdeState flow{warm({1, 1000, 80}), warm({2, 1000, 320})};
+  auto v = warm({2, 1000, 80});
+  double elements = flow.x.size();
+  // The state and both velocities in, the state and two rows of input out.
+  Work work{6 * elements * sizeof(float), 5 * elements};
   run(state, work, [&] {
-    return ops::euler_step(x, v, 0.7f, 0.1f, cpu_stream());
+    flow = ops::euler_step(flow, v, 0.7f, 0.1f, cpu_stream());
+    mx::eval(flow.results());
+    return flow.x;
   });
 }
 

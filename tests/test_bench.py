@@ -1,0 +1,123 @@
+"""bench/: what is counted is what the models have, and the projection is the page that is kept."""
+
+from __future__ import annotations
+
+from math import prod
+
+import pytest
+
+import nightingale
+from bench import apple, counts, projection, quoted, rounds
+from bench.roofline import PAGE, Target, page
+from bench.t3 import Speech
+from nightingale.synthetic import SIZES, SPEECH_VOCABULARY, t3_weights
+from nightingale.synthetic_s3gen import S3GEN_SIZES, s3gen_weights
+from nightingale.synthetic_weights import Tensors
+
+FLOAT32 = 4  # bytes
+
+
+def elements(tensors: Tensors, *begins: str) -> int:
+    """Of tensors so named; a weight-norm pair counts as the tensor it stands for."""
+    return sum(
+        prod(weights.shape)
+        for name, weights in tensors.items()
+        if name.startswith(begins) and not name.endswith("original0")
+    )
+
+
+@pytest.mark.parametrize("size", ["small", "full"])
+def test_every_weight_of_t3_is_counted_once(size: str) -> None:
+    tensors = t3_weights(SIZES[size], text_vocabulary=2454)
+    works = counts.t3_step(SIZES[size], 100, 2, SPEECH_VOCABULARY)
+    used = elements(tensors, "tfmr.layers.", "tfmr.norm.", "speech_head.")
+    assert counts.total(works, "weights") == used
+
+
+@pytest.mark.parametrize("size", ["small", "full"])
+def test_every_weight_of_s3gen_is_counted_once(size: str) -> None:
+    sizes, tensors = S3GEN_SIZES[size], s3gen_weights(S3GEN_SIZES[size])
+    encoder = counts.encoder(sizes, 40)
+    assert counts.total(encoder, "weights") == elements(
+        tensors, "flow.encoder.", "flow.encoder_proj."
+    )
+    step = [*counts.estimator(sizes, 60), *counts.flow_times(sizes, 10)]
+    assert counts.total(step, "weights") == elements(tensors, "flow.decoder.")
+    vocoder = counts.vocoder(sizes, 60)
+    assert counts.total(vocoder, "weights") == elements(tensors, "mel2wav.")
+
+
+def test_a_loaded_model_reports_the_same(tts: nightingale.TTS) -> None:
+    size = SIZES["small"]
+    works = counts.t3_step(size, 100, 2, SPEECH_VOCABULARY)
+    norms = (2 * size.layers + 1) * size.hidden
+    assert tts.info["t3"]["step_bytes"] == FLOAT32 * (counts.total(works, "weights") - norms)
+    tensors = s3gen_weights(S3GEN_SIZES["small"])
+    assert tts.info["flow"]["weight_bytes"] == FLOAT32 * elements(tensors, "flow.")
+    assert tts.info["vocoder"]["weight_bytes"] == FLOAT32 * elements(tensors, "mel2wav.")
+
+
+def test_a_token_takes_the_launches_that_are_counted(tts: nightingale.TTS, device: str) -> None:
+    if device != "gpu":
+        pytest.skip("kernels are launched on a GPU: run with --device gpu")
+    works = counts.t3_step(SIZES["small"], 120, 2, SPEECH_VOCABULARY)
+    _, launches = Speech(tts).decode(10, 30)
+    assert launches == counts.total(works, "launches")
+
+
+def test_the_flops_of_a_step_are_those_of_its_products() -> None:
+    # By hand: 2 rows of 511.7 M weights, and attention over 375 positions in 30 layers.
+    works = counts.t3_step(SIZES["full"], 375, 2, SPEECH_VOCABULARY)
+    by_hand = 2 * 2 * (30 * (4 * 1024**2 + 3 * 1024 * 4096) + 8194 * 1024)
+    by_hand += 2 * 30 * 4 * 375 * 1024
+    assert counts.total(works, "flops") == by_hand
+    assert counts.total(works, "launches") == 153
+
+
+def test_a_token_is_drawn_at_the_context_that_is_asked_for(tts: nightingale.TTS) -> None:
+    speech = Speech(tts)
+    first = speech.token_at(120)
+    # Voice 34, text 60 with start and stop, the start of speech; then the tokens fed in.
+    assert 34 + 60 + 2 + 1 + first == 120
+    assert sum(1 for _ in speech.tokens(first)) == first
+
+
+def test_a_bound_is_a_bound() -> None:
+    for chip in (*apple.MACS, *apple.IPHONES):
+        sides = (projection.LIKELY, projection.BOUND)
+        likely, bound = (projection.sentence_s(chip, side, 2.0) for side in sides)
+        assert 1.2 * bound < likely < 4 * bound, chip.name
+    m1 = apple.MACS[0]
+    weights = counts.t3_step(projection.T3, 375, 2, SPEECH_VOCABULARY)
+    moved = 2.0 * counts.total(weights, "weights") + counts.total(weights, "values")
+    token = projection.tokens_s(m1, projection.BOUND, 2.0, 375, 1)
+    assert token == pytest.approx(moved / (1e9 * m1.bandwidth))
+
+
+def test_the_page_is_what_the_projection_gives() -> None:
+    assert PAGE.read_text("utf-8") == page(), "python -m bench.roofline --write"
+
+
+def test_the_page_says_first_that_nothing_was_measured() -> None:
+    assert "Nothing on this page was measured on Apple hardware" in page().splitlines()[2]
+
+
+def test_targets_are_marked_where_the_likely_figure_meets_them() -> None:
+    more = Target(80, 100, most=True)
+    assert more.shown(79.4, 120, 0) == "79 (120)"
+    assert more.shown(80, 120, 0) == "**80** (120)"
+    assert more.shown(100, 120, 0) == "***100*** (120)"
+    assert Target(1.0).shown(0.5, 0.25, 2) == "**0.50** (0.25)"
+
+
+def test_quoted_figures_are_compared_on_their_machine_only() -> None:
+    assert quoted.times(17.7, 0.00177, "NVIDIA H200") == "10.0x"
+    assert quoted.times(17.7, 0.00177, "Apple M4") == ""
+    assert quoted.utterance_ms(10) == pytest.approx(738)
+    assert quoted.utterance_ms(102) == pytest.approx(2318.4)
+
+
+def test_a_spread_has_its_middle_and_its_ends() -> None:
+    spread = rounds.spread([float(value) for value in range(1, 21)])
+    assert spread == {"median": 10.5, "least": 1.0, "most": 20.0, "p90": pytest.approx(18.1)}
+    assert rounds.shown({"median": 0.0125, "least": 0.01, "most": 0.02}) == "12.5 (10.0-20.0)"
