@@ -3,16 +3,29 @@
 include(CheckCXXSourceCompiles)
 
 if(APPLE)
+  # The oldest systems that MLX's Metal kernels run on.
+  if(IOS)
+    set(system iOS)
+    set(oldest 17.0)
+  else()
+    set(system macOS)
+    set(oldest 14.0)
+  endif()
   if(NOT CMAKE_OSX_DEPLOYMENT_TARGET)
-    set(CMAKE_OSX_DEPLOYMENT_TARGET 14.0)
+    set(CMAKE_OSX_DEPLOYMENT_TARGET ${oldest})
   endif()
-  if(CMAKE_OSX_DEPLOYMENT_TARGET VERSION_LESS 14.0)
-    message(FATAL_ERROR "Nightingale needs macOS 14 or later; the deployment "
-                        "target is ${CMAKE_OSX_DEPLOYMENT_TARGET}.")
+  if(CMAKE_OSX_DEPLOYMENT_TARGET VERSION_LESS ${oldest})
+    message(FATAL_ERROR "Nightingale needs ${system} ${oldest} or later; the "
+                        "deployment target is ${CMAKE_OSX_DEPLOYMENT_TARGET}.")
   endif()
-  if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64")
-    message(FATAL_ERROR "Nightingale needs Apple silicon (arm64): MLX has no "
-                        "build for Intel Macs.")
+  # Cross-compiled, the architectures asked for say what the processor is.
+  if(CMAKE_OSX_ARCHITECTURES)
+    set(CMAKE_SYSTEM_PROCESSOR ${CMAKE_OSX_ARCHITECTURES})
+  endif()
+  if(NOT CMAKE_SYSTEM_PROCESSOR STREQUAL "arm64")
+    message(FATAL_ERROR "Nightingale needs Apple silicon (arm64), not "
+                        "'${CMAKE_SYSTEM_PROCESSOR}': MLX has no other build. "
+                        "For iOS set CMAKE_OSX_ARCHITECTURES to arm64.")
   endif()
 elseif(CMAKE_SYSTEM_NAME STREQUAL "Linux")
   set(CMAKE_REQUIRED_FLAGS "")
@@ -28,7 +41,7 @@ elseif(CMAKE_SYSTEM_NAME STREQUAL "Linux")
                         "Debian 12, Fedora 36): MLX's Linux library does.")
   endif()
 else()
-  message(FATAL_ERROR "Nightingale builds on macOS and Linux; this is "
+  message(FATAL_ERROR "Nightingale builds for macOS, iOS and Linux; this is "
                       "${CMAKE_SYSTEM_NAME}.")
 endif()
 
