@@ -256,7 +256,9 @@ def listing(outcomes: list[Outcome]) -> str:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("binary", help="nightingale_tests")
-    parser.add_argument("--every", type=int, default=1, help="take one mutant of so many")
+    parser.add_argument(
+        "--every", type=int, default=1, help="take one of so many mutants, and all barriers"
+    )
     parser.add_argument("--only", help="a file of metal/")
     parser.add_argument("--kinds", default="barrier,index,space")
     parser.add_argument("--jobs", type=int, default=2)
@@ -270,8 +272,9 @@ def main() -> int:
         if path.name not in NOT_KERNELS and arguments.only in (None, path.name):
             made = mutants(path.name, path.read_text())
             chosen += [m for m in made if m.kind in arguments.kinds.split(",")]
-    chosen.sort(key=lambda m: m.kind)
-    chosen = chosen[:: arguments.every]
+    barriers = [m for m in chosen if m.kind == "barrier"]
+    others = sorted((m for m in chosen if m.kind != "barrier"), key=lambda m: m.change)
+    chosen = barriers + others[:: arguments.every]
     with tempfile.TemporaryDirectory() as folder:
         tests = Tests(arguments.binary, pathlib.Path(folder))
         with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:

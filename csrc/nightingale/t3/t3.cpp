@@ -175,6 +175,9 @@ KvCache T3::condition(const T3Voice& voice) const {
   std::vector<mx::array> filled;
   for (const auto& layer : cache.layers) {
     filled.insert(filled.end(), {layer.keys, layer.values});
+    if (layer.written) {
+      filled.push_back(*layer.written);
+    }
   }
   mx::eval(filled);
   return cache;

@@ -165,7 +165,9 @@ TEST_CASE("emulator: one call of a helper is not another") {
       "METAL_FUNC void wait() { "
       "threadgroup_barrier(mem_flags::mem_threadgroup); }";
   check_fault(
-      {.body = kShared + "if (t < 32) wait(); else wait();\ny[t] = x[t];",
+      {.body = kShared +
+           "if (t < 32) { a[t] = 1.0f; wait(); y[t] = x[t]; }\n"
+           "else { wait(); y[t] = x[t] + 1.0f; }",
        .header = helper},
       "divergent barrier");
 }

@@ -64,7 +64,9 @@ const Command kLanguage{
 // MSL is C++14 with `if constexpr` and a little more.
 const Command kTyped{
     "-std=c++14",
-    "-fsyntax-only",
+    "-S", // zig wants a file to come out
+    "-emit-llvm",
+    "-O0",
     "-DMSL_TYPED",
     "-pedantic-errors",
     "-Wno-c++17-extensions",
@@ -169,8 +171,9 @@ fs::path compiled(const std::string& typed, const std::string& run) {
   auto file = [&](const char* suffix) { return fs::path(own) += suffix; };
   write(file(".typed.cpp"), typed);
   write(file(".cpp"), run);
-  auto checking =
-      start(with(check, {file(".typed.cpp").string()}), file(".typed.log"));
+  auto checking = start(
+      with(check, {file(".typed.cpp").string(), "-o", file(".ll").string()}),
+      file(".typed.log"));
   auto building = start(
       with(build, {file(".cpp").string(), "-o", file(".so").string()}),
       file(".log"));
@@ -180,7 +183,8 @@ fs::path compiled(const std::string& typed, const std::string& run) {
   if (correct && built) {
     fs::rename(file(".so"), library);
   }
-  for (auto suffix : {".typed.cpp", ".cpp", ".typed.log", ".log", ".so"}) {
+  for (auto suffix :
+       {".typed.cpp", ".cpp", ".typed.log", ".log", ".ll", ".so"}) {
     fs::remove(file(suffix));
   }
   if (!correct || !built) {

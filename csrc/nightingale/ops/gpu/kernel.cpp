@@ -10,6 +10,7 @@
 #include "mlx/backend/cuda/cuda.h"
 #include "mlx/backend/metal/metal.h"
 #include "mlx/ops.h"
+#include "mlx/primitives.h"
 #include "mlx/transforms.h"
 #include "nightingale/error.h"
 #include "nightingale/ops/gpu/include_files.h"
@@ -172,17 +173,23 @@ Arrays all_inputs(const Launch& launch) {
   return inputs;
 }
 
+std::pair<std::vector<mx::Shape>, std::vector<mx::Dtype>> described(
+    const std::vector<KernelOutput>& outputs) {
+  std::vector<mx::Shape> shapes;
+  std::vector<mx::Dtype> dtypes;
+  for (const auto& out : outputs) {
+    shapes.push_back(out.shape);
+    dtypes.push_back(out.dtype);
+  }
+  return {shapes, dtypes};
+}
+
 Arrays run_on_gpu(
     const Launch& launch,
     const Arrays& inputs,
     int threads,
     mx::Stream s) {
-  std::vector<mx::Shape> shapes;
-  std::vector<mx::Dtype> dtypes;
-  for (const auto& out : launch.outputs) {
-    shapes.push_back(out.shape);
-    dtypes.push_back(out.dtype);
-  }
+  auto [shapes, dtypes] = described(launch.outputs);
   auto [x, y, z] = launch.groups;
   return compiled(launch).run(
       inputs,
@@ -196,26 +203,48 @@ Arrays run_on_gpu(
       s);
 }
 
-Arrays emulate(const Launch& launch, Arrays inputs, int threads) {
+// A launch in the emulator: like one on a GPU it runs when it is evaluated, and
+// not at all where nothing asks for its outputs.
+class EmulatedLaunch : public mx::Primitive {
+ public:
+  EmulatedLaunch(mx::Stream s, const Launch& launch, int threads)
+      : Primitive(s),
+        source_(compiled(launch).source),
+        constants_(constants_with(launch, threads)),
+        groups_(launch.groups),
+        threads_(threads) {}
+
+  void eval_cpu(const Arrays& inputs, Arrays& outputs) override {
+    mx::synchronize(stream()); // MLX fills the inputs on a thread of its own
+    for (auto& out : outputs) {
+      out.set_data(mx::allocator::malloc(out.nbytes()));
+    }
+    emulator->run(source_, constants_, inputs, outputs, groups_, threads_);
+  }
+  void eval_gpu(const Arrays&, Arrays&) override {
+    throw Error("the emulator runs on the CPU");
+  }
+  const char* name() const override {
+    return "EmulatedLaunch";
+  }
+
+ private:
+  const KernelSource& source_;
+  std::vector<Constant> constants_;
+  std::array<int, 3> groups_;
+  int threads_;
+};
+
+Arrays emulate(const Launch& launch, Arrays inputs, int threads, mx::Stream s) {
   for (size_t i = 0; i < launch.inputs.size(); ++i) {
-    inputs[i] = mx::contiguous(inputs[i], false, mx::Device::cpu);
+    inputs[i] = mx::contiguous(inputs[i], false, s);
   }
-  mx::eval(inputs);
-  Arrays outputs;
-  for (const auto& out : launch.outputs) {
-    auto& array = outputs.emplace_back(
-        out.shape, out.dtype, nullptr, std::vector<mx::array>{});
-    array.set_data(mx::allocator::malloc(array.nbytes()));
-    array.set_status(mx::array::Status::available);
-  }
-  emulator->run(
-      compiled(launch).source,
-      constants_with(launch, threads),
-      inputs,
-      outputs,
-      launch.groups,
-      threads);
-  return outputs;
+  auto [shapes, dtypes] = described(launch.outputs);
+  return mx::array::make_arrays(
+      shapes,
+      dtypes,
+      std::make_shared<EmulatedLaunch>(s, launch, threads),
+      inputs);
 }
 
 // The sizes that were accepted, by instance.
@@ -248,7 +277,7 @@ Sizes& sizes() {
 
 Arrays
 run(const Launch& launch, const Arrays& inputs, int threads, mx::Stream s) {
-  return s.device == mx::Device::cpu ? emulate(launch, inputs, threads)
+  return s.device == mx::Device::cpu ? emulate(launch, inputs, threads, s)
                                      : run_on_gpu(launch, inputs, threads, s);
 }
 
