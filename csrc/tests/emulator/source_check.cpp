@@ -121,9 +121,11 @@ void check_address_spaces(const Tokens& tokens, const Words& types) {
     if (!tokens[i].is("*") && !tokens[i].is("&")) {
       continue;
     }
+    bool to_array = tokens[i - 1].is("(") && i + 3 < tokens.size() &&
+        tokens[i + 2].is(")") && tokens[i + 3].is("["); // T (*name)[8]
     bool type = false;
     bool space = false;
-    for (size_t t = i; t-- > 0;) {
+    for (size_t t = to_array ? i - 1 : i; t-- > 0;) {
       auto word = tokens[t].text;
       bool is_type = types.contains(word);
       bool is_space = kAddressSpaces.contains(word);

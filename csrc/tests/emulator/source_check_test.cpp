@@ -90,6 +90,11 @@ TEST_CASE("emulator: every pointer and reference names its address space") {
       without);
   check_fault(with("const uint4* p = (const device uint4*)x;"), without);
   check_fault(with("uint4 v = *(const uint4*)x;"), without);
+  check_fault(
+      with(
+          "",
+          "METAL_FUNC float first(const float (*p)[4]) { return p[0][0]; }"),
+      without);
   auto y = run(
       {.body = kThread +
            "float v[2];\nfill(v, x);\nfloat w = 0.0f;\nput(w);\n"

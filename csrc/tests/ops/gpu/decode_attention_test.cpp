@@ -110,6 +110,36 @@ TEST_CASE("kernel attention_out: watched heads give their weights") {
   check({1, 2, 9, 16, mx::bfloat16, {{0}, 1, 0, 10}});
 }
 
+TEST_CASE("kernel attention_out: a projection in codes") {
+  auto s = kernel_stream(), cpu = cpu_stream();
+  Case c{2, 2, 140, 150, mx::float32};
+  auto qkv = noise_array({2, 1, 6 * kDepth}, 1);
+  auto residual = noise_array({2, 1, 2 * kDepth}, 2);
+  auto w = noise_array({2 * kDepth, 2 * kDepth}, 3);
+  for (int bits : {8, 4}) {
+    CAPTURE(bits);
+    auto codes = ops::Matrix::quantized(w, bits, cpu);
+    auto floats = mx::dequantize(
+        codes.w,
+        *codes.scales,
+        codes.biases,
+        codes.group,
+        bits,
+        "affine",
+        std::nullopt,
+        mx::float32,
+        cpu);
+    auto attended = graph::self_attention(
+        qkv, frequencies(), cache_of(c, 4), cache_of(c, 5), c.past, {}, cpu);
+    auto expected =
+        graph::linear(attended.out, floats, {.residual = residual}, cpu);
+    ops::LayerCache cache{cache_of(c, 4), cache_of(c, 5)};
+    auto actual = gpu::projected_attention(
+        qkv, frequencies(), cache, c.past, {}, codes, residual, s);
+    CHECK(relative_error(actual.x, values(expected)) < 5e-6);
+  }
+}
+
 TEST_CASE("kernel decode_attention: many lazy steps write one cache") {
   auto s = kernel_stream(), cpu = cpu_stream();
   int steps = emulated() ? 12 : 400, heads = 2, hidden = heads * kDepth;
