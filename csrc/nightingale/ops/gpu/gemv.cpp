@@ -14,10 +14,6 @@ bool is_float(mx::Dtype dtype) {
 
 } // namespace
 
-int row_count(const mx::array& x) {
-  return x.size() / x.shape(-1);
-}
-
 bool takes_gemv(const mx::array& x, const ops::Matrix& w, mx::Stream s) {
   return has_kernels(s) && row_count(x) <= kGemvRows && is_float(x.dtype()) &&
       (w.is_quantized() || is_float(w.w.dtype())) &&

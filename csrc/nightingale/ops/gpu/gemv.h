@@ -13,9 +13,6 @@ namespace nightingale::gpu {
 // Rows that share the reading of a matrix: the two of guidance.
 constexpr int kGemvRows = 2;
 
-// Product of all dimensions but the last.
-int row_count(const mx::array& x);
-
 // Whether these kernels take x · wᵀ.
 bool takes_gemv(const mx::array& x, const ops::Matrix& w, mx::Stream s);
 

@@ -63,6 +63,11 @@ inline Constant float_constant(const char* name, float value) {
   return {name, std::bit_cast<int>(value)};
 }
 
+// Product of all dimensions but the last.
+inline int row_count(const mx::array& x) {
+  return x.size() / x.shape(-1);
+}
+
 // Launches so far in this process.
 long kernel_launches();
 

@@ -1,7 +1,5 @@
 #include "nightingale/ops/gpu/norm.h"
 
-#include <bit>
-
 namespace nightingale::gpu {
 
 namespace {
@@ -17,10 +15,6 @@ bool has_row_kernels(int channels, mx::Stream s) {
       channels <= kMostChannels;
 }
 
-int bits_of(float value) {
-  return std::bit_cast<int>(value);
-}
-
 ops::Normed add_norm(
     const mx::array& x,
     const mx::array& bias,
@@ -33,7 +27,7 @@ ops::Normed add_norm(
       {.kernel = "add_norm",
        .inputs = {x, bias, residual, norm.w, norm.b},
        .outputs = {{x.shape(), residual.dtype()}, {x.shape(), dtype}},
-       .constants = {{"C", channels}, {"EPS", bits_of(norm.eps)}},
+       .constants = {{"C", channels}, float_constant("EPS", norm.eps)},
        .groups = {rows, 1, 1},
        .threads = {32}},
       s);

@@ -8,9 +8,6 @@ namespace nightingale::gpu {
 // Whether the kernels that keep a row of `channels` in registers run on `s`.
 bool has_row_kernels(int channels, mx::Stream s);
 
-// A float32 as a kernel's constant, which are whole numbers: its bits.
-int bits_of(float value);
-
 // sum = residual + (x + bias), of the residual's type, and the norm of it as
 // `dtype`: one launch. x, residual: [..., C], the results as x
 ops::Normed add_norm(

@@ -10,10 +10,6 @@ namespace {
 
 constexpr int kTaps = 3;
 
-int row_count(const mx::array& x) {
-  return x.size() / x.shape(-1);
-}
-
 // [batch * T, 3 * C]: each frame behind the two before it.
 mx::array causal_taps(
     const ops::ResnetInput& input,
@@ -54,7 +50,7 @@ mx::array norm_mish(
             {"STRIDE", product.shape(-1)},
             {"TAPS", taps},
             {"SHIFT", shift.has_value()},
-            {"EPS", bits_of(norm.eps)}},
+            float_constant("EPS", norm.eps)},
        .groups = {rows / batch, batch, 1},
        .threads = {32}},
       s);
@@ -118,8 +114,8 @@ ops::Normed resnet(
        .outputs = {{shape, mx::float32}, {shape, dtype}},
        .constants =
            {{"C", channels},
-            {"EPS", bits_of(block.second_norm.eps)},
-            {"NEXT_EPS", bits_of(norm.eps)}},
+            float_constant("EPS", block.second_norm.eps),
+            float_constant("NEXT_EPS", norm.eps)},
        .groups = {rows, 1, 1},
        .threads = {32}},
       s);
