@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,6 +19,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
     parser.addoption("--device", choices=("cpu", "gpu"), default="cpu", help="where models run")
+
+
+def pytest_configure() -> None:
+    # A shell's background job ignores Ctrl-C and hands that on to every program it starts.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
