@@ -7,8 +7,8 @@
 #include "nightingale/ops/cpu/matrix_units.h"
 #include "nightingale/ops/cpu/peak.h"
 #include "nightingale/ops/cpu/simd.h"
-#include "nightingale/ops/gpu/kernel.h"
 #include "nightingale/ops/cpu/threads.h"
+#include "nightingale/ops/gpu/kernel.h"
 
 void bind_machine(nb::module_& m) {
   m.def("set_threads", &nightingale::cpu::set_threads, nb::arg("count"));
