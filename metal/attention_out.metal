@@ -60,12 +60,7 @@ for (int begin = 0; begin < K; begin += THREADS * 8) {
         w, scales, biases, min(first + o, N - 1), element, v, v_sums, sums[o]);
 }
 
-for (int o = 0; o < BLOCK; ++o) {
-  for (int r = 0; r < ROWS; ++r) {
-    float sum = simd_sum(sums[o][r]);
-    if (lane == 0) partial[simd * VALUES + o * ROWS + r] = sum;
-  }
-}
+leave_sums<BLOCK, ROWS>(sums, partial, simd, lane);
 threadgroup_barrier(mem_flags::mem_threadgroup);
 for (int i = int(thread_index_in_threadgroup); i < VALUES; i += THREADS) {
   int column = first + i / ROWS, at = i % ROWS * N + column;

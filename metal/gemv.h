@@ -44,6 +44,18 @@ METAL_FUNC void add_products(
   }
 }
 
+// Leaves the SIMD group's sums of COUNT outputs for sum_partials.
+template <int COUNT, int ROWS>
+METAL_FUNC void leave_sums(
+    thread const float (*sums)[ROWS], threadgroup float* partial, uint simd, uint lane) {
+  for (int o = 0; o < COUNT; ++o) {
+    for (int r = 0; r < ROWS; ++r) {
+      float sum = simd_sum(sums[o][r]);
+      if (lane == 0) partial[(int(simd) * COUNT + o) * ROWS + r] = sum;
+    }
+  }
+}
+
 // Adds up, in order, what the SIMD groups have left for value `i`.
 template <int SIMDS, int VALUES>
 METAL_FUNC float sum_partials(threadgroup const float* partial, int i) {

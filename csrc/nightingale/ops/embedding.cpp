@@ -2,31 +2,11 @@
 
 #include "mlx/ops.h"
 #include "nightingale/ops/cpu/ops.h"
+#include "nightingale/ops/gpu/embedding.h"
 #include "nightingale/ops/gpu/kernel.h"
 #include "nightingale/ops/graph/ops.h"
 
 namespace nightingale::ops {
-
-namespace {
-
-mx::array embed_by_kernel(
-    const mx::array& table,
-    const mx::array& places,
-    const mx::array& token,
-    int place,
-    int rows,
-    mx::Stream s) {
-  int channels = table.shape(1);
-  return gpu::launch_one(
-      {.kernel = "embed_token",
-       .inputs = {table, places, token, gpu::numbers({place})},
-       .outputs = {{{rows, 1, channels}}},
-       .constants = {{"K", channels}, {"ROWS", rows}},
-       .threads = {1024, 512, 256, 128, 64, 32}},
-      s);
-}
-
-} // namespace
 
 mx::array
 embedding(const mx::array& table, const mx::array& ids, mx::Stream s) {
@@ -42,7 +22,7 @@ mx::array embed_token(
     int rows,
     mx::Stream s) {
   if (!on_cpu(s) && gpu::has_kernels(s)) {
-    return embed_by_kernel(table, places, token, place, rows, s);
+    return gpu::embed_token(table, places, token, place, rows, s);
   }
   auto sound = embedding(table, token, s);
   auto where = embedding(places, mx::array({place}), s);
