@@ -298,6 +298,14 @@ void note_read(Cell& cell, int thread, const Clock& clock) {
 
 } // namespace
 
+Cell* Memory::cells_of(Region& region, Address address, unsigned size) {
+  auto offset = address - region.begin;
+  while (size < region.cell_bytes || offset % region.cell_bytes != 0) {
+    refine(region, region.cell_bytes / 2);
+  }
+  return region.cells + offset / region.cell_bytes;
+}
+
 bool Memory::load(
     Address address,
     unsigned size,
@@ -313,11 +321,7 @@ bool Memory::load(
   bool shared = region->use == Use::threadgroup;
   const auto& ordered = shared ? clock.threadgroup : clock.device;
   auto first = shared ? clock.group : clock.launch;
-  auto offset = address - region->begin;
-  while (size < region->cell_bytes || offset % region->cell_bytes != 0) {
-    refine(*region, region->cell_bytes / 2);
-  }
-  auto* cell = region->cells + offset / region->cell_bytes;
+  auto* cell = cells_of(*region, address, size);
   for (auto at = address; at < address + size;
        at += region->cell_bytes, ++cell) {
     if (region->use != Use::state && cell->written < moment(first, 0)) {
@@ -350,11 +354,7 @@ bool Memory::store(
   bool shared = region->use == Use::threadgroup;
   const auto& ordered = shared ? clock.threadgroup : clock.device;
   auto first = shared ? clock.group : clock.launch;
-  auto offset = address - region->begin;
-  while (size < region->cell_bytes || offset % region->cell_bytes != 0) {
-    refine(*region, region->cell_bytes / 2);
-  }
-  auto* cell = region->cells + offset / region->cell_bytes;
+  auto* cell = cells_of(*region, address, size);
   for (auto at = address; at < address + size;
        at += region->cell_bytes, ++cell) {
     if (unordered(cell->written, thread, first, ordered, clock)) {

@@ -107,6 +107,8 @@ class Memory {
   void reserve_cells(Region& region);
   void refine(Region& region, size_t cell_bytes);
   Region* checked(Address address, unsigned size, const char* verb);
+  // The cells of these bytes, the first of them; cells are made fine enough.
+  Cell* cells_of(Region& region, Address address, unsigned size);
   bool fault(std::string what);
   bool race(
       const Region& region,
