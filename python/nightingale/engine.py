@@ -61,6 +61,11 @@ class Engine:
             )
         return self.flow, self.vocoder
 
+    @property
+    def bakes_voices(self) -> bool:
+        """Whether the checkpoint has what baking a voice needs."""
+        return self.flow is not None and self.checkpoint.voice_encoder is not None
+
     def steps(self) -> int:
         """Flow steps that the model was made for."""
         return self.s3gen()[0].describe()["steps"]

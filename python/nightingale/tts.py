@@ -65,6 +65,7 @@ class TTS:
             "device": engine.settings["device"],
             "threads": _core.threads(),
             "mlx": _core.mlx_version(),
+            "bakes_voices": engine.bakes_voices,
             "t3": dict(engine.settings),
         }
         if engine.flow is not None and engine.vocoder is not None:
@@ -126,11 +127,29 @@ class TTS:
         first and the second chunk of a sentence, from which they grow, or first_chunk None to cut
         no sentence; overlap: solved again at a seam; context: earlier ones that a solution sees.
         """
+        chunks = self.stepwise(
+            text, first_chunk=first_chunk, chunk=chunk, overlap=overlap, context=context, **settings
+        )
+        return (chunk for chunk in chunks if chunk is not None)
+
+    def stepwise(
+        self,
+        text: str,
+        *,
+        first_chunk: int | None = Chunking.first,
+        chunk: int = Chunking.chunk,
+        overlap: int = Chunking.overlap,
+        context: int | None = Chunking.context,
+        **settings: Any,
+    ) -> Iterator[Chunk | None]:
+        """`stream` that also yields None after every token and flow step.
+
+        Whoever shares a model among many can turn to another there, or close the iterator.
+        """
         chunking = None
         if first_chunk is not None:
             chunking = Chunking.checked(first_chunk, chunk, overlap, context)
-        spoken = self._speak(text, chunking, **settings)
-        return (chunk for chunk in spoken if chunk is not None)
+        return self._speak(text, chunking, **settings)
 
     def speech_tokens(self, text: str, **settings: Any) -> np.ndarray:
         """The speech tokens of one piece of text, int32; settings as in `iter_speech_tokens`."""
