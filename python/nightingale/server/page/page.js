@@ -1,0 +1,191 @@
+// The page: what its controls do and what it tells.
+
+import * as api from "./api.js";
+import { Drawing } from "./drawing.js";
+import { attempt, element, onSubmit, tell } from "./forms.js";
+import { Player } from "./player.js";
+import { prepareSettings, seedFault, settings } from "./settings.js";
+import { SAMPLE_RATE, wavOf } from "./sound.js";
+import { Speech } from "./speech.js";
+import { chosenVoice, loadVoices, prepareVoices } from "./voices.js";
+
+const text = element("text");
+const HELD_BACK = "The browser holds the sound back: tap the page or press a key to hear it.";
+const drawing = new Drawing(element("waveform"), element("spectrogram"));
+let player = null; // made at the first speech, as browsers let no page sound before a click
+let model = null;
+let speech = null; // the latest, which may be over
+let speaking = false;
+
+const say = (words) => tell("speech-status", words);
+
+async function load() {
+  const { version } = await api.health();
+  element("version").textContent = `Nightingale ${version}`;
+  model = await api.model();
+  const languages = Object.entries(model.languages).sort(([, a], [, b]) => a.localeCompare(b));
+  element("language").replaceChildren(...languages.map(([code, name]) => new Option(name, code)));
+  if ("en" in model.languages) element("language").value = "en";
+  element("upload-form").hidden = !model.can_bake;
+  await loadVoices();
+  followLanguage();
+  countCharacters();
+  say("Ready.");
+}
+
+function followLanguage() {
+  text.lang = element("language").value;
+}
+
+function characters() {
+  return [...text.value].length;
+}
+
+const counted = (number) => number.toLocaleString("en");
+
+function countCharacters() {
+  const most = model?.max_input_characters;
+  const count = element("count");
+  count.textContent = most ? `${counted(characters())} of ${counted(most)} characters` : "";
+  count.classList.toggle("over", characters() > most);
+}
+
+/** What keeps the page from asking for speech: words for the reader and where to mend it. */
+function fault() {
+  const most = model.max_input_characters;
+  if (!text.value.trim()) return ["There is no text to speak.", text];
+  if (characters() > most) return [`The text is longer than ${counted(most)} characters.`, text];
+  return [seedFault(), element("seed")];
+}
+
+function openSound() {
+  player ??= new Player(new AudioContext({ sampleRate: SAMPLE_RATE }));
+  window.nightingale = player; // whose analyser lets a test, or a console, hear what is played
+  player.context.resume();
+}
+
+async function speak() {
+  openSound();
+  if (!model) await load();
+  const [words, place] = fault();
+  for (const input of [text, element("seed")]) {
+    input.setAttribute("aria-invalid", Boolean(words) && input === place);
+  }
+  if (words) {
+    place.focus();
+    throw new api.Refusal(words, 0);
+  }
+  speech?.cancel();
+  const current = new Speech(
+    {
+      model: model.id,
+      input: text.value,
+      voice: chosenVoice(),
+      language: element("language").value,
+      ...settings(),
+    },
+    player,
+  );
+  speech = current;
+  setSpeaking(true);
+  say("Waiting for the first sound…");
+  follow(current);
+  let outcome = "";
+  try {
+    await current.run();
+    outcome = ending(current);
+  } finally {
+    if (current === speech) {
+      setSpeaking(false);
+      show();
+      say(outcome);
+      if (current.seconds) drawing.describe(current.seconds);
+    }
+  }
+}
+
+function ending(done) {
+  const seconds = `${done.seconds.toFixed(1)} s of speech`;
+  if (done.cancelled) return `Cancelled; ${seconds} had come.`;
+  if (!done.seconds) return "The model said nothing: try another seed or a longer text.";
+  const first = `first sound after ${Math.round(done.firstAudio)} ms`;
+  return `Spoken: ${seconds}, ${first}, ${done.realTimeFactor.toFixed(2)} times real time.`;
+}
+
+function setSpeaking(now) {
+  speaking = now;
+  if (!now && document.activeElement === element("cancel")) element("speak").focus();
+  element("cancel").disabled = !now;
+}
+
+/** Shows a speech as it comes, about 25 times a second: the processor may be the one speaking. */
+function follow(current) {
+  if (current !== speech) return;
+  show();
+  if (speaking) setTimeout(() => requestAnimationFrame(() => follow(current)), 25);
+}
+
+function show() {
+  const { firstAudio, elapsed, seconds, realTimeFactor, playback, timeline } = speech;
+  const waits = firstAudio === null;
+  tell("first-audio", waits && !speaking ? "–" : String(Math.round(firstAudio ?? elapsed)));
+  tell("real-time-factor", waits ? "–" : realTimeFactor.toFixed(2));
+  tell("seconds", seconds.toFixed(1));
+  element("download").disabled = waits;
+  element("level").style.setProperty("--level", speaking ? player.level() : 0);
+  if (speaking && !waits) say(isHeldBack() ? HELD_BACK : "Speaking.");
+  drawing.draw(timeline, playback.position / SAMPLE_RATE);
+}
+
+/** Whether the browser keeps silent until the page is touched. */
+function isHeldBack() {
+  const patience = 500; // ms, as a context takes a moment to start
+  const sinceFirst = performance.now() - speech.clicked - speech.firstAudio;
+  return player.context.state !== "running" && sinceFirst > patience;
+}
+
+function cancel() {
+  if (speaking) speech.cancel();
+}
+
+function download() {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(wavOf(speech.pieces));
+  link.download = `${fileName(speech.settings.input)}.wav`;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 60_000); // some browsers read it later
+}
+
+function fileName(input) {
+  const words = input.match(/[\p{L}\p{M}\p{N}]+/gu) ?? ["nightingale"];
+  return words.slice(0, 6).join("-").toLowerCase().slice(0, 48);
+}
+
+async function useKey() {
+  api.setKey(element("key").value);
+  await load();
+  element("key-form").hidden = true;
+  text.focus();
+}
+
+function onKey(event) {
+  player?.context.resume();
+  if (element("delete-dialog").open) return;
+  if (event.key === "Escape") cancel();
+  if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && !event.repeat) {
+    event.preventDefault();
+    attempt("speech", speak);
+  }
+}
+
+onSubmit("speech", speak);
+onSubmit("key", useKey);
+element("cancel").addEventListener("click", cancel);
+element("download").addEventListener("click", download);
+element("language").addEventListener("change", followLanguage);
+text.addEventListener("input", countCharacters);
+document.addEventListener("keydown", onKey);
+document.addEventListener("pointerup", () => player?.context.resume());
+prepareSettings();
+prepareVoices();
+attempt("speech", load);

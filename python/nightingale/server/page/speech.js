@@ -1,0 +1,69 @@
+// One speech: from the click over the bytes that come to the last sound.
+
+import * as api from "./api.js";
+import { SAMPLE_RATE, samplesOf, toFloat } from "./sound.js";
+import { Timeline } from "./timeline.js";
+
+export class Speech {
+  constructor(settings, player) {
+    this.settings = settings;
+    this.playback = player.begin();
+    this.timeline = new Timeline();
+    this.pieces = []; // Int16Arrays, as they came
+    this.seconds = 0;
+    this.hangUp = new AbortController();
+    this.clicked = performance.now();
+    this.firstAudio = null; // ms after the click
+    this.received = null; // ms after the click, when no more is to come
+  }
+
+  get elapsed() {
+    return this.received ?? performance.now() - this.clicked;
+  }
+
+  get realTimeFactor() {
+    return this.elapsed / 1000 / this.seconds;
+  }
+
+  get cancelled() {
+    return this.hangUp.signal.aborted;
+  }
+
+  /** Fulfilled when all has been heard or `cancel` was called. */
+  async run() {
+    try {
+      await this.receive();
+    } catch (error) {
+      if (!this.cancelled) throw error;
+    } finally {
+      this.received = this.elapsed;
+      this.playback.finish();
+      await this.playback.ended;
+    }
+  }
+
+  cancel() {
+    this.hangUp.abort();
+    this.playback.stop();
+  }
+
+  async receive() {
+    const body = await api.speech(this.settings, this.hangUp.signal);
+    try {
+      for await (const piece of samplesOf(body)) this.take(piece);
+    } catch (error) {
+      if (this.cancelled) throw error;
+      const seconds = this.seconds.toFixed(1);
+      throw new api.Refusal(`The connection broke after ${seconds} s of sound.`, 0);
+    }
+  }
+
+  take(piece) {
+    this.firstAudio ??= this.elapsed;
+    this.pieces.push(piece);
+    this.seconds += piece.length / SAMPLE_RATE;
+    const samples = toFloat(piece);
+    this.playback.push(samples);
+    this.timeline.push(samples);
+  }
+}
