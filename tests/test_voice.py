@@ -290,6 +290,21 @@ def test_a_voice_a_path_and_a_name_say_the_same(
         np.testing.assert_array_equal(found, expected, err_msg=repr(given))
 
 
+def test_a_checkpoint_may_bring_voices_by_name(
+    checkpoint: Path, voice: Voice, tts: nightingale.TTS, tmp_path: Path, device: str
+) -> None:
+    for file in checkpoint.iterdir():
+        (tmp_path / file.name).symlink_to(file)
+    (tmp_path / "voices").mkdir()
+    other = replace(voice, speaker_emb=voice.speaker_emb[::-1])
+    other.save(tmp_path / "voices" / "Bea.safetensors")
+    several = nightingale.load(tmp_path, device=device)
+    assert several.voices == ["default", "Bea"]
+    expected = tts.speech_tokens("Good morning.", voice=other, max_tokens=12)
+    found = several.speech_tokens("Good morning.", voice="Bea", max_tokens=12)
+    np.testing.assert_array_equal(found, expected)
+
+
 def test_another_voice_says_something_else(tts: nightingale.TTS, voice: Voice) -> None:
     other = replace(voice, speaker_emb=voice.speaker_emb[::-1])
     expected = tts.speech_tokens("Good morning.", max_tokens=12)

@@ -68,6 +68,7 @@ FAMILIES = (
 S3GEN_FILES = ("s3gen.safetensors", "s3gen.pt", "s3gen_meanflow.safetensors")
 VOICE_ENCODER_FILES = ("ve.safetensors", "ve.pt")
 VOICE_FILES = ("conds.safetensors", "conds.pt")
+VOICES_FOLDER = "voices"
 SETTINGS_FILE = "nightingale.json"
 
 
@@ -84,6 +85,7 @@ class Checkpoint:
     s3gen: Path | None
     voice_encoder: Path | None
     voice: Path | None
+    voices: dict[str, Path]  # besides, by name
 
     @property
     def languages(self) -> dict[str, str]:
@@ -112,6 +114,7 @@ def find_checkpoint(folder: str | Path) -> Checkpoint:
             s3gen=_first(folder, S3GEN_FILES),
             voice_encoder=_first(folder, VOICE_ENCODER_FILES),
             voice=_first(folder, VOICE_FILES),
+            voices=_named_voices(folder / VOICES_FOLDER),
         )
     expected = ", ".join(family.t3[0] for family in FAMILIES)
     raise Error(f"{folder} has no T3 checkpoint; expected one of {expected}")
@@ -119,3 +122,7 @@ def find_checkpoint(folder: str | Path) -> Checkpoint:
 
 def _first(folder: Path, names: tuple[str, ...]) -> Path | None:
     return next((folder / name for name in names if (folder / name).is_file()), None)
+
+
+def _named_voices(folder: Path) -> dict[str, Path]:
+    return {file.stem: file for file in sorted(folder.glob("*.safetensors"))}

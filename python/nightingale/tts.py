@@ -43,6 +43,8 @@ class TTS:
         self._voices: dict[str, Voice] = {}
         if self._checkpoint.voice is not None:
             self._voices["default"] = Voice.load(self._checkpoint.voice)
+        for name, file in self._checkpoint.voices.items():
+            self._voices[name] = Voice.load(file)
         prepare("Ready.")  # loads the rules now, and not before the first sound
 
     @property
