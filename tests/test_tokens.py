@@ -191,6 +191,24 @@ def test_languages_are_different_tags_of_one_text(tts: nightingale.TTS) -> None:
     ).any()
 
 
+def test_a_model_speaks_the_languages_whose_tags_its_tokenizer_has(
+    checkpoint: Path, tmp_path: Path, device: str
+) -> None:
+    name = "grapheme_mtl_merged_expanded_v1.json"
+    for file in checkpoint.iterdir():
+        if file.name != name:
+            (tmp_path / file.name).symlink_to(file)
+    tokenizer = (checkpoint / name).read_text("utf-8")
+    for code in nightingale.load(checkpoint, device=device).languages:
+        if code not in ("en", "fr"):
+            tokenizer = tokenizer.replace(f'"[{code}]"', f'"[OTHER {code}]"')
+    (tmp_path / name).write_text(tokenizer, "utf-8")
+    tts = nightingale.load(tmp_path, device=device)
+    assert tts.languages == {"en": "English", "fr": "French"}
+    with pytest.raises(ValueError, match="unknown language 'de'; this model speaks en, fr"):
+        tts.speech_tokens("Hallo.", language="de")
+
+
 def test_logits_of_a_longer_run_begin_with_those_of_a_shorter(tts: nightingale.TTS) -> None:
     text = tts.tokenize(TEXT)
     whole = tts.t3_logits(text, [6561, 12, 6000, 44])

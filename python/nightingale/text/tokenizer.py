@@ -62,7 +62,11 @@ class Tokenizer:
         for token in ("[START]", "[STOP]"):
             if self._tokenizer.token_to_id(token) is None:
                 raise Error(f"{path} has no {token} token")
-        self.languages = languages
+        self.languages = {
+            code: name
+            for code, name in languages.items()
+            if not multilingual or self._tokenizer.token_to_id(f"[{code}]") is not None
+        }
         self.multilingual = multilingual
         self._front_ends = front_ends(cangjie, dicta)
 
