@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from nightingale.text.incoming import SETTLED, IncomingText
+from nightingale.text.incoming import LOOK_EVERY, SETTLED, IncomingText
 from nightingale.text.sentences import split_sentences
 
 TEXTS = {
@@ -48,7 +48,7 @@ def test_nothing_is_lost_or_doubled_however_the_text_is_cut() -> None:
 def test_a_sentence_waits_for_the_beginning_of_the_next() -> None:
     incoming = IncomingText()
     assert incoming.add("It is late. ") == ""
-    assert incoming.add("X" * (SETTLED - 1)) == ""
-    assert incoming.add("X") == "It is late. "
+    assert incoming.add("X" * (SETTLED - LOOK_EVERY)) == ""
+    assert incoming.add("X" * LOOK_EVERY) == "It is late. "
     assert incoming.rest() == "X" * SETTLED
     assert incoming.rest() == ""

@@ -6,6 +6,7 @@ from .sentences import split_sentences
 
 # Characters of the next sentence that settle where the last one ended: `"Really?" John asked.`
 SETTLED = 16
+LOOK_EVERY = 4  # characters: whoever types gives them one by one, and splitting takes a while
 
 
 class IncomingText:
@@ -14,6 +15,7 @@ class IncomingText:
     def __init__(self, language: str = "en") -> None:
         self._language = language
         self._text = ""
+        self._seen = 0  # characters when it was last split
 
     def __len__(self) -> int:
         return len(self._text)
@@ -21,6 +23,9 @@ class IncomingText:
     def add(self, text: str) -> str:
         """The text up to the last settled end of a sentence, taken out; "" where there is none."""
         self._text += text
+        if len(self._text) - self._seen < LOOK_EVERY:
+            return ""
+        self._seen = len(self._text)
         found = split_sentences(self._text, self._language)
         last = found.pop() if found else ""
         while found and len(last) < SETTLED:
@@ -33,6 +38,7 @@ class IncomingText:
 
     def _take(self, end: int) -> str:
         taken, self._text = self._text[:end], self._text[end:]
+        self._seen = len(self._text)
         return taken
 
 
