@@ -18,6 +18,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="also compare with the reference at full size (minutes, 12 GB of memory)",
     )
 
+    parser.addoption(
+        "--artefacts", metavar="FOLDER", help="where screenshots of the server's page are kept"
+    )
     parser.addoption("--device", choices=("cpu", "gpu"), default="cpu", help="where models run")
 
 
@@ -46,6 +49,19 @@ def checkpoints(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def checkpoint(checkpoints: Path) -> Path:
     return checkpoints / "multilingual"
+
+
+@pytest.fixture(scope="session")
+def quick_checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One whose flow takes two steps: for tests that ask for much speech."""
+    folder = tmp_path_factory.mktemp("checkpoints") / "quick"
+    write_checkpoint(folder, meanflow=True)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def quick_tts(quick_checkpoint: Path, device: str) -> nightingale.TTS:
+    return nightingale.load(quick_checkpoint, device=device)
 
 
 @pytest.fixture(scope="session")

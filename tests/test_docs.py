@@ -96,8 +96,27 @@ def folder(checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     return tmp_path
 
 
+@pytest.fixture
+def servers() -> Iterator[list[subprocess.Popen[bytes]]]:
+    """Commands that examples left running."""
+    started: list[subprocess.Popen[bytes]] = []
+    yield started
+    for process in started:
+        process.terminate()
+        process.communicate(timeout=60)
+
+
+def serve(script: str) -> subprocess.Popen[bytes]:
+    """Starts a command that runs until it is told to end."""
+    process = subprocess.Popen(["bash", "-c", f"exec {script}"], stderr=subprocess.PIPE)
+    assert b"listening on" in process.stderr.readline(), script
+    return process
+
+
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
-def test_every_example_runs(document: Path, folder: Path, keep_threads: None) -> None:
+def test_every_example_runs(
+    document: Path, folder: Path, keep_threads: None, servers: list[subprocess.Popen[bytes]]
+) -> None:
     names: dict[str, Any] = {"__name__": "__main__"}
     for fence in fences(document):
         assert fence.language in (*EXAMPLES, *NOT_EXAMPLES), f"line {fence.line}"
@@ -105,6 +124,8 @@ def test_every_example_runs(document: Path, folder: Path, keep_threads: None) ->
         if fence.language == "python":
             code = "\n" * (fence.line - 1) + fence.text  # so that a traceback tells the line
             exec(compile(code, document, "exec"), names)
+        elif fence.language == "sh" and fence.text.startswith("nightingale serve "):
+            servers.append(serve(fence.text))
         elif fence.language == "sh" and (script := runnable(fence.text)):
             command = ["bash", "-euo", "pipefail", "-c", script]
             done = subprocess.run(command, capture_output=True, text=True, timeout=180)

@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 import soundfile
 
-pytest.importorskip("fastapi")
 pytest.importorskip("playwright")
 pytest.importorskip("axe_playwright_python")
 
@@ -64,7 +63,7 @@ def visiting(browser: Browser, server: Running) -> Iterator[Visit]:
 
 @pytest.fixture(scope="module")
 def artefacts(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    given = request.config.getoption("--artefacts", default=None)
+    given = request.config.getoption("--artefacts")
     folder = Path(given) if given else tmp_path_factory.mktemp("artefacts")
     folder.mkdir(parents=True, exist_ok=True)
     return folder
@@ -380,3 +379,19 @@ def test_a_phone_shows_all_of_it(browser: Browser, server: Running, artefacts: P
             assert box["height"] >= 44
             assert box["width"] >= 44
             assert 0 <= box["x"] <= box["x"] + box["width"] <= 320
+
+
+@pytest.mark.parametrize("options", [{}, PHONE], ids=["desk", "phone"])
+def test_the_interface_is_shown_as_a_page(
+    browser: Browser, server: Running, artefacts: Path, options: dict[str, Any]
+) -> None:
+    with visit(browser, server.url, **options) as visiting:
+        page = visiting.page
+        page.goto(f"{server.url}/docs")
+        expect(page.get_by_role("article")).to_have_count(8)
+        speak = page.get_by_role("article").filter(has_text="POST /v1/audio/speech")
+        expect(speak.get_by_role("row", name="response_format")).to_contain_text("mp3, opus")
+        expect(speak.get_by_role("row", name="429")).to_be_visible()
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        assert_accessible(page)
+        page.screenshot(path=artefacts / "docs.png")

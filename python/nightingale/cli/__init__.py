@@ -17,7 +17,7 @@ from typing import Any
 from .._core import Error
 from .options import remark
 
-COMMANDS = ("speaking", "tokens", "synthetic", "voices", "pull", "bench", "doctor")
+COMMANDS = ("speaking", "tokens", "synthetic", "voices", "pull", "serve", "bench", "doctor")
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -42,14 +42,18 @@ def add_model_options(parser: argparse.ArgumentParser) -> None:
 def load_model(args: argparse.Namespace) -> TTS:
     from .. import load
 
-    return load(
-        args.model,
-        dtype=args.dtype,
-        device=args.device,
-        threads=args.threads,
-        offline=args.offline,
-        progress=on_terminal(),
-    )
+    return load(args.model, **model_settings(args))
+
+
+def model_settings(args: argparse.Namespace) -> dict[str, Any]:
+    """What `nightingale.load` takes besides the model."""
+    return {
+        "dtype": args.dtype,
+        "device": args.device,
+        "threads": args.threads,
+        "offline": args.offline,
+        "progress": on_terminal(),
+    }
 
 
 def add_speech_options(parser: argparse.ArgumentParser, sound: bool = True) -> None:

@@ -1,0 +1,84 @@
+"""The application: routes, their guard and the life of the engine."""
+
+from __future__ import annotations
+
+import mimetypes
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from importlib.metadata import version
+from pathlib import Path
+
+import anyio.to_thread
+from fastapi import FastAPI
+from fastapi.responses import FileResponse
+from fastapi.staticfiles import StaticFiles
+
+from ..loading import load
+from . import live, models, speech, voices
+from .context import Server
+from .engine_thread import EngineThread
+from .errors import add_error_handlers
+from .guard import Guard
+from .known_voices import KnownVoices
+from .metrics import CountAnswers, Metrics
+from .settings import Settings
+
+PAGE = Path(__file__).parent / "page"
+PAGES = {"/": "index.html", "/docs": "docs.html"}
+PAGE_POLICY = "default-src 'self'; img-src 'self' data: blob:; media-src 'self' blob:"
+
+
+def make_engine(settings: Settings) -> EngineThread:
+    """The engine of a server, not yet started."""
+    return EngineThread(
+        lambda: load(settings.model, **settings.load),
+        queue=settings.queue,
+        running=settings.running,
+        unload_after=settings.unload_after,
+    )
+
+
+def create_app(settings: Settings, engine: EngineThread | None = None) -> FastAPI:
+    """The server as an ASGI application. A given engine has been started; without one the
+    application starts its own, and stops either when it ends."""
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        if engine is None:
+            await anyio.to_thread.run_sync(server.engine.start)
+        server.metrics.watch(server.engine)
+        yield
+        await anyio.to_thread.run_sync(server.engine.stop)
+
+    app = FastAPI(
+        title="Nightingale",
+        version=version("nightingale-tts"),
+        summary="Text-to-speech on your own machine, with OpenAI's interface.",
+        lifespan=lifespan,
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+    )
+    server = Server(
+        settings, engine or make_engine(settings), KnownVoices(settings.voices), Metrics()
+    )
+    app.state.server = server
+    add_error_handlers(app)
+    for part in (speech, live, voices, models):
+        app.include_router(part.router)
+    mimetypes.add_type("text/javascript", ".js")  # some systems say otherwise, browsers insist
+    app.mount("/page", StaticFiles(directory=PAGE))
+
+    for path, file in PAGES.items():
+        app.add_api_route(path, _page(PAGE / file), include_in_schema=False)
+
+    app.add_middleware(Guard, settings=settings)
+    app.add_middleware(CountAnswers, metrics=server.metrics)
+    return app
+
+
+def _page(file: Path) -> Callable[[], Awaitable[FileResponse]]:
+    async def page() -> FileResponse:
+        return FileResponse(file, headers={"Content-Security-Policy": PAGE_POLICY})
+
+    return page

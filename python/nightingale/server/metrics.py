@@ -1,0 +1,98 @@
+"""Counts for Prometheus."""
+
+from __future__ import annotations
+
+import os
+
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    generate_latest,
+    multiprocess,
+)
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from .engine_thread import EngineThread
+
+# Set by `serve --workers` for prometheus_client, which then keeps the counts of all workers there.
+SHARED_FOLDER = "PROMETHEUS_MULTIPROC_DIR"
+
+SECONDS = (0.05, 0.1, 0.15, 0.2, 0.3, 0.5, 0.75, 1, 2, 5, 10, 30, 60)
+FACTORS = (0.05, 0.1, 0.2, 0.3, 0.5, 0.75, 1, 1.5, 2, 5, 10)
+
+
+class Metrics:
+    """Requests, waiting times and speech of one server."""
+
+    def __init__(self) -> None:
+        registry = self._registry = CollectorRegistry()
+        self.requests = Counter(
+            "nightingale_requests", "Answers", ["route", "status"], registry=registry
+        )
+        self.refused = Counter(
+            "nightingale_refused", "Requests refused by a full queue", registry=registry
+        )
+        self.cancelled = Counter(
+            "nightingale_cancelled", "Requests that their clients gave up", registry=registry
+        )
+        self.speech = Counter(
+            "nightingale_speech_seconds", "Seconds of speech made", registry=registry
+        )
+        self.tokens = Counter("nightingale_speech_tokens", "Speech tokens made", registry=registry)
+        self.first_sound = Histogram(
+            "nightingale_first_sound_seconds",
+            "From a request to its first sound",
+            buckets=SECONDS,
+            registry=registry,
+        )
+        self.real_time_factor = Histogram(
+            "nightingale_real_time_factor",
+            "Seconds from a request to its end by second of its speech",
+            buckets=FACTORS,
+            registry=registry,
+        )
+        self._state = {
+            name: Gauge(f"nightingale_{name}", text, registry=registry, multiprocess_mode="livesum")
+            for name, text in (
+                ("running", "Requests that take turns"),
+                ("waiting", "Requests that wait"),
+                ("loaded", "Models in memory"),
+            )
+        }
+
+    def text(self, engine: EngineThread) -> bytes:
+        """All counts as Prometheus reads them."""
+        self.watch(engine)
+        if SHARED_FOLDER not in os.environ:
+            return generate_latest(self._registry)
+        shared = CollectorRegistry()
+        multiprocess.MultiProcessCollector(shared)
+        return generate_latest(shared)
+
+    def watch(self, engine: EngineThread) -> None:
+        """Brings the gauges up to date: other workers tell of this one by what it last knew."""
+        for name, gauge in self._state.items():
+            gauge.set(getattr(engine, name))
+
+
+class CountAnswers:
+    """Counts every answer by its route, which scanners cannot multiply, and status."""
+
+    def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
+        self.app = app
+        self.metrics = metrics
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+
+        async def counted(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                route = getattr(scope.get("route"), "path", "other")
+                self.metrics.requests.labels(route, message["status"]).inc()
+            await send(message)
+
+        await self.app(scope, receive, counted)
