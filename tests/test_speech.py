@@ -20,6 +20,8 @@ import nightingale
 from nightingale import _core
 from nightingale.streaming import CROSS_FADE, FRAME_SAMPLES, Chunking
 
+from .recordings import speech
+
 TEXT = "The birch canoe slid on the smooth planks. Glue the sheet to the dark blue background!"
 SHORT = {"max_tokens": 60, "steps": 2}
 
@@ -226,6 +228,25 @@ def test_threads_share_an_engine(tts: nightingale.TTS) -> None:
     for worker in workers:
         worker.join()
     assert [found[i] for i in range(3)] == expected
+
+
+def test_a_model_is_used_first_in_another_thread_than_it_was_loaded_in(
+    checkpoint: Path, tts: nightingale.TTS, device: str
+) -> None:
+    recording = speech(2, 24000)
+    loaded = nightingale.load(checkpoint, device=device)
+    found: list[str] = []
+
+    def speak() -> None:
+        voice = loaded.bake_voice(recording, 24000)
+        found.append(digest(loaded.generate("Hello.", voice=voice, **SHORT).samples))
+
+    for _ in range(2):
+        worker = threading.Thread(target=speak)
+        worker.start()
+        worker.join()
+    expected = tts.generate("Hello.", voice=tts.bake_voice(recording, 24000), **SHORT)
+    assert found == [digest(expected.samples)] * 2
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")

@@ -1,5 +1,6 @@
 #include "nightingale/ops/backend.h"
 
+#include "mlx/transforms.h"
 #include "nightingale/ops/cpu/buffers.h"
 #include "nightingale/ops/cpu/matrix_units.h"
 
@@ -25,6 +26,11 @@ mx::Dtype product_dtype(mx::Dtype weights, const mx::Stream& s) {
   }
   bool units = weights == mx::bfloat16 && cpu::has_bf16_matrix_units();
   return units ? mx::bfloat16 : mx::float32;
+}
+
+mx::array computed(mx::array x) {
+  mx::eval(x);
+  return x;
 }
 
 void release_idle_memory(const mx::Stream& s) {

@@ -33,6 +33,10 @@ inline mx::Dtype vector_dtype(mx::Dtype weights, const mx::Stream& s) {
 // where weights of that type meet a processor that has matrix units for it.
 mx::Dtype product_dtype(mx::Dtype weights, const mx::Stream& s);
 
+// `x` with its values: what a model makes of its weights when it is loaded.
+// Left for later, that would need the thread that made it, as MLX's streams do.
+mx::array computed(mx::array x);
+
 // Called between utterances: what the ops kept for the next one of the same
 // lengths goes back to the system. On a GPU MLX's own cache stays.
 void release_idle_memory(const mx::Stream& s);

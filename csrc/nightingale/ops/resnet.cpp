@@ -1,7 +1,6 @@
 #include "nightingale/ops/resnet.h"
 
 #include "mlx/ops.h"
-#include "mlx/transforms.h"
 #include "nightingale/ops/convolution.h"
 #include "nightingale/ops/gpu/resnet.h"
 #include "nightingale/ops/linear.h"
@@ -12,12 +11,6 @@ namespace {
 
 constexpr int kTaps = 3;
 constexpr Conv1d kCausal{.pad_left = kTaps - 1};
-
-// Weights are laid out once, when a model is loaded.
-mx::array computed(mx::array x) {
-  mx::eval(x);
-  return x;
-}
 
 // Columns [begin, begin + count) of the last axis, in memory of their own.
 mx::array columns_of(const mx::array& w, int begin, int count) {

@@ -49,10 +49,10 @@ Estimator::Estimator(Weights& weights, const FlowConfig& config, mx::Stream s)
       up_(take_conv(weights, kEstimator + "up_blocks.0.2", channels_)),
       final_(take_conv(weights, kEstimator + "final_block.block.0", channels_)),
       final_norm_(take_norm(weights, kEstimator + "final_block.block.2")),
-      mel_w_(mx::squeeze(
+      mel_w_(ops::computed(mx::squeeze(
           weights.take_conv(kEstimator + "final_proj", {kMels, channels_, 1}),
           1,
-          mx::Device::cpu)),
+          mx::Device::cpu))),
       mel_b_(
           weights.take(kEstimator + "final_proj.bias", {kMels}, mx::float32)),
       time_in_w_(weights.take(
@@ -91,7 +91,6 @@ Estimator::Estimator(Weights& weights, const FlowConfig& config, mx::Stream s)
     int inputs = i == 0 ? kInputs : last ? 2 * channels_ : channels_;
     levels_.push_back(take_level(weights, config, names[i], inputs, last));
   }
-  mx::eval(mel_w_.w);
 }
 
 ops::CausalConv
@@ -143,11 +142,10 @@ Estimator::Level Estimator::take_level(
     const std::string& name,
     int inputs,
     bool skip) {
-  auto residual_w = mx::squeeze(
+  auto residual_w = ops::computed(mx::squeeze(
       weights.take_conv(name + "0.res_conv", {channels_, inputs, 1}),
       1,
-      mx::Device::cpu);
-  mx::eval(residual_w);
+      mx::Device::cpu));
   Level level{
       ops::Resnet(
           take_conv(weights, name + "0.block1.block.0", inputs),

@@ -3,7 +3,6 @@
 #include <cmath>
 
 #include "mlx/ops.h"
-#include "mlx/transforms.h"
 #include "nightingale/ops/convolution.h"
 #include "nightingale/ops/embedding.h"
 #include "nightingale/ops/frame_attention.h"
@@ -111,7 +110,7 @@ TokenEncoder::Layer TokenEncoder::take_layer(
   auto per_head = [&](const std::string& tensor) {
     auto bias = weights.take(
         name + "self_attn." + tensor, {width / kHeadDim, kHeadDim}, product);
-    return mx::reshape(bias, {width}, mx::Device::cpu);
+    return ops::computed(mx::reshape(bias, {width}, mx::Device::cpu));
   };
   std::string attention = name + "self_attn.linear_";
   return {
@@ -144,9 +143,7 @@ TokenEncoder::Entry TokenEncoder::take_entry(
   mx::array scale(std::sqrt(static_cast<float>(width)));
   auto scaled = [&](const std::string& tensor) {
     auto values = weights.take(name + tensor, {width}, mx::float32);
-    auto product = mx::multiply(values, scale, mx::Device::cpu);
-    mx::eval(product);
-    return product;
+    return ops::computed(mx::multiply(values, scale, mx::Device::cpu));
   };
   return {
       weights.take(name + "0.weight", {width, width}),

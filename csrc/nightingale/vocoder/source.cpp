@@ -3,6 +3,7 @@
 #include <numbers>
 
 #include "mlx/ops.h"
+#include "nightingale/ops/backend.h"
 #include "nightingale/ops/noise.h"
 
 namespace nightingale {
@@ -51,13 +52,13 @@ mx::array next_noise(const SourceState& state, int frames, mx::Stream s) {
 } // namespace
 
 Source::Source(Weights& weights)
-    : w_(mx::reshape(
+    : w_(ops::computed(mx::reshape(
           weights.take(
               "mel2wav.m_source.l_linear.weight",
               {1, kHarmonics},
               mx::float32),
           {kHarmonics},
-          mx::Device::cpu)),
+          mx::Device::cpu))),
       b_(weights.take("mel2wav.m_source.l_linear.bias", {1}, mx::float32)) {}
 
 mx::array Source::feed(SourceState& state, const mx::array& f0, mx::Stream s)

@@ -4,6 +4,7 @@
 
 #include "mlx/ops.h"
 #include "nightingale/checkpoint/tensor_sizes.h"
+#include "nightingale/ops/backend.h"
 #include "nightingale/ops/convolution.h"
 #include "nightingale/ops/linear.h"
 
@@ -39,7 +40,8 @@ mx::array take_pointwise(
     const mx::Shape& expected) {
   auto w = weights.take(
       layer + ".weight", {expected[0], expected[1], 1}, mx::float32);
-  return mx::reshape(w, {w.shape(0), w.shape(1)}, mx::Device::cpu);
+  return ops::computed(
+      mx::reshape(w, {w.shape(0), w.shape(1)}, mx::Device::cpu));
 }
 
 } // namespace

@@ -39,10 +39,8 @@ const std::string kQuantizer = "tokenizer.quantizer._codebook.project_down.";
 mx::array with_own_frame(const mx::array& memory) {
   std::vector<float> centre(kMemoryTaps);
   centre[kMemoryTaps / 2] = 1.0f;
-  auto sum = mx::add(
-      memory, mx::array(centre.data(), {1, kMemoryTaps, 1}), mx::Device::cpu);
-  mx::eval(sum);
-  return sum;
+  return ops::computed(mx::add(
+      memory, mx::array(centre.data(), {1, kMemoryTaps, 1}), mx::Device::cpu));
 }
 
 int token_of(const float* code) {
@@ -122,14 +120,12 @@ SpeechTokenizer::Layer SpeechTokenizer::take_layer(
   // Keys have no bias.
   auto qkv_bias = [&] {
     auto cpu = mx::Device::cpu;
-    auto bias = mx::concatenate(
+    return ops::computed(mx::concatenate(
         {vector("attn.query.bias", width),
          mx::zeros({width}, mx::float32, cpu),
          vector("attn.value.bias", width)},
         0,
-        cpu);
-    mx::eval(bias);
-    return bias;
+        cpu));
   };
   std::string attention = name + "attn.";
   return {
