@@ -17,7 +17,17 @@ from typing import Any
 from .._core import Error
 from .options import remark
 
-COMMANDS = ("speaking", "tokens", "synthetic", "voices", "pull", "serve", "bench", "doctor")
+COMMANDS = (
+    "speaking",
+    "tokens",
+    "synthetic",
+    "voices",
+    "pull",
+    "serve",
+    "batch",
+    "bench",
+    "doctor",
+)
 
 
 def main(argv: list[str] | None = None) -> int:

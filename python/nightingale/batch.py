@@ -1,0 +1,267 @@
+"""A manifest to sound files. Ray Data speaks the lines; a journal tells which are done."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import math
+import os
+import shutil
+import signal
+import socket
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, redirect_stdout
+from pathlib import Path
+from typing import Any
+
+from ._core import Error
+from .checkpoint import Checkpoint
+from .journal import Journal, Request
+from .loading import load
+from .manifest import Line
+from .voice import Voice
+from .voice_folder import VoiceFolder, default_voice_folder, find_voice
+
+MOST_BLOCKS = 10_000  # Ray takes a millisecond for each before it begins
+
+
+class Requests:
+    """Makes requests of lines: with the command's settings and the voices they name."""
+
+    def __init__(self, checkpoint: Checkpoint, dtype: str | None, defaults: dict[str, Any]) -> None:
+        self.voices: dict[str, Voice] = {}  # those that do not come with the model
+        self._voice_digests: dict[str, str] = {}
+        self._defaults = defaults
+        self._languages = checkpoint.languages
+        self._own = ["default"] if checkpoint.voice is not None else []
+        self._model = [str(checkpoint.folder.resolve()), dtype]
+        self.check(defaults)
+
+    def check(self, settings: dict[str, Any]) -> None:
+        """Refuses a language that the model does not speak and a voice that is not there."""
+        language = settings.get("language", "en")
+        if language not in self._languages:
+            known = ", ".join(self._languages)
+            raise ValueError(f"unknown language {language!r}; the model speaks {known}")
+        voice = settings.get("voice")
+        if voice is not None and voice not in self.voices:
+            found = find_voice(voice, self._own, VoiceFolder(default_voice_folder()))
+            if isinstance(found, Voice):
+                self.voices[voice] = found
+                self._voice_digests[voice] = _voice_digest(found)
+
+    def request(self, line: Line) -> Request:
+        settings = self._defaults | line.settings
+        voice = self._voice_digests.get(settings.get("voice"))
+        spoken = [self._model, line.text, settings, voice]
+        digest = hashlib.sha256(json.dumps(spoken, sort_keys=True).encode()).hexdigest()
+        return Request(line, settings, digest)
+
+
+def _voice_digest(voice: Voice) -> str:
+    digest = hashlib.sha256()
+    for name, value in vars(voice).items():
+        shape = getattr(value, "shape", value)
+        digest.update(f"{name}{shape}".encode())
+        if hasattr(value, "tobytes"):
+            digest.update(value.tobytes())
+    return digest.hexdigest()
+
+
+class LineSpeaker:
+    """Ray's actor: loads the model once and speaks line after line."""
+
+    def __init__(self, model: Mapping[str, Any], voices: Mapping[str, Voice]) -> None:
+        # Ray calls from several threads, and MLX's streams belong to the one that loaded the model.
+        self._thread = ThreadPoolExecutor(max_workers=1)
+        self._voices = voices
+        self._refused = ""
+        try:
+            self._tts = self._thread.submit(load, **model).result()
+        except (Error, ValueError, OSError) as error:
+            self._refused = str(error)  # raised here, Ray would tell it in fifty lines
+
+    def __call__(self, row: dict[str, Any]) -> dict[str, Any]:
+        answer = {"line": row["line"], "file": b"", "sha256": "", "seconds": 0.0}
+        answer |= {"error": "", "refused": self._refused}
+        if self._refused:
+            return answer
+        try:
+            return answer | self._thread.submit(self._speak, json.loads(row["request"])).result()
+        except (Error, ValueError) as error:
+            return answer | {"error": str(error)}
+        except Exception as error:  # one line's misfortune does not end the others
+            return answer | {"error": f"unexpected {type(error).__name__}: {error}"}
+
+    def _speak(self, request: dict[str, Any]) -> dict[str, Any]:
+        settings = request["settings"]
+        if settings.get("voice") in self._voices:
+            settings["voice"] = self._voices[settings["voice"]]
+        audio = self._tts.generate(request["text"], **settings)
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / f"speech{Path(request['output']).suffix}"
+            audio.save(file)
+            content = file.read_bytes()
+        sha256 = hashlib.sha256(audio.samples.astype("<f4").tobytes()).hexdigest()
+        return {"file": content, "sha256": sha256, "seconds": audio.duration}
+
+
+def speak_lines(
+    journal: Journal,
+    model: dict[str, Any],
+    voices: Mapping[str, Voice],
+    *,
+    workers: int = 1,
+    address: str | None = None,
+    told: Callable[[], None] = lambda: None,
+) -> None:
+    """Makes what the journal misses, in any order, and records it; calls `told` after each line.
+
+    model: the arguments of `load`; threads None shares the cores among the workers. address: of a
+    Ray cluster, "auto" for the one of this machine; None starts one of its own and ends it.
+    """
+    rows = [_row(request) for request in journal.missing]
+    if not rows:
+        return
+    with cluster(address), journal.recording() as record:
+        for answer in _answers(rows, min(workers, len(rows)), model, voices):
+            if answer["refused"]:
+                raise Error(answer["refused"])
+            number, content = answer["line"], answer["file"]
+            if answer["error"]:
+                record(number, {"error": answer["error"]})
+            else:
+                journal.save(number, content)
+                made = {name: answer[name] for name in ("seconds", "sha256")}
+                record(number, made | {"bytes": len(content)})
+            told()
+
+
+def _row(request: Request) -> dict[str, Any]:
+    """A request as Ray carries it: its columns have one type each, JSON carries any text."""
+    line = request.line
+    asked = {"text": line.text, "output": line.output, "settings": request.settings}
+    return {"line": line.number, "request": json.dumps(asked)}
+
+
+def _answers(
+    rows: list[dict[str, Any]],
+    workers: int,
+    model: Mapping[str, Any],
+    voices: Mapping[str, Voice],
+) -> Iterator[dict[str, Any]]:
+    """What the actors give for each row, as it comes."""
+    import ray
+    import ray.data
+    from ray.exceptions import RayError
+
+    cpus, gpus = shares(ray.nodes(), workers, model["device"])
+    settings = {**model, "threads": model["threads"] or cpus}
+    ray.data.DataContext.get_current().enable_progress_bars = False
+    logging.getLogger("ray.data").setLevel(logging.CRITICAL)
+    answers = (
+        ray.data.from_items(rows, override_num_blocks=min(len(rows), MOST_BLOCKS))
+        .map(
+            LineSpeaker,
+            fn_constructor_kwargs={"model": settings, "voices": voices},
+            compute=ray.data.ActorPoolStrategy(size=workers),
+            num_cpus=cpus,
+            num_gpus=gpus,
+        )
+        .iter_batches(batch_size=None, batch_format="pyarrow", prefetch_batches=0)
+    )
+    try:
+        for table in answers:
+            yield from table.to_pylist()
+    except RayError as error:
+        raise Error(f"Ray gave up: {_last_line(error)}") from error
+
+
+@contextmanager
+def cluster(address: str | None) -> Iterator[None]:
+    """Connects Ray to a cluster, or starts one for the time being; either way quietly."""
+    try:
+        import ray
+    except ModuleNotFoundError:
+        raise Error("batch needs Ray: pip install 'nightingale-tts[ray]'") from None
+
+    own = {"include_dashboard": False} if address is None else {}
+    if address is None:
+        os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    else:
+        _check_reachable(address)
+    os.environ["RAY_BACKEND_LOG_LEVEL"] = "fatal"
+    on_sigterm = signal.getsignal(signal.SIGTERM)
+    with open(os.devnull, "w") as nowhere, redirect_stdout(nowhere):  # where Ray tells of its own
+        try:
+            with _silent_stderr():  # where it says that it will be silent
+                context = ray.init(
+                    address=address or "local",
+                    log_to_driver=False,
+                    logging_level=logging.CRITICAL,
+                    **own,
+                )
+        except SystemExit:  # of Ray's own handler of SIGTERM
+            sys.exit(128 + signal.SIGTERM)
+        except (ConnectionError, RuntimeError, ValueError) as error:
+            place = "start" if address is None else f"reach {address!r}"
+            raise Error(f"Ray cannot {place}: {_last_line(error.__cause__ or error)}") from error
+        try:
+            if signal.getsignal(signal.SIGTERM) is not on_sigterm:  # Ray takes it for itself
+                signal.signal(signal.SIGTERM, on_sigterm)
+            yield
+        finally:
+            ray.shutdown()
+            if address is None:
+                shutil.rmtree(context.address_info["session_dir"], ignore_errors=True)
+
+
+def _check_reachable(address: str) -> None:
+    """Refuses an address where nothing listens, which Ray would try for minutes."""
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if host and port.isdigit():
+        try:
+            socket.create_connection((host, int(port)), timeout=10).close()
+        except (OSError, OverflowError) as error:
+            reason = getattr(error, "strerror", None) or error
+            raise Error(f"there is no Ray cluster at {address}: {reason}") from error
+
+
+def _last_line(error: BaseException) -> str:
+    """Of what may be a whole traceback in words."""
+    return (str(error).strip() or type(error).__name__).splitlines()[-1]
+
+
+@contextmanager
+def _silent_stderr() -> Iterator[None]:
+    """Python's own and what libraries write to the descriptor."""
+    try:
+        kept = os.dup(2)
+    except OSError:  # there is none
+        yield
+        return
+    with open(os.devnull, "w") as nowhere:
+        os.dup2(nowhere.fileno(), 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+
+
+def shares(nodes: Iterable[dict[str, Any]], workers: int, device: str) -> tuple[int, float]:
+    """CPUs and GPUs of one worker where `workers` are spread over a cluster's machines."""
+    machines = [n["Resources"] for n in nodes if n["Alive"] and n["Resources"].get("CPU", 0) >= 1]
+    most = sum(int(machine["CPU"]) for machine in machines)
+    if workers > most:
+        raise ValueError(f"workers must be at most {most}, one for each core, not {workers}")
+    on_each = math.ceil(workers / len(machines))
+    cpus = max(1, int(min(machine["CPU"] for machine in machines)) // on_each)
+    gpus = sum(int(machine.get("GPU", 0)) for machine in machines)
+    if device == "cpu" or not gpus:
+        return cpus, 0
+    return cpus, 1 / math.ceil(workers / gpus)

@@ -1,0 +1,103 @@
+"""`batch`: a manifest of texts to files, on all cores or on a cluster."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from .options import (
+    SOUND_SETTINGS,
+    T3_SETTINGS,
+    add_model_options,
+    add_speech_options,
+    model_settings,
+    on_terminal,
+    remark,
+)
+
+
+def add_commands(commands: Any) -> None:
+    batch = commands.add_parser("batch", help="speak the lines of a manifest to files, with Ray")
+    batch.add_argument(
+        "manifest",
+        type=Path,
+        metavar="MANIFEST",
+        help='lines of JSON: {"text": "Hello.", "output": "hello.mp3", "seed": 7}; only the text '
+        "must be there",
+    )
+    batch.add_argument(
+        "-o",
+        "--output",
+        type=Path,
+        metavar="FOLDER",
+        required=True,
+        help="for the files and results.jsonl; what is done there is not done again",
+    )
+    batch.add_argument(
+        "--workers", type=int, default=1, help="that each load the model (default: 1)"
+    )
+    batch.add_argument(
+        "--address", help="of a Ray cluster, or auto (default: one of its own, for this run)"
+    )
+    add_model_options(batch)
+    add_speech_options(batch)
+    batch.set_defaults(run=_batch)
+
+
+def _batch(args: argparse.Namespace) -> int:
+    from tqdm import tqdm
+
+    from ..batch import Requests, speak_lines
+    from ..checkpoint import find_checkpoint
+    from ..hub import resolve
+    from ..journal import Journal, locked
+    from ..manifest import ManifestError, read_manifest
+
+    if args.workers < 1:
+        raise ValueError(f"workers must be 1 or more, not {args.workers}")
+    if args.model is None:
+        raise ValueError("there is no model: give a folder or a hub id with --model")
+    folder = resolve(args.model, args.offline, on_terminal())
+    names = ("voice", *T3_SETTINGS, *SOUND_SETTINGS)
+    defaults = {name: getattr(args, name) for name in names if getattr(args, name) is not None}
+    requests = Requests(find_checkpoint(folder), args.dtype, defaults)
+    try:
+        lines = read_manifest(args.manifest, requests.check)
+    except ManifestError as error:
+        for problem in error.problems:
+            remark(f"nightingale: {problem}")
+        raise
+    # A hub's id is looked up on each machine of a cluster; a folder must be there on all of them.
+    by_id = args.address is not None and not Path(args.model).is_dir()
+    model = {
+        "model": args.model if by_id else str(folder.resolve()),
+        **model_settings(args),
+        "progress": False,
+    }
+    with locked(args.output):
+        journal = Journal(args.output, [requests.request(line) for line in lines])
+        missing = len(journal.missing)
+        with tqdm(
+            total=len(lines),
+            initial=len(lines) - missing,
+            unit="line",
+            disable=not on_terminal(),
+            leave=False,
+        ) as bar:
+            speak_lines(
+                journal,
+                model,
+                requests.voices,
+                workers=args.workers,
+                address=args.address,
+                told=bar.update,
+            )
+        for number, error in journal.errors:
+            remark(f"nightingale: line {number}: {error}")
+    if journal.errors:
+        remark(f"nightingale: {len(journal.errors)} of {len(lines)} lines failed; run it again")
+        return 1
+    if on_terminal():
+        remark(f"{args.output}: {missing} lines made, {len(lines) - missing} were there")
+    return 0
