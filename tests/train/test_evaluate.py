@@ -1,0 +1,210 @@
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import soundfile
+
+pytest.importorskip("torch")
+
+from train import cloning, evaluate, scores, speaking
+from train.voices import HELD_OUT_VOICES
+
+from .toy_teacher import write_teacher
+
+SENTENCES = {
+    language: [f"The {language} sentence number {n} is long." for n in range(90)]
+    for language in ("en", "es", "fr", "it", "pt")
+}
+
+SCORE = """
+import json, sys
+for line in open(sys.argv[-1], encoding="utf-8"):
+    path, language, text = line.rstrip("\\n").split("\\t")
+    said = " ".join(text.lower().strip(".!?").split())
+    heard = said.replace("long", "wrong") if "student" in path else said
+    row = {"path": path, "language": language, "text": said, "whisper": heard, "mos": 4.0}
+    print(json.dumps(row | ({"moonshine": said} if language == "en" else {})))
+print(json.dumps({"clips": 1}))
+"""
+
+
+class StubTTS:
+    """Speaks at half the teacher's pace, in tones."""
+
+    voices = ("af_heart", "own")
+
+    def __init__(self) -> None:
+        self.said: list[tuple[str, object, str]] = []
+
+    def generate(self, text: str, voice: object, language: str) -> SimpleNamespace:
+        self.said.append((text, voice, language))
+        samples = np.sin(np.arange(4800 * len(text)) / 10).astype(np.float32)
+        return SimpleNamespace(save=lambda path: soundfile.write(path, samples, 24000))
+
+    def bake_voice(self, recording: Path) -> str:
+        return f"clone of {recording.stem}"
+
+
+@pytest.fixture
+def tts(monkeypatch: pytest.MonkeyPatch) -> StubTTS:
+    stub = StubTTS()
+    monkeypatch.setattr("nightingale.load", lambda model: stub)
+    return stub
+
+
+@pytest.fixture
+def judge_folder(tmp_path: Path) -> Path:
+    folder = tmp_path / "judge"
+    (folder / "venv/bin").mkdir(parents=True)
+    (folder / "venv/bin/python").symlink_to(sys.executable)
+    (folder / "score.py").write_text(SCORE, encoding="utf-8")
+    return folder
+
+
+@pytest.fixture
+def rows(monkeypatch: pytest.MonkeyPatch) -> list[dict]:
+    monkeypatch.setattr(evaluate, "evaluation_sentences", lambda data: SENTENCES)
+    monkeypatch.setattr(evaluate, "Phonemiser", lambda: lambda text, accent: text.lower())
+    found = evaluate.rows_to_speak(Path("data"))
+    for row in found:
+        row["voice"] = "am_puck" if row["voice"] == "am_michael" else "af_heart"
+    return found
+
+
+@pytest.fixture
+def evaluation(tts: StubTTS, judge_folder: Path, tmp_path: Path) -> evaluate.Evaluation:
+    teacher = write_teacher(tmp_path / "teacher-folder")
+    out = tmp_path / "out"
+    out.mkdir()
+    return evaluate.Evaluation(
+        speaking.Student(out, Path("model")), speaking.Teacher(out, teacher), judge_folder, out
+    )
+
+
+@pytest.mark.parametrize(
+    ("said", "heard", "errors"),
+    [
+        ("a b c", "a b c", 0),
+        ("a b c", "a x c", 1),
+        ("a b c", "b c d", 2),
+        ("a b", "", 2),
+        ("", "a", 1),
+        ("the cat sat down", "cat sat right down", 2),
+    ],
+)
+def test_word_errors_are_the_fewest_changes(said: str, heard: str, errors: int) -> None:
+    assert scores.word_errors(said, heard) == errors
+
+
+def test_error_rates_are_over_all_words() -> None:
+    heard = [
+        {"text": "a b c d", "whisper": "a b c d"},
+        {"text": "a", "whisper": "b c", "moonshine": "a"},
+    ]
+    assert scores.error_rate(heard, "whisper") == 40.0
+    assert scores.error_rate(heard, "moonshine") == 0.0
+    assert scores.error_rate(heard[:1], "moonshine") is None
+
+
+def test_a_table_sets_the_student_beside_the_teacher() -> None:
+    teacher = [{"text": "a b", "whisper": "a b", "mos": 4.5}] * 4
+    student = [{"text": "a b", "whisper": "a c", "mos": 4.0}] * 4
+    found = scores.summary(student, teacher, [0.5, 1.0, 1.1, 1.6])
+    assert found["durations_within"] == 75.0
+    assert found["duration_ratio"] == 1.05
+    table = scores.markdown({"it": found})
+    assert "| it | 4 | 0.0 → 50.0 |  | 4.5 → 4.0 | 1.05 | 75.0 |" in table
+
+
+def test_everything_is_spoken_by_voices_of_the_language(rows: list[dict]) -> None:
+    sets = {name: [row for row in rows if row["set"] == name] for name in evaluate.SETS}
+    assert [row["text"] for row in sets["en"]] == SENTENCES["en"]
+    assert {row["lang"] for row in sets["en"]} == {"en-us", "en-gb"}
+    assert {"Hi.", "Yes.", "42."} <= {row["text"] for row in sets["short"]}
+    assert len({row["id"] for row in rows}) == len(rows)
+    assert len(sets["clone"]) == 3 * len(HELD_OUT_VOICES)
+
+
+def test_a_long_text_is_made_of_the_sentences(rows: list[dict]) -> None:
+    row, used = evaluate.long_row(rows)
+    assert 600 <= len(row["text"].split()) <= 607
+    assert row["text"].split() == " ".join(row["text"] for row in used).split()
+    assert row["text"].count("\n\n") == len(used) // 6
+
+
+def test_a_model_is_judged_beside_the_teacher(
+    evaluation: evaluate.Evaluation, rows: list[dict], tts: StubTTS, tmp_path: Path
+) -> None:
+    found = evaluate.evaluate(evaluation, rows, {"en", "fr", "short"}, limit=3)
+    english = found["sentences"]["en"]
+    assert english["sentences"] == 3
+    assert english["teacher_wer_whisper"] == 0.0
+    assert english["student_wer_whisper"] == pytest.approx(100 / 7, abs=0.01)
+    assert english["student_wer_moonshine"] == 0.0
+    assert 1.9 < english["duration_ratio"] < 2.1
+    assert english["durations_within"] == 0.0
+    assert found["sentences"]["fr"]["student_wer_moonshine"] is None
+    assert found["sentences"]["short"]["sentences"] == 30
+    assert found["misheard"] == []
+    assert {voice for _, voice, _ in tts.said} == {"af_heart", "own"}
+
+
+def test_what_was_said_and_judged_is_not_done_again(
+    evaluation: evaluate.Evaluation,
+    rows: list[dict],
+    tts: StubTTS,
+    judge_folder: Path,
+    tmp_path: Path,
+) -> None:
+    first = evaluate.evaluate(evaluation, rows, {"es"}, limit=2)
+    said = len(tts.said)
+    (judge_folder / "score.py").unlink()
+    (tmp_path / "teacher-folder" / "speak.py").unlink()
+    assert evaluate.evaluate(evaluation, rows, {"es"}, limit=2) == first
+    assert len(tts.said) == said == 2
+
+
+def test_a_teacher_that_is_not_there_cannot_speak(tmp_path: Path, rows: list[dict]) -> None:
+    with pytest.raises(SystemExit, match="has not said en-en-000 yet: give --teacher"):
+        speaking.Teacher(tmp_path, None).say(rows[:1])
+
+
+def test_clones_are_compared_with_their_own_and_other_voices(
+    evaluation: evaluate.Evaluation,
+    rows: list[dict],
+    tts: StubTTS,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class StubEar:
+        def hear(self, wav: Path) -> np.ndarray:
+            voice = list(HELD_OUT_VOICES).index(wav.stem.split("-")[1])
+            vector = np.eye(9)[voice]
+            return 0.8 * vector + 0.6 * np.eye(9)[8] if wav.parent.name == "student" else vector
+
+    monkeypatch.setattr(cloning, "Ear", StubEar)
+    for row in rows:  # the toy teacher has two voices: which one says it does not matter here
+        if row["set"] == "clone":
+            row["voice"] = row["id"].split("-")[1]
+    monkeypatch.setattr(
+        evaluation._teacher,
+        "say",
+        lambda rows: {row["id"]: Path(row["id"] + ".wav") for row in rows},
+    )
+    found = evaluate.evaluate(evaluation, rows, {"clone"}, limit=None)
+    assert found["clone"]["bm_lewis"] == {"clone": 0.8, "others": 0.0, "itself": 1.0}
+    assert ("clone of clone-bm_lewis-reference") in {voice for _, voice, _ in tts.said}
+    assert "| mean | 0.8 | 0.0 | 1.0 |" in evaluate.in_markdown(found)
+
+
+def test_scores_are_kept_as_they_come(tmp_path: Path, judge_folder: Path) -> None:
+    kept = tmp_path / "scores.jsonl"
+    clips = {f"student/{n}": (tmp_path / f"student{n}.wav", "fr", "Trop long.") for n in range(45)}
+    found = scores.judge(clips, judge_folder, kept)
+    assert len(kept.read_text("utf-8").splitlines()) == 45
+    assert json.loads(kept.read_text("utf-8").splitlines()[44])["name"] == "student/44"
+    assert found["student/44"]["whisper"] == "trop wrong"

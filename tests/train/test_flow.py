@@ -1,0 +1,271 @@
+"""The flow: PyTorch and the core agree, examples are as at run time, and both phases learn."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from safetensors.numpy import load_file  # noqa: E402
+
+import nightingale  # noqa: E402
+from nightingale.synthetic import write_checkpoint  # noqa: E402
+from nightingale.tensor_writers import write_safetensors  # noqa: E402
+from train import flow, flow_examples, flow_validation, speakers, speech_tokenizer  # noqa: E402
+from train.corpus import write_tiny  # noqa: E402
+from train.flow_examples import (  # noqa: E402
+    Example,
+    Speech,
+    draw_example,
+    gather,
+    load_speech,
+    speaking_examples,
+)
+from train.meanflow import Distillation, teacher_way  # noqa: E402
+from train.networks.flow import FLOW_SIZES, Flow, FlowSize  # noqa: E402
+from train.state import load_stage, save_stage  # noqa: E402
+
+BOUND = 1e-4  # of mels whose values go from -15 to 8
+# What nightingale.synthetic makes: weights that keep every part of the model heard.
+SYNTHETIC = FlowSize(
+    encoder=128,
+    encoder_ffn=256,
+    encoder_layers=2,
+    upper_layers=2,
+    channels=64,
+    heads=2,
+    ffn=256,
+    blocks=2,
+    mid_levels=2,
+    time_channels=256,
+)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def one_thread() -> None:
+    torch.set_num_threads(1)
+
+
+@pytest.fixture(scope="module")
+def checkpoints(tmp_path_factory: pytest.TempPathFactory) -> dict[bool, Path]:
+    """A synthetic English checkpoint with a flow and one with a meanflow."""
+    folders = {}
+    for meanflow in (False, True):
+        folders[meanflow] = tmp_path_factory.mktemp("checkpoint") / "files"
+        write_checkpoint(folders[meanflow], model="english", meanflow=meanflow)
+    return folders
+
+
+def s3gen_file(folder: Path) -> Path:
+    return next(folder.glob("s3gen*.safetensors"))
+
+
+def torch_mel(
+    network: Flow, voice: nightingale.Voice, tokens: np.ndarray, noise: np.ndarray, steps: int
+) -> np.ndarray:
+    """As tts.mel: [80, frames]"""
+    prompt = torch.from_numpy(np.asarray(voice.prompt_feat))
+    given = torch.zeros(1, noise.shape[1], 80)
+    given[0, : len(prompt)] = prompt
+    all_tokens = torch.from_numpy(np.concatenate([voice.prompt_token, tokens])).long()[None]
+    with torch.no_grad():
+        mel = network.mel(
+            all_tokens,
+            torch.tensor([all_tokens.shape[1]]),
+            torch.from_numpy(np.asarray(voice.embedding))[None],
+            given,
+            torch.from_numpy(noise.T)[None],
+            steps,
+        )
+    return mel[0, len(prompt) :].T.numpy()
+
+
+def assert_same_mels(folder: Path, network: Flow) -> None:
+    tts = nightingale.load(folder, device="cpu")
+    whole = tts._voice(None)
+    rng = np.random.default_rng(1)
+    for count, prompt, finalize, steps in ((20, 30, True, 10), (9, 0, True, 3), (7, 25, False, 2)):
+        voice = nightingale.Voice(
+            whole.speaker_emb,
+            prompt_token=whole.prompt_token[:prompt],
+            prompt_feat=whole.prompt_feat[: 2 * prompt],
+            embedding=whole.embedding,
+        )
+        tokens = rng.integers(0, 6561, count)
+        frames = 2 * (prompt + count) - (0 if finalize else 6)
+        noise = rng.standard_normal((80, frames), dtype=np.float32)
+        expected = tts.mel(tokens, voice, steps=steps, noise=noise, finalize=finalize)
+        found = torch_mel(network, voice, tokens, noise, steps)
+        assert found.shape == expected.shape
+        assert expected.std() > 0.5
+        assert np.abs(found - expected).max() <= BOUND
+
+
+@pytest.mark.parametrize("meanflow", [False, True])
+def test_pytorch_says_what_the_core_says(checkpoints: dict[bool, Path], meanflow: bool) -> None:
+    """Synthetic weights, read by both."""
+    network = Flow(SYNTHETIC, meanflow)
+    tensors = load_file(s3gen_file(checkpoints[meanflow]))
+    network.load_official({name: torch.from_numpy(x) for name, x in tensors.items()})
+    assert_same_mels(checkpoints[meanflow], network)
+
+
+@pytest.mark.parametrize("meanflow", [False, True])
+def test_the_core_says_what_pytorch_says(
+    checkpoints: dict[bool, Path], meanflow: bool, tmp_path: Path
+) -> None:
+    """A tiny flow's own tensors in place of the checkpoint's, as an export would put them."""
+    torch.manual_seed(3)
+    network = Flow(FLOW_SIZES["tiny"], meanflow)
+    network.start_at(torch.linspace(-4, -8, 80))
+    folder = tmp_path / "files"
+    folder.mkdir()
+    for file in checkpoints[meanflow].iterdir():
+        (folder / file.name).symlink_to(file)
+    path = s3gen_file(folder)
+    others = {name: x for name, x in load_file(path).items() if not name.startswith("flow.")}
+    path.unlink()
+    own = {name: x.numpy() for name, x in network.official_tensors().items()}
+    write_safetensors(path, {**others, **own})
+    assert_same_mels(folder, network)
+
+
+def test_a_row_of_a_batch_comes_out_as_it_does_alone() -> None:
+    torch.manual_seed(4)
+    network = Flow(FLOW_SIZES["tiny"])
+    counts = torch.tensor([9, 14, 4])
+    tokens = torch.randint(6561, (3, 14))
+    x_vector, noise = torch.randn(3, 192), torch.randn(3, 28, 80)
+    prompt = torch.randn(3, 28, 80)
+    with torch.no_grad():
+        together = network.mel(tokens, counts, x_vector, prompt, noise, 2)
+        for i, count in enumerate(counts.tolist()):
+            frames = slice(0, 2 * count)
+            alone = network.mel(
+                tokens[i : i + 1, :count],
+                counts[i : i + 1],
+                x_vector[i : i + 1],
+                prompt[i : i + 1, frames],
+                noise[i : i + 1, frames],
+                2,
+            )
+            torch.testing.assert_close(together[i, frames], alone[0], atol=1e-5, rtol=0)
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """The stand-in corpus, and what untrained tokenizer and speaker encoders say of it."""
+    corpus, models = tmp_path_factory.mktemp("corpus"), tmp_path_factory.mktemp("models")
+    write_tiny(corpus)
+    torch.manual_seed(0)
+    size = speech_tokenizer.TOKENIZER_SIZES["tiny"]
+    tokenizer = speech_tokenizer.SpeechTokenizer(size).state_dict()
+    tensors = {speech_tokenizer.PREFIX + name: x for name, x in tokenizer.items()}
+    path = save_stage(models, speech_tokenizer.STAGE, tensors, dataclasses.asdict(size))
+    small = ["--device", "cpu", "--seconds", "20"]
+    speech_tokenizer.main(["tokens", str(corpus), str(path), str(models / "tokens.npz"), *small])
+    size = speakers.SIZES["tiny"]
+    tensors = speakers.Speakers(size).tensors()
+    path = save_stage(models, speakers.STAGE, tensors, dataclasses.asdict(size))
+    speakers.main(["embed", str(corpus), str(path), str(models / "speakers.npz"), *small])
+    return corpus, models
+
+
+@pytest.fixture(scope="module")
+def speech(models: tuple[Path, Path]) -> Speech:
+    """What is trained on, some rows also as other speakers."""
+    return load_speech(*models, "cpu", "train", vary=True, seed=0)
+
+
+def test_every_token_has_its_two_frames(models: tuple[Path, Path], speech: Speech) -> None:
+    tokens, frames, bands = speech.mel.shape
+    assert (frames, bands) == (2, 80)
+    assert len(speech.tokens) == tokens == speech.starts[-1]
+    assert len(speech.x_vector) == len(speech) == len(speech.starts) - 1
+    natural = load_speech(*models, "cpu", "train", vary=False, seed=0)
+    assert 1.2 * len(natural) < len(speech) < 1.6 * len(natural)
+    assert len(speech.rows_of) > len(natural.rows_of)
+
+
+def test_examples_are_a_prompt_and_a_sentence(speech: Speech) -> None:
+    rng = random.Random(0)
+    drawn = [draw_example(speech, rng.randrange(len(speech)), rng) for _ in range(500)]
+    joined = [example for example in drawn if len(example.pieces) > 1]
+    assert 0.3 < len(joined) / 500 < 0.5
+    for example in joined:
+        before = sum(end - begin for begin, end in example.pieces[:-1])
+        assert example.prompt == 2 * before
+    assert 0.15 < sum(example.prompt == 0 for example in drawn) / 500 < 0.4
+    assert 0.15 < sum(example.ahead == 3 for example in drawn) / 500 < 0.4
+    for example in drawn:
+        assert example.prompt <= 2 * (example.tokens - example.ahead)
+
+
+def test_a_batch_holds_the_pieces_one_after_the_other(speech: Speech) -> None:
+    first, second = Example(((5, 9), (20, 27)), 3, 8, 2), Example(((40, 43),), 0, 0, 1)
+    batch = gather(speech, [first, second])
+    assert batch.counts.tolist() == [11, 3]
+    assert batch.frames.tolist() == [16, 6]
+    assert batch.tokens[0].tolist() == [*speech.tokens[5:9], *speech.tokens[20:27]]
+    assert batch.heard.sum(1).tolist() == [16, 6]
+    torch.testing.assert_close(batch.mel[0, 8:10], speech.mel[20].float(), atol=0, rtol=0)
+    torch.testing.assert_close(batch.prompt_mel[0, :8], batch.mel[0, :8], atol=0, rtol=0)
+    assert not batch.prompt_mel[0, 8:].any()
+    torch.testing.assert_close(batch.x_vector, speech.x_vector[[2, 1]].float(), atol=0, rtol=0)
+
+
+def test_the_teachers_way_in_parts_is_its_solution(speech: Speech) -> None:
+    """From 0 to 1 in its own steps; in the middle of a way it goes on from where it is."""
+    torch.manual_seed(0)
+    network = Flow(FLOW_SIZES["tiny"])
+    batch = gather(speech, speaking_examples(speech, 2, 1.0, seed=0))
+    noise = torch.randn_like(batch.mel)
+    with torch.no_grad():
+        mean = network.encode(batch.tokens, batch.counts)
+        known = network.known(mean, batch.x_vector, batch.prompt_mel)
+        zero, one = torch.zeros(2), torch.ones(2)
+        found = teacher_way(network, noise, known, batch.heard, zero, one)
+        torch.testing.assert_close(found, network.solve(noise, known, batch.heard, 6))
+
+
+def test_steps_to_distil_are_mostly_those_of_two(speech: Speech) -> None:
+    network = Flow(FLOW_SIZES["tiny"], meanflow=True)
+    t, r = Distillation(network, Flow(FLOW_SIZES["tiny"]), 0, "cpu").draw_steps(2000)
+    assert (r - t).min() >= 0.049
+    assert t.min() >= 0
+    assert r.max() <= 1 + 1e-6
+    halves = ((r - t - 0.5).abs() < 1e-6) & ((t == 0) | (t == 0.5))
+    assert 0.5 < halves.float().mean() < 0.7
+
+
+def test_both_phases_learn_and_go_on(
+    models: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    corpus, folder = models
+    monkeypatch.setattr(flow_validation, "EXAMPLES", 6)
+    monkeypatch.setattr(flow_examples, "PASS_SECONDS", 20.0)
+
+    def run(*options: str) -> list[dict]:
+        common = ["--models", str(folder), "--device", "cpu", "--size", "tiny", "--seconds", "12"]
+        flow.main([str(corpus), str(tmp_path), *common, *options])
+        name = "meanflow" if "--meanflow" in options else "flow"
+        return json.loads((tmp_path / f"{name}.json").read_text())["history"]
+
+    plain = run("--steps", "60")
+    assert plain[-1]["valid"]["loss"] < 0.85 * plain[0]["valid"]["loss"]
+    assert plain[-1]["valid"]["l1-4"] < plain[0]["valid"]["l1-4"]
+    tensors, facts = load_stage(tmp_path / "flow.safetensors")
+    assert all(x.dtype == torch.float16 and x.isfinite().all() for x in tensors.values())
+    assert facts["steps"] == 61
+    further = run("--steps", "3", "--resume", str(tmp_path / "flow.safetensors"))
+    assert further[0]["valid"]["loss"] < 1.1 * plain[-1]["valid"]["loss"]
+
+    mean = run("--steps", "15", "--meanflow", str(tmp_path / "flow.safetensors"))
+    assert mean[-1]["valid"]["teacher-2"] < mean[0]["valid"]["teacher-2"]
+    assert flow.load_flow(tmp_path / "meanflow.safetensors").meanflow

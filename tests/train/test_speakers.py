@@ -1,0 +1,137 @@
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from train import corpus, speakers  # noqa: E402
+from train.data import Corpus  # noqa: E402
+from train.features import fbank, resample_16k  # noqa: E402
+from train.networks.speech_tokenizer import TOKENIZER_SIZES, SpeechTokenizer  # noqa: E402
+from train.networks.voice_encoder import part_count  # noqa: E402
+from train.speakers import SIZES, Speakers, embed, equal_error_rate, load_speakers  # noqa: E402
+
+from .baking import baker_of, lively, row, speech  # noqa: E402
+
+TOLERANCE = 1e-4
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A tiny corpus, encoders trained on it for a moment, and the vectors of its rows."""
+    folder = tmp_path_factory.mktemp("speakers")
+    corpus.write_tiny(folder / "corpus")
+    train(folder, "--steps", "8")
+    speakers.main(
+        f"embed {folder}/corpus {folder}/speakers.safetensors {folder}/speakers.npz "
+        "--device cpu --seconds 20".split()
+    )
+    return folder
+
+
+def train(folder: Path, *options: str) -> dict:
+    """→ the facts of what was saved"""
+    fixed = ["--size", "tiny", "--device", "cpu", "--seconds", "16"]
+    speakers.main([str(folder / "corpus"), str(folder), *fixed, *options])
+    return json.loads((folder / "speakers.json").read_text())
+
+
+def stage_of(folder: Path, **options: object) -> speakers.Stage:
+    common = {"corpus": folder / "corpus", "device": "cpu", "size": "tiny", "seed": 0}
+    return speakers.Stage(argparse.Namespace(**common, **{"resume": None, **options}))
+
+
+def assert_bakes_alike(folder: Path, networks: Speakers) -> None:
+    """The flow hears only the direction of an x-vector."""
+    baker = baker_of(folder, SpeechTokenizer(TOKENIZER_SIZES["tiny"]), networks)
+    for seconds, first in ((1.1, 2), (4.3, 9), (13.0, 20)):
+        samples = speech(seconds, first)
+        at_16k = resample_16k(torch.from_numpy(samples)[None])[0].numpy()
+        voice = baker.bake(samples, at_16k)
+        x_vector, _ = embed(networks, *row(samples[:240_000]))
+        _, speaker = embed(networks, *row(samples))
+        np.testing.assert_allclose(unit(x_vector[0]), unit(voice["embedding"]), atol=TOLERANCE)
+        np.testing.assert_allclose(speaker[0], voice["speaker_emb"], atol=TOLERANCE)
+
+
+def unit(x: np.ndarray) -> np.ndarray:
+    return np.asarray(x) / np.linalg.norm(x)
+
+
+def test_random_weights_give_the_baker_s_vectors(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    networks = lively(Speakers(SIZES["small"]), 2.0)
+    assert_bakes_alike(tmp_path, networks)
+    for one, other in zip(*(embed(networks, *row(speech(3.0, i))) for i in (0, 20)), strict=True):
+        assert np.abs(unit(one[0]) - unit(other[0])).max() > 50 * TOLERANCE
+
+
+def test_trained_weights_give_the_baker_s_vectors(folder: Path, tmp_path: Path) -> None:
+    assert_bakes_alike(tmp_path, load_speakers(folder / "speakers.safetensors"))
+
+
+def test_both_learn_to_name_voices(folder: Path) -> None:
+    stage = stage_of(folder, seconds=26)
+    wave, label = next(stage.varied(0))
+    assert wave.shape == (8, 41_600)
+    parameters = [*stage.speakers.parameters(), *stage.heads.parameters()]
+    optimiser = torch.optim.AdamW(parameters, lr=3e-3)
+    history = []
+    for _ in range(8):
+        losses = stage.losses(wave, label, 0.0)
+        optimiser.zero_grad()
+        sum(losses.values()).backward()
+        optimiser.step()
+        history.append({name: loss.item() for name, loss in losses.items()})
+    for name, first in history[0].items():
+        assert history[-1][name] < 0.8 * first
+
+
+def test_training_goes_on_where_it_was(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "corpus").symlink_to(folder / "corpus")
+    train(tmp_path, "--steps", "1", "--resume", str(folder / "speakers.safetensors"))
+    before, after = (
+        load_speakers(path / "speakers.safetensors").voice_encoder.state_dict()
+        for path in (folder, tmp_path)
+    )
+    for name, tensor in before.items():  # one small step from there
+        assert (after[name] - tensor).abs().max() < 3e-3
+
+
+def test_the_vectors_of_a_corpus_are_in_its_order(folder: Path) -> None:
+    whole = Corpus(folder / "corpus", "cpu", "all")
+    networks = load_speakers(folder / "speakers.safetensors")
+    with np.load(folder / "speakers.npz") as stored:
+        x_vector, speaker = stored["x_vector"], stored["speaker"]
+    assert x_vector.shape == (len(whole.rows), 192)
+    assert speaker.shape == (len(whole.rows), 256)
+    np.testing.assert_allclose(np.linalg.norm(speaker.astype(np.float32), axis=1), 1, atol=2e-3)
+    longest = max(range(len(whole.rows)), key=lambda number: whole.rows[number].samples)
+    batch = whole.row_batch([longest])
+    alone, _ = embed(networks, batch.wave, batch.samples)
+    np.testing.assert_allclose(x_vector[longest], alone[0], rtol=2e-3, atol=2e-3)
+
+
+def test_batch_norms_are_saved_with_the_statistics_of_the_final_weights(folder: Path) -> None:
+    stage = stage_of(folder, seconds=52, resume=folder / "speakers.safetensors")
+    wave, _ = next(stage.varied(1))
+    with torch.inference_mode():
+        vectors = stage.speakers.eval().x_vector(fbank(wave))
+    # The last norm makes them so, if those before it are right too.
+    assert vectors.mean(0).abs().mean() < 0.4
+    assert vectors.std(0).mean() == pytest.approx(1, abs=0.3)
+
+
+def test_a_last_part_counts_if_four_fifths_of_it_are_there() -> None:
+    assert [part_count(frames) for frames in (1, 159, 160, 204, 205, 237)] == [1, 1, 1, 1, 2, 2]
+
+
+def test_the_equal_error_rate_is_where_both_errors_meet() -> None:
+    same, different = torch.tensor([0.9, 0.8, 0.7, 0.2]), torch.tensor([0.1, 0.3, 0.0, 0.75])
+    assert equal_error_rate(same, different) == pytest.approx(0.25)
+    assert equal_error_rate(torch.ones(5), torch.zeros(9)) == pytest.approx(0)

@@ -1,0 +1,160 @@
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from train import corpus, speech_tokenizer  # noqa: E402
+from train.augmentation import as_another_speaker  # noqa: E402
+from train.data import Corpus, load_tokens  # noqa: E402
+from train.features import mel_16k, resample_16k  # noqa: E402
+from train.networks.speech_tokenizer import (  # noqa: E402
+    SpeechTokenizer,
+    TokenizerSize,
+    quantise,
+    token_ids,
+)
+from train.pitch import HIGHEST, LOWEST, PITCHES, salience  # noqa: E402
+from train.speakers import SIZES, Speakers  # noqa: E402
+from train.speech_tokenizer import load_tokenizer, tokens_of  # noqa: E402
+from train.spelling import collapse, edits, spell  # noqa: E402
+from train.tokenizer_objective import hear  # noqa: E402
+
+from .baking import baker_of, lively, row, speech  # noqa: E402
+
+EQUAL_TOKENS = 0.999
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A tiny corpus, a tokenizer trained on it for a moment, and the corpus's tokens."""
+    folder = tmp_path_factory.mktemp("tokenizer")
+    corpus.write_tiny(folder / "corpus")
+    train(folder, "--steps", "12")
+    speech_tokenizer.main(
+        f"tokens {folder}/corpus {folder}/speech_tokenizer.safetensors {folder}/tokens.npz "
+        "--device cpu --seconds 20".split()
+    )
+    return folder
+
+
+def train(folder: Path, *options: str) -> dict:
+    """→ the facts of what was saved"""
+    fixed = ["--size", "tiny", "--device", "cpu", "--seconds", "4"]
+    speech_tokenizer.main([str(folder / "corpus"), str(folder), *fixed, *options])
+    return json.loads((folder / "speech_tokenizer.json").read_text())
+
+
+def baked_share(folder: Path, tokenizer: SpeechTokenizer) -> float:
+    """The share of the baker's tokens of three recordings that are also PyTorch's."""
+    baker = baker_of(folder, tokenizer, Speakers(SIZES["tiny"]))
+    equal = []
+    for first in (0, 12, 30):
+        samples = speech(11.0, first)
+        at_16k = resample_16k(torch.from_numpy(samples)[None])[0].numpy()
+        voice = baker.bake(samples, at_16k)
+        (prompt,) = tokens_of(tokenizer, *row(samples[:240_000]))
+        assert len(voice["prompt_token"]) == 250
+        equal.append(voice["prompt_token"] == prompt.numpy())
+        with torch.inference_mode():
+            opening = mel_16k(torch.from_numpy(at_16k[:96_000])[None])
+            code = tokenizer(opening, torch.tensor([600]))
+        assert len(voice["cond_prompt_speech_tokens"]) == 150
+        equal.append(voice["cond_prompt_speech_tokens"] == token_ids(code.digits)[0].numpy())
+    return float(np.concatenate(equal).mean())
+
+
+def test_random_weights_give_the_baker_s_tokens(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    tokenizer = lively(SpeechTokenizer(TokenizerSize(width=128, layers=2)))
+    (tokens,) = tokens_of(tokenizer, *row(speech(10.0)))
+    assert len(set(tokens.tolist())) > 100
+    assert baked_share(tmp_path, tokenizer) >= EQUAL_TOKENS
+
+
+def test_trained_weights_give_the_baker_s_tokens(folder: Path, tmp_path: Path) -> None:
+    tokenizer = load_tokenizer(folder / "speech_tokenizer.safetensors")
+    assert baked_share(tmp_path, tokenizer) >= EQUAL_TOKENS
+
+
+def test_training_learns_and_goes_on_where_it_was(folder: Path, tmp_path: Path) -> None:
+    history = json.loads((folder / "speech_tokenizer.json").read_text())["history"]
+    assert history[-1]["mel_l1"] < 0.95 * history[0]["mel_l1"]
+    assert history[-1]["pitch"] < history[0]["pitch"]
+    assert history[-1]["text"] < 0.8 * history[0]["text"]
+    again = tmp_path / "again"
+    again.mkdir()
+    (again / "corpus").symlink_to(folder / "corpus")
+    resumed = train(again, "--steps", "1", "--resume", str(folder / "speech_tokenizer.safetensors"))
+    assert resumed["history"][0]["mel"] < 0.95 * history[0]["mel"]
+
+
+def test_the_tokens_of_a_corpus_are_in_its_order(folder: Path) -> None:
+    tokens = load_tokens(folder / "tokens.npz")
+    whole = Corpus(folder / "corpus", "cpu", "all")
+    assert len(tokens) == len(whole.rows)
+    tokenizer = load_tokenizer(folder / "speech_tokenizer.safetensors")
+    for number in (0, 7, 61):
+        assert len(tokens[number]) == whole.rows[number].samples // 960
+        batch = whole.row_batch([number])
+        (alone,) = tokens_of(tokenizer, batch.wave, batch.samples)
+        assert (tokens[number] == alone).float().mean() >= EQUAL_TOKENS
+
+
+def test_a_row_of_a_batch_comes_out_as_it_does_alone() -> None:
+    torch.manual_seed(1)
+    tokenizer = lively(SpeechTokenizer(TokenizerSize(width=64, layers=2)))
+    wave = torch.from_numpy(np.stack([speech(3.0), speech(3.0, 5)]))
+    samples = torch.tensor([72_000, 43_210])
+    wave[1, 43_210:] = 0
+    with torch.inference_mode():
+        together = tokenizer(*hear(wave, samples))
+        alone = tokenizer(*hear(wave[1:, :43_210], samples[1:]))
+    assert together.mask.sum(1).tolist() == [75, 45]
+    difference = together.digits[1, :45] - alone.digits[0]
+    assert difference.abs().max() < 1e-4
+
+
+def test_digits_count_from_the_least_and_pass_gradients() -> None:
+    assert token_ids(torch.full((8,), -0.9)) == 0
+    assert token_ids(torch.full((8,), 0.9)) == 6560
+    assert token_ids(torch.tensor([0.9, -0.9, -0.9, -0.9, -0.9, -0.9, -0.9, 0.2])) == 2 + 3**7
+    digits = torch.tensor([0.4, -0.7], requires_grad=True)
+    rounded = quantise(digits)
+    assert rounded.tolist() == [0.0, -1.0]
+    rounded.sum().backward()
+    assert digits.grad.tolist() == [1.0, 1.0]
+
+
+def test_another_speaker_says_the_same_at_the_same_times() -> None:
+    samples = torch.tensor([48_000])
+    wave = torch.zeros(1, 48_000)
+    tone = torch.sin(2 * math.pi * 1000 * torch.arange(6000) / 24000)
+    wave[0, 30_000:36_000] = 0.3 * tone  # from 1.25 s to 1.5 s
+    generator = torch.Generator().manual_seed(3)
+    plain, _ = hear(wave, samples)
+    for _ in range(4):
+        other = as_another_speaker(wave, samples, generator)
+        assert other.shape == plain.shape
+        loud = other[0].amax(1) > other[0].amax() - 0.2
+        assert loud.nonzero()[0].item() == pytest.approx(125, abs=3)
+
+
+def test_salience_is_strongest_at_the_pitch() -> None:
+    time = torch.arange(16_000) / 16000
+    for hz in (90.0, 160.0, 310.0):
+        harmonics = sum(torch.sin(2 * math.pi * hz * k * time) / k for k in range(1, 9))
+        found = salience(0.1 * harmonics[None])[0, 5:45].mean(0).argmax().item()
+        expected = (PITCHES - 1) * math.log(hz / HIGHEST) / math.log(LOWEST / HIGHEST)
+        assert found == pytest.approx(expected, abs=0.6)
+
+
+def test_texts_are_spelled_in_letters() -> None:
+    assert spell("¿Dónde vive Ana, l\u2019amie?") == "dónde vive ana l'amie"
+    assert collapse([0, 3, 3, 0, 3, 5, 5, 0]) == [3, 3, 5]
+    assert edits([1, 2, 3], [1, 3, 4]) == 2

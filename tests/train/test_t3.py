@@ -1,0 +1,321 @@
+"""T3's training: the network is the core's, the examples are what the core will ask for."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import nightingale  # noqa: E402
+from nightingale.synthetic import SIZES as SYNTHETIC_SIZES  # noqa: E402
+from nightingale.synthetic import t3_weights  # noqa: E402
+from nightingale.tensor_writers import write_safetensors  # noqa: E402
+from nightingale.text.tokenizer import Tokenizer  # noqa: E402
+from train.alignment import follow, heard_phonemes, time_text, word_starts  # noqa: E402
+from train.corpus import write_tiny  # noqa: E402
+from train.data import Corpus, load_tokens  # noqa: E402
+from train.networks.t3 import SIZES, STOP_SPEECH, T3, lay_out, rows_at, text_weights  # noqa: E402
+from train.state import load_stage  # noqa: E402
+from train.t3 import Lesson, Stage, line_loss, parse, word_errors  # noqa: E402
+from train.t3_examples import LEAD, TAIL, Examples, Phonemes, SpokenRow, spoken_rows  # noqa: E402
+from train.t3_speaking import Sampling, speak  # noqa: E402
+from train.text_tokenizer import LANGUAGES, SPACE, UNKNOWN, TextTokenizer, tokenizer_json  # noqa: E402
+
+SIZE = SIZES["tiny"]
+FAMILY = ("t3_mtl23ls_v2.safetensors", "grapheme_mtl_merged_expanded_v1.json")
+PARITY = 1e-3  # of logits with a deviation of 1, in float32
+
+SENTENCES = (
+    ("en", 'She said: "It\'s (not) mine…" - and left'),
+    ("en", "forty-two, O'Brien; naïve façade!"),
+    ("es", "¿Dónde está el niño, mañana o ayer?"),
+    ("fr", "L'œuvre où ça va — être, haïr, Noël."),
+    ("it", "Perché no? È già così: più tardi…"),
+    ("pt", "Não, as ações são à mão; você vê?"),
+)
+
+
+@pytest.fixture(scope="module")
+def model() -> T3:
+    """Random weights, large enough that every part of the network shows in the logits."""
+    torch.manual_seed(0)
+    model = T3(SIZE).eval().requires_grad_(False)
+    for weight in model.parameters():
+        weight.mul_(4 if weight.ndim > 1 else 1).add_(0.05 * torch.randn_like(weight))
+    return model
+
+
+@pytest.fixture(scope="module")
+def tts(model: T3, tmp_path_factory: pytest.TempPathFactory) -> nightingale.TTS:
+    """The core with the same weights."""
+    folder = tmp_path_factory.mktemp("t3")
+    weights = {name: tensor.numpy() for name, tensor in model.state_dict().items()}
+    write_safetensors(folder / FAMILY[0], weights)
+    (folder / FAMILY[1]).write_text(json.dumps(tokenizer_json()))
+    heads = [list(head) for head in SIZE.alignment_heads]
+    settings = {"t3": {"analyser": True, "alignment_heads": heads}}
+    (folder / "nightingale.json").write_text(json.dumps(settings))
+    return nightingale.load(folder, device="cpu")
+
+
+@pytest.fixture(scope="module")
+def voice() -> nightingale.Voice:
+    rng = np.random.default_rng(1)
+    speaker = rng.random(256).astype(np.float32)
+    prompt = rng.integers(0, 6561, 90).astype(np.int32)
+    return nightingale.Voice(speaker / np.linalg.norm(speaker), prompt, emotion_adv=0.7)
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The stand-in, with tokens that say its phonemes and a speaker embedding for each voice."""
+    folder = tmp_path_factory.mktemp("corpus")
+    write_tiny(folder)
+    corpus = Corpus(folder, "cpu", "valid")
+    rng = np.random.default_rng(0)
+    speakers = {voice: rng.random(256) for voice in corpus.voices}
+    tokens = []
+    for row in corpus.rows:
+        heard = heard_phonemes(row.samples // 960, len(row.phonemes), row.durations)
+        letters = np.array([ord(letter) for letter in row.phonemes + " "])[heard]
+        tokens.append(30 * letters + np.arange(len(letters)) % 2)
+    starts = np.cumsum([0, *map(len, tokens)])
+    np.savez(folder / "tokens.npz", starts=starts, tokens=np.concatenate(tokens).astype(np.int16))
+    np.savez(folder / "speakers.npz", speaker=np.stack([speakers[r.voice] for r in corpus.rows]))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def rows(corpus: Path) -> list[SpokenRow]:
+    found = Corpus(corpus, "cpu", "valid").rows
+    return spoken_rows(
+        found, range(len(found)), load_tokens(corpus / "tokens.npz"), Phonemes(found)
+    )
+
+
+def examples_of(rows: list[SpokenRow], varied: bool) -> Examples:
+    return Examples(rows, np.ones((len(rows), 256), np.float32), SIZE, 0, varied)
+
+
+def logits_of(
+    model: T3, text: np.ndarray, speech: np.ndarray, voice: nightingale.Voice
+) -> tuple[np.ndarray, np.ndarray]:
+    """Logits of both guidance rows, and where the first one's attention is in the text."""
+    layout = lay_out(SIZE, [text, text], [speech, speech])
+    tokens, positions, ask = map(torch.from_numpy, (layout.tokens, layout.positions, layout.ask))
+    speaker = torch.from_numpy(voice.speaker_emb)[None]
+    prompt = counts = None
+    if voice.cond_prompt_speech_tokens is not None:
+        prompt = torch.from_numpy(voice.cond_prompt_speech_tokens)[None].long()
+        counts = torch.tensor([prompt.shape[1]])
+    told = model.voice(speaker, torch.tensor([voice.emotion_adv]), prompt, counts)
+    trace = model(
+        told.expand(2, -1, -1), model.embed(tokens, positions, torch.tensor([True, False]))
+    )
+    ask = ask + told.shape[1]
+    weights = text_weights(trace, ask, told.shape[1], len(text) + 2)[0].exp().mean(0)
+    return model.speech_head(rows_at(trace.hidden, ask)).numpy(), follow(weights.numpy())
+
+
+@pytest.mark.parametrize("prompted", [True, False])
+def test_the_core_gives_the_same_logits(
+    model: T3, tts: nightingale.TTS, voice: nightingale.Voice, prompted: bool
+) -> None:
+    rng = np.random.default_rng(2)
+    text = rng.integers(2, 75, 40).astype(np.int32)
+    speech = rng.integers(0, 6561, 60).astype(np.int32)
+    if not prompted:
+        voice = replace(voice, cond_prompt_speech_tokens=None)
+    ours, _ = logits_of(model, text, speech, voice)
+    core = tts.t3_logits(text, np.append(6561, speech), voice)
+    assert ours.shape == core.shape == (2, 61, STOP_SPEECH + 1)
+    assert ours.std() > 0.5
+    assert np.abs(ours[0] - ours[1]).max() > 0.1
+    np.testing.assert_allclose(ours, core, atol=PARITY)
+
+
+def test_the_core_follows_the_text_at_the_same_places(
+    model: T3, tts: nightingale.TTS, voice: nightingale.Voice
+) -> None:
+    text = tts.tokenize("The quick brown fox jumps over the lazy dog, and it runs.")
+    rules = {"cfg_weight": 0.5, "temperature": 0.8, "min_p": 0.0, "top_p": 1.0}
+    speech = tts._engine.speak(
+        text, voice, voice.emotion_adv, seed=3, max_tokens=40, repetition_penalty=1.2, **rules
+    )
+    said, places = [], []
+    while (token := tts._engine.next_token(speech)) is not None:
+        said.append(token)
+        places.append(speech.text_position)
+    assert len(said) > 10
+    _, followed = logits_of(model, text, np.array(said[:-1]), voice)
+    assert followed.tolist() == places
+
+
+def test_names_and_shapes_are_the_official_ones(model: T3) -> None:
+    known = t3_weights(SYNTHETIC_SIZES["small"], SIZE.text_vocabulary)
+    official = {name for name in known if "layers.3" not in name}
+    ours = model.state_dict()
+    assert official - set(ours) == {"text_head.weight", "tfmr.embed_tokens.weight"}
+    assert set(ours) <= official
+    assert all(ours[name].ndim == len(known[name].shape) for name in ours)
+
+
+def test_text_is_read_as_nightingale_reads_it(tmp_path: Path) -> None:
+    path = tmp_path / "tokenizer.json"
+    path.write_text(json.dumps(tokenizer_json()))
+    theirs = Tokenizer(path, {language: language for language in LANGUAGES}, multilingual=True)
+    ours = TextTokenizer()
+    for language, sentence in SENTENCES:
+        (ids,) = ours.encode([sentence])
+        assert UNKNOWN not in ids
+        assert [ours.tag(language), *ids] == theirs.encode(sentence, language).tolist()
+    (quoted,), (plain,) = ours.encode(['"Yes", (no).']), ours.encode(["Yes, no."])
+    assert quoted.tolist() == plain.tolist()
+    assert len(ours.encode(["é."])[0]) == 2
+
+
+def test_letters_share_the_time_of_their_word() -> None:
+    text = [SPACE, *TextTokenizer().encode(["No, Ann."])[0]]  # _no, _ann.
+    is_space = np.array(text) == SPACE
+    is_letter = TextTokenizer().is_letter[text]
+    durations = [8, 4, 8, 16, 8, 8, 8, 4, 16]  # of 25 ms
+    timing = time_text(is_space, is_letter, 50, "no, an.", durations)
+    assert timing.trust == 1
+    assert (timing.begin, timing.end) == (5.0, 37.5)
+    assert timing.starts.tolist() == [5, 7.5, 10, 12.5, 27.5, 30, 32.5, 35, 37.5]
+    assert timing.last_word == 4
+
+
+def test_words_that_do_not_match_are_only_guessed() -> None:
+    text = [SPACE, *TextTokenizer().encode(["Qu'est-ce que tu dis?"])[0]]
+    is_space, is_letter = np.array(text) == SPACE, TextTokenizer().is_letter[text]
+    phonemes = "kɛskə ty di?"
+    timing = time_text(is_space, is_letter, 30, phonemes, [4] * (len(phonemes) + 2))
+    assert timing.trust < 0.5
+    assert (np.diff(timing.starts) > 0).all()
+    assert time_text(is_space, is_letter, 30, phonemes, None).end == 30
+
+
+def test_examples_begin_and_end_with_a_little_silence(rows: list[SpokenRow]) -> None:
+    examples = examples_of(rows, varied=False)
+    for place, row in enumerate(rows):
+        example = examples.example(place)
+        assert example.edges[2] <= LEAD + 1
+        assert np.ptp(example.edges[-2:]) <= TAIL + 2
+        # More than five speech tokens on one of the last text tokens make the analyser stop.
+        assert np.diff(example.edges)[-3:].max() < 5
+        assert len(example.edges) == len(example.text) + 3
+        assert example.edges[-1] == len(example.speech) + 1 == len(example.phonemes)
+        assert example.text[0] == row.tag
+
+
+def test_joined_rows_are_said_one_after_another(rows: list[SpokenRow]) -> None:
+    examples = examples_of(rows, varied=True)
+    rng = np.random.default_rng(0)
+    joined = [examples.example(place, rng) for place in range(len(rows))]
+    several = [example for example in joined if len(example.rows) > 1]
+    assert len(several) > len(rows) // 5
+    for example in several:
+        parts = [rows[place] for place in example.rows]
+        assert len({(part.voice, part.tag) for part in parts}) == 1
+        assert len(example.text) == sum(len(part.text) for part in parts)  # a tag for a space
+        assert (np.diff(example.edges) >= 0).all()
+
+
+def test_a_row_of_a_batch_is_as_it_would_be_alone(model: T3, rows: list[SpokenRow]) -> None:
+    examples = examples_of(rows, varied=False)
+    lesson = Lesson(model, 30).eval()
+    chosen = [examples.example(place) for place in (0, 1, 2, 5)]
+    batch = examples.collate(chosen, np.random.default_rng(0))
+    together = lesson(batch).logits
+    for number, example in enumerate(chosen):
+        alone = examples.collate([example], np.random.default_rng(0))
+        same = {"speaker": batch.speaker[number, None], "prompt": batch.prompt[number, None]}
+        same["prompt_counts"] = batch.prompt_counts[number, None]
+        count = len(example.speech) + 1
+        found = lesson(replace(alone, **same)).logits[0]
+        torch.testing.assert_close(found, together[number, :count], atol=1e-4, rtol=0)
+        assert batch.targets[number, count - 1] == STOP_SPEECH
+
+
+def test_a_line_on_the_teachers_times_loses_nothing(rows: list[SpokenRow]) -> None:
+    examples = examples_of(rows, varied=False)
+    chosen = [examples.example(place) for place in (1, 2, 13)]
+    batch = examples.collate(chosen, np.random.default_rng(0))
+    at = torch.arange(batch.targets.shape[1])[None, :, None]
+    edges = batch.edges[:, None]
+    share = torch.minimum(edges[..., 1:], at + 1) - torch.maximum(edges[..., :-1], at)
+    weights = share.clamp_min(0)
+    entropy = -(weights * weights.clamp_min(1e-9).log()).sum() / weights.sum()
+    perfect = line_loss(weights.clamp_min(1e-9).log()[:, None], batch)
+    torch.testing.assert_close(perfect, entropy)
+    flat = torch.full_like(weights, 1 / weights.shape[-1]).log()[:, None]
+    assert line_loss(flat, batch) > 2 * perfect
+    errors = np.concatenate(word_errors(batch, weights.numpy()))
+    assert np.median(errors) <= 0.5
+    assert errors.max() <= 2
+
+
+def test_words_are_reached_in_order() -> None:
+    is_space = np.array([False, False, False, True, False, True, False, False])
+    places = np.array([0, 0, 2, 2, 3, 2, 4, 5, 6, 7])
+    assert word_starts(is_space, places).tolist() == [2, 4, 7]
+
+
+def test_free_speech_draws_from_the_logits_it_would_be_taught_with(
+    model: T3, rows: list[SpokenRow]
+) -> None:
+    examples = examples_of(rows, varied=False)
+    chosen = [examples.example(place) for place in (0, 1, 2)]
+    batch = examples.collate(chosen, np.random.default_rng(0))
+    coldest = Sampling(cfg_weight=0.0, repetition_penalty=1.0, temperature=1e-4)
+    spoken = speak(model, batch, 12, coldest, torch.Generator().manual_seed(0))
+    for number, (said, example) in enumerate(zip(spoken, chosen, strict=True)):
+        voice = nightingale.Voice(
+            batch.speaker[number].numpy(),
+            batch.prompt[number, : batch.prompt_counts[number]].numpy(),
+            emotion_adv=float(batch.emotion[number]),
+        )
+        logits, places = logits_of(model, example.text, said.tokens[:-1], voice)
+        assert logits[0].argmax(-1).tolist() == said.tokens.tolist()
+        assert places[-1] == said.place
+
+
+@pytest.fixture(scope="module")
+def run(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("out")
+    train(corpus, out, "--steps", "40", "--learning-rate", "3e-3")
+    return out
+
+
+def train(corpus: Path, out: Path, *options: str) -> None:
+    stored = ["--tokens", str(corpus / "tokens.npz"), "--speakers", str(corpus / "speakers.npz")]
+    sizes = ["--size", "tiny", "--positions", "512", "--device", "cpu"]
+    Stage(parse([str(corpus), str(out), *stored, *sizes, *options])).run()
+
+
+def test_the_stage_learns_and_saves_what_the_core_loads(run: Path) -> None:
+    tensors, facts = load_stage(run / "t3.safetensors")
+    assert facts["valid"]["loss"] < np.log(SIZE.speech_vocabulary) - 3
+    assert facts["valid"]["line"] < 3.5
+    assert facts["spoken"]["spoken"] == 10
+    assert {tensor.dtype for tensor in tensors.values()} == {torch.float16}
+    write_safetensors(run / FAMILY[0], {name: value.numpy() for name, value in tensors.items()})
+    (run / FAMILY[1]).write_bytes((run / "text_tokenizer.json").read_bytes())
+    (run / "nightingale.json").write_text(json.dumps({"t3": facts["settings"]}))
+    loaded = nightingale.load(run, device="cpu").info["t3"]
+    assert (loaded["analyser"], loaded["dtype"]) == (True, "float16")
+    assert loaded["repetition_penalty"] == pytest.approx(1.2)
+
+
+def test_the_stage_goes_on_from_its_weights(corpus: Path, run: Path, tmp_path: Path) -> None:
+    before = load_stage(run / "t3.safetensors")[1]["valid"]["loss"]
+    train(corpus, tmp_path, "--steps", "10", "--resume", str(run / "t3.safetensors"))
+    after = load_stage(tmp_path / "t3.safetensors")[1]
+    assert after["valid"]["loss"] < before
+    assert after["steps"] == 11

@@ -1,0 +1,192 @@
+from __future__ import annotations
+
+import hashlib
+import lzma
+import random
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from train import phrases, texts
+from train.evaluation import (
+    assert_left_out,
+    evaluation_sentences,
+    forbidden_texts,
+    normalised,
+    says,
+)
+from train.phrases import SHORT, sentences
+from train.voices import HELD_OUT_VOICES, VOICES, blends, draw_voice
+
+HARVARD = ["Glue the sheet to the dark blue background.", "The birch canoe slid."]
+ARCTIC = [f"Arctic sentence {word}." for word in ("one", "two", "three")] * 100
+LINES = {
+    language: [
+        f" {language} line {n}, ¿no?" if n % 7 == 0 else f"{language} line {n}" for n in range(400)
+    ]
+    for language in ("en", "es", "fr", "it", "pt")
+}
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("data")
+    (folder / "harvard_en_half.txt").write_text("\n".join(HARVARD) + "\n", encoding="utf-8")
+    (folder / "cmu_arctic_prompts.txt").write_text("\n".join(ARCTIC) + "\n", encoding="utf-8")
+    for language, lines in LINES.items():
+        with lzma.open(folder / f"cv_{language}.txt.xz", "wt", encoding="utf-8") as file:
+            file.write("\n".join(lines) + "\n")
+    return folder
+
+
+@pytest.fixture
+def sentence_rows() -> list[dict]:
+    accents = ["en-us", "en-us", "en-gb", "es", "fr", "it", "pt"]
+    return [
+        {
+            "lang": accents[n % 7],
+            "text": f"This, my dear friend, is the sentence {name(n)}.",
+            "phonemes": "a" * 30,
+        }
+        for n in range(2100)
+    ]
+
+
+def name(number: int) -> str:
+    return "".join("abcdefghij"[int(digit)] for digit in str(number))
+
+
+@pytest.fixture(autouse=True)
+def spelled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Phonemes are letters and numbers are figures here: the packages are not what is tested."""
+    monkeypatch.setattr(texts, "Phonemiser", lambda: lambda text, accent: text.lower())
+    monkeypatch.setattr(phrases, "in_words", lambda figure, language: f"number {figure}")
+
+
+def test_lines_with_the_smallest_sha_256_are_evaluated(data: Path) -> None:
+    found = evaluation_sentences(data)
+    assert found["en"] == HARVARD + ARCTIC[:200]
+    ranked = sorted(LINES["it"], key=lambda line: hashlib.sha256(line.encode()).hexdigest())
+    assert found["it"] == [line.strip() for line in ranked[:100]]
+
+
+def test_words_are_compared_without_case_accents_and_marks() -> None:
+    assert normalised(" «Où vas-tu\u00a0?» dit-il… ") == "ou vas tu dit il"
+    assert normalised("\ufb01gure") == "figure"
+
+
+def test_what_is_evaluated_is_told_from_what_is_not(data: Path) -> None:
+    forbidden = forbidden_texts(data)
+    assert says("glue the sheet to the DARK blue background", forbidden)
+    assert says("Hello there! The birch canoe slid. Good.", forbidden)
+    assert says("Arctic, sentence: three!", forbidden)
+    assert not says("The birch canoe slid on.", forbidden)
+    assert_left_out(["The birch canoe slid on."], forbidden)
+    with pytest.raises(AssertionError, match="is evaluated: it must not be trained on"):
+        assert_left_out(["Fine.", "“The Birch canoe slid”"], forbidden)
+
+
+def test_both_readings_of_a_line_with_white_space_are_left_out(data: Path) -> None:
+    def smallest(lines: list[str]) -> list[str]:
+        return sorted(lines, key=lambda line: hashlib.sha256(line.encode()).digest())[:100]
+
+    forbidden = forbidden_texts(data)
+    for lines in (LINES["es"], [line.strip() for line in LINES["es"]]):
+        assert all(says(line, forbidden) for line in smallest(lines))
+
+
+def test_lines_become_sentences(data: Path, tmp_path: Path) -> None:
+    assert texts.tidy("¡ esta noche han  matado") == "¡esta noche han matado."
+    assert texts.tidy("ya lo dice el adagio:") == "Ya lo dice el adagio."
+    assert texts.tidy("« Oui. »") == "« Oui. »."
+    assert texts.tidy(" - ") == ""
+    texts.write_lines(data, tmp_path)
+    kept = (tmp_path / "cv_pt.txt").read_text("utf-8").splitlines()
+    assert 195 <= len(kept) <= 300
+    assert not any(says(line, forbidden_texts(data)) for line in kept)
+
+
+def test_a_mix_has_short_and_long_texts_and_leaves_out_what_is_evaluated(
+    data: Path, sentence_rows: list[dict]
+) -> None:
+    evaluated = [
+        {"lang": "en-us", "text": text, "phonemes": "b" * 20} for text in (*HARVARD, ARCTIC[0])
+    ]
+    forbidden = forbidden_texts(data)
+    rows = texts.mixed(sentence_rows + evaluated, forbidden, seed=3)
+    assert not any(says(row["text"], forbidden) for row in rows)
+    assert all(sentence["text"][5:20] in _all(rows) for sentence in sentence_rows[:20])
+    words = [len(row["text"].split()) for row in rows]
+    assert 0.08 < sum(count <= 3 for count in words) / len(rows) < 0.2
+    assert 0.05 < sum(count > 10 for count in words) / len(rows) < 0.3
+    assert max(len(row["text"]) for row in rows) <= texts.PARAGRAPH_LETTERS + 10
+    assert len({row["id"] for row in rows}) == len(rows)
+    answers = {text for short in SHORT.values() for text in sentences(short)}
+    assert len(answers & {row["text"] for row in rows}) > 40
+
+
+def _all(rows: list[dict]) -> str:
+    return "\n".join(row["text"] for row in rows)
+
+
+def test_a_mix_is_the_same_for_the_same_seed(data: Path, sentence_rows: list[dict]) -> None:
+    def mix(seed: int) -> list[dict]:
+        return texts.mixed([dict(row) for row in sentence_rows], forbidden_texts(data), seed)
+
+    assert mix(1) == mix(1)
+    assert mix(1) != mix(2)
+
+
+def test_voices_held_out_say_a_little_and_are_in_no_blend(
+    data: Path, sentence_rows: list[dict]
+) -> None:
+    assert len(HELD_OUT_VOICES) == 8
+    rows = texts.mixed(sentence_rows, forbidden_texts(data), seed=1)
+    counts = Counter(row["voice"] for row in rows)
+    for voice, accent in HELD_OUT_VOICES.items():
+        assert counts[voice] == texts.UNSEEN_ROWS
+        assert {row["lang"] for row in rows if row["voice"] == voice} == {accent}
+    for accent, voices in VOICES.items():
+        assert not set(voices) & set(HELD_OUT_VOICES)
+        for blend in blends(accent):
+            assert not set(blend.split("+")) & set(HELD_OUT_VOICES)
+            assert set(blend.split("+")) & set(voices)
+
+
+def test_every_voice_of_a_language_speaks_it() -> None:
+    rng = random.Random(0)
+    drawn = Counter(draw_voice("en-gb", rng) for _ in range(4000))
+    assert set(VOICES["en-gb"]) | set(blends("en-gb")) == set(drawn)
+    blended = sum(count for voice, count in drawn.items() if "+" in voice)
+    assert 0.25 < blended / 4000 < 0.35
+
+
+def test_phrases_are_short_answers_words_numbers_and_letters() -> None:
+    made = phrases.phrases("es", ["pan", "cielo"], random.Random(0))
+    drawn = [next(made) for _ in range(2000)]
+    assert set(sentences(SHORT["es"])) <= set(drawn)
+    assert {"Pan.", "¿Pan?", "cielo"} <= set(drawn)
+    assert any(text.strip(".").isdigit() for text in drawn)
+    assert any(text.startswith("Number") for text in drawn)
+    assert max(len(text.split()) for text in drawn) <= 12
+
+
+def test_marks_that_are_not_said_vary() -> None:
+    rng = random.Random(0)
+    drawn = {texts.as_people_write("Ça va, toi?", "fr", rng) for _ in range(500)}
+    assert {"Ça va, toi?", "Ça va, toi\u00a0?", "«Ça va, toi?»", "Ça va - toi?"} <= drawn
+    assert all(normalised(text) == "ca va toi" for text in drawn)
+
+
+def test_numbers_are_written_out_in_every_language(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("num2words")
+    monkeypatch.undo()
+    found = [phrases.in_words("1042", language) for language in ("en", "es", "fr", "it", "pt")]
+    assert found == [
+        "one thousand and forty-two",
+        "mil cuarenta y dos",
+        "mille quarante-deux",
+        "millequarantadue",
+        "mil e quarenta e dois",
+    ]

@@ -1,0 +1,263 @@
+"""The corpus as the stages see it: int16 sound on the device, given out in batches."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from .voices import HELD_OUT_VOICES
+
+RATE = 24000
+PARTS = ("train", "valid", "unseen", "all")
+POOL = 64  # batches whose rows are sorted by length together
+
+# Pseudo-speakers: rates at which speech is played, one factor for each bucket; the middle is 1.
+FACTORS = tuple(1.18 ** (step / 3) for step in range(-3, 4))
+JITTER = 0.01  # of a factor within its bucket
+SINC_REACH = 12  # samples on either side
+
+
+@dataclass(frozen=True)
+class Row:
+    id: str
+    text: str
+    language: str  # en, es, fr, it, pt
+    voice: str
+    samples: int
+    phonemes: str
+    durations: list[int] | None  # 25 ms frames of silence, of each phoneme, of silence
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    wave: Tensor  # [B, N] float32 in [-1, 1], 24 kHz, zero past each row's end
+    samples: Tensor  # [B] int64, each row's length
+    text: list[str]  # as written
+    language: list[str]
+    voice: Tensor  # [B] int64, index into Corpus.voices
+    row: Tensor  # [B] int64, index into Corpus.rows
+
+
+def part_of(id: str, voice: str) -> str:
+    """train, valid (one in a hundred) or unseen (the voices held out)."""
+    if voice in HELD_OUT_VOICES:
+        return "unseen"
+    digest = hashlib.sha256(id.encode()).digest()
+    return "valid" if int.from_bytes(digest[:4], "big") % 100 == 0 else "train"
+
+
+class Corpus:
+    """A folder written by train.corpus, its sound on `device`.
+
+    rows, voices and all row numbers are those of the whole folder whatever the part, so that what
+    was computed for the rows once (tokens, speaker vectors) fits every part; only the rows in
+    `members` can be asked for.
+    """
+
+    def __init__(self, folder: str | Path, device: str, part: str = "train") -> None:
+        if part not in PARTS:
+            raise ValueError(f"part is {part!r}; expected one of {', '.join(PARTS)}")
+        folder = Path(folder)
+        with (folder / "index.jsonl").open(encoding="utf-8") as lines:
+            entries = [json.loads(line) for line in lines]
+        self.device = torch.device(device)
+        self.rows = [_row(entry) for entry in entries]
+        self.voices = sorted({row.voice for row in self.rows})
+        self.members = np.array(
+            [i for i, row in enumerate(self.rows) if part in ("all", part_of(row.id, row.voice))],
+            dtype=np.int64,
+        )
+        voice_number = {voice: i for i, voice in enumerate(self.voices)}
+        self._voice = torch.tensor([voice_number[row.voice] for row in self.rows])
+        self._samples = np.array([row.samples for row in self.rows], dtype=np.int64)
+        self._starts = np.full(len(self.rows), -1, dtype=np.int64)  # in _sound; -1: not there
+        self._sound = self._load(folder, entries)
+
+    def _load(self, folder: Path, entries: list[dict]) -> Tensor:
+        ends = self._samples[self.members].cumsum()
+        self._starts[self.members] = ends - self._samples[self.members]
+        sound = torch.empty(
+            int(ends[-1]) if len(ends) else 0, dtype=torch.int16, device=self.device
+        )
+        for name, group in itertools.groupby(self.members, lambda row: entries[row]["shard"]):
+            shard = np.load(folder / name)
+            rows = list(group)
+            begins = [entries[row]["start"] for row in rows]
+            pieces = [
+                shard[begin : begin + self._samples[row]]
+                for row, begin in zip(rows, begins, strict=True)
+            ]
+            whole = torch.from_numpy(np.concatenate(pieces))
+            start = self._starts[rows[0]]
+            sound[start : start + len(whole)] = whole.to(self.device)
+        return sound
+
+    @property
+    def hours(self) -> float:
+        return len(self._sound) / RATE / 3600
+
+    @property
+    def varied_voices(self) -> int:
+        """How many voices `vary` tells apart."""
+        return len(self.voices) * len(FACTORS)
+
+    def batches(self, seconds: float, seed: int, crop: float | None = None) -> Iterator[Batch]:
+        """Endless and shuffled: at most `seconds` of padded sound, rows of like length together.
+
+        crop: windows of that many seconds at random places instead of whole rows, of every moment
+        of the corpus as often; a row shorter than that is padded.
+        """
+        if not len(self.members):
+            raise ValueError("this part of the corpus has no rows")
+        rng = np.random.default_rng(seed)
+        if crop is None:
+            return self._whole_rows(seconds, rng)
+        return self._windows(max(1, int(seconds / crop)), round(crop * RATE), rng)
+
+    def _whole_rows(self, seconds: float, rng: np.random.Generator) -> Iterator[Batch]:
+        longest = int(self._samples[self.members].max()) / RATE
+        if seconds < longest:
+            raise ValueError(f"a batch of {seconds} s cannot hold a row of {longest:.1f} s")
+        while True:
+            for rows in self._epoch(round(seconds * RATE), rng):
+                yield self.row_batch(rows)
+
+    def _epoch(self, most: int, rng: np.random.Generator) -> Iterator[np.ndarray]:
+        """The numbers of rows that make a batch of at most `most` samples, each row once."""
+        order = rng.permutation(self.members)
+        mean = max(1, round(self._samples[order].mean()))
+        pool = max(1, POOL * most // mean)
+        for first in range(0, len(order), pool):
+            rows = order[first : first + pool]
+            rows = rows[np.argsort(self._samples[rows], kind="stable")]
+            groups, begin = [], 0
+            for end in range(1, len(rows) + 1):
+                if end == len(rows) or (end + 1 - begin) * self._samples[rows[end]] > most:
+                    groups.append(rows[begin:end])
+                    begin = end
+            for group in rng.permutation(len(groups)):
+                yield groups[group]
+
+    def _windows(self, count: int, length: int, rng: np.random.Generator) -> Iterator[Batch]:
+        ends = np.maximum(self._samples[self.members], length).cumsum()
+        while True:
+            rows = self.members[np.searchsorted(ends, rng.random(count) * ends[-1], side="right")]
+            spare = np.maximum(self._samples[rows] - length, 0)
+            offsets = (rng.random(count) * (spare + 1)).astype(np.int64)
+            yield self._gather(rows, offsets, np.minimum(self._samples[rows], length), length)
+
+    def row_batch(self, rows: Sequence[int] | np.ndarray) -> Batch:
+        """Whole rows by number."""
+        rows = np.asarray(rows, dtype=np.int64)
+        samples = self._samples[rows]
+        return self._gather(rows, np.zeros_like(rows), samples, int(samples.max()))
+
+    def _gather(
+        self, rows: np.ndarray, offsets: np.ndarray, samples: np.ndarray, length: int
+    ) -> Batch:
+        starts = self._starts[rows]
+        if (starts < 0).any():
+            raise ValueError(f"row {rows[starts < 0][0]} is not in this part of the corpus")
+        first, counts, numbers = self._to_device(starts + offsets, samples, rows)
+        at = torch.arange(length, device=self.device)
+        inside = at < counts[:, None]
+        wave = self._sound[torch.where(inside, first[:, None] + at, 0)]
+        return Batch(
+            wave=wave.float().div_(32768.0).mul_(inside),
+            samples=counts,
+            text=[self.rows[row].text for row in rows],
+            language=[self.rows[row].language for row in rows],
+            voice=self._voice[rows].to(self.device),
+            row=numbers,
+        )
+
+    def _to_device(self, *arrays: np.ndarray) -> Tensor:
+        return torch.from_numpy(np.stack(arrays)).to(self.device, non_blocking=True)
+
+    def vary(self, batch: Batch, generator: torch.Generator) -> Batch:
+        """Pseudo-speakers: each row played at a random rate of 0.85 to 1.18, pitch and formants
+        together; voice becomes voice · len(FACTORS) + bucket, below `varied_voices`.
+
+        generator: of the CPU. Rows that are not varied would be the middle bucket, factor 1.
+        """
+        count = len(batch.samples)
+        bucket = torch.randint(len(FACTORS), (count,), generator=generator)
+        jitter = 1 + JITTER * (2 * torch.rand(count, generator=generator) - 1)
+        factor = (torch.tensor(FACTORS)[bucket] * jitter).to(self.device)
+        samples = (batch.samples / factor).long()
+        return replace(
+            batch,
+            wave=play_at(batch.wave, factor, int(samples.max()))
+            * (torch.arange(int(samples.max()), device=self.device) < samples[:, None]),
+            samples=samples,
+            voice=batch.voice * len(FACTORS) + bucket.to(self.device),
+        )
+
+
+def play_at(wave: Tensor, factor: Tensor, length: int) -> Tensor:
+    """Each row's sound `factor` times as fast. wave: [B, N]; factor: [B] → [B, length]"""
+    at = torch.arange(length, device=wave.device) * factor[:, None].double()
+    whole = at.floor()
+    fraction = (at - whole).float()
+    # Beyond the lower Nyquist frequency nothing may be left, on the way down or up.
+    cutoff = 0.97 / factor.clamp_min(1)[:, None]
+    padded = functional.pad(wave, (SINC_REACH, SINC_REACH))
+    first = whole.long().clamp_max(wave.shape[1] - 1)
+    out = torch.zeros(len(wave), length, device=wave.device)
+    for tap in range(1 - SINC_REACH, SINC_REACH + 1):
+        distance = fraction - tap
+        window = torch.cos(distance * (math.pi / 2 / SINC_REACH)).square()
+        weight = torch.sinc(distance * cutoff) * cutoff * window
+        out += padded.gather(1, first + (tap + SINC_REACH)) * weight
+    return out
+
+
+def _row(entry: dict) -> Row:
+    return Row(
+        id=entry["id"],
+        text=entry["text"],
+        language=entry["lang"].partition("-")[0],
+        voice=entry["voice"],
+        samples=entry["samples"],
+        phonemes=entry["phonemes"],
+        durations=entry.get("durations"),
+    )
+
+
+class Tokens:
+    """The speech tokens of a corpus by row number, on a device."""
+
+    def __init__(self, starts: np.ndarray, tokens: np.ndarray, device: str = "cpu") -> None:
+        """starts: [rows + 1] int64; tokens: [starts[-1]] int16, 25 a second"""
+        self._starts = torch.from_numpy(np.asarray(starts, dtype=np.int64)).to(device)
+        self._tokens = torch.from_numpy(np.asarray(tokens, dtype=np.int16)).to(device)
+
+    def __len__(self) -> int:
+        return len(self._starts) - 1
+
+    def __getitem__(self, row: int) -> Tensor:
+        """→ [n] int64"""
+        return self._tokens[self._starts[row] : self._starts[row + 1]].long()
+
+    def batch(self, rows: Tensor) -> tuple[Tensor, Tensor]:
+        """rows: [B] → tokens [B, T] int64, zero past each row's end, and their counts [B]"""
+        first, counts = self._starts[rows], self._starts[rows + 1] - self._starts[rows]
+        at = torch.arange(int(counts.max()), device=counts.device)
+        inside = at < counts[:, None]
+        return self._tokens[torch.where(inside, first[:, None] + at, 0)].long() * inside, counts
+
+
+def load_tokens(path: str | Path, device: str = "cpu") -> Tokens:
+    """What `python -m train.speech_tokenizer tokens` wrote."""
+    with np.load(path) as stored:
+        return Tokens(stored["starts"], stored["tokens"], device)

@@ -1,0 +1,242 @@
+"""Speaks the evaluation sentences and prints the judge's table beside the teacher's.
+
+    python -m train.evaluate MODEL OUT --data DATA --judge JUDGE [--teacher TEACHER]
+                             [--sets en,es,fr,it,pt,short,long,clone] [--limit N]
+    python -m train.evaluate texts DATA TEXTS.jsonl
+
+MODEL is a checkpoint folder; DATA holds the sentences (see train.evaluation); TEACHER and JUDGE
+are what their set-ups made, with speak.py and score.py put in. What stands in OUT is not made
+again, so a run can be stopped and continued; and the teacher may speak once for all models, on a
+faster machine, what the second command writes, into OUT/teacher:
+
+    python TEACHER/speak.py TEACHER TEXTS.jsonl OUT/teacher --durations
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import statistics
+import sys
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+
+import soundfile
+
+from .cloning import cloning_rows, is_reference, similarities
+from .evaluation import LANGUAGES, evaluation_sentences
+from .phonemes import Phonemiser
+from .scores import error_rate, judge, markdown, summary
+from .speaking import Student, Teacher
+from .state import write_json
+
+SPOKEN_BY = {  # in turn: accent and voice
+    "en": ("en-us af_heart", "en-us am_michael", "en-gb bf_emma", "en-gb bm_george"),
+    "es": ("es ef_dora", "es em_alex"),
+    "fr": ("fr ff_siwis",),
+    "it": ("it if_sara", "it im_nicola"),
+    "pt": ("pt pf_dora", "pt pm_alex"),
+}
+SHORT = {
+    "en": ("Hi.", "Yes.", "42.", "No.", "Hello!", "Why?", "Stop!", "Thanks.", "Seven.", "Bread."),
+    "es": ("Hola.", "Sí.", "42.", "Gracias.", "Pan."),
+    "fr": ("Oui.", "Non.", "42.", "Merci.", "Pain."),
+    "it": ("Ciao.", "Sì.", "42.", "Grazie.", "Pane."),
+    "pt": ("Oi.", "Sim.", "42.", "Obrigado.", "Casa."),
+}
+LONG_WORDS = 600
+LONG_PARAGRAPH = 6  # sentences
+SETS = (*LANGUAGES, "short", "long", "clone")
+
+
+def rows_to_speak(data: Path) -> list[dict]:
+    """Everything that the teacher says, as speak.py reads it, with set and language."""
+    sentences = evaluation_sentences(data)
+    rows = [row for name in LANGUAGES for row in _rows(name, name, sentences[name])]
+    rows += [row for name, texts in SHORT.items() for row in _rows("short", name, texts)]
+    rows += cloning_rows(sentences)
+    read = Phonemiser()
+    return [row | {"phonemes": read(row["text"], row["lang"])} for row in rows]
+
+
+def _rows(name: str, language: str, texts: Sequence[str]) -> list[dict]:
+    speakers = itertools.cycle(speaker.split() for speaker in SPOKEN_BY[language])
+    return [
+        {
+            "id": f"{name}-{language}-{number:03d}",
+            "set": name,
+            "language": language,
+            "lang": accent,
+            "voice": voice,
+            "speed": 1.0,
+            "text": " ".join(text.split()),
+        }
+        for number, (text, (accent, voice)) in enumerate(zip(texts, speakers, strict=False))
+    ]
+
+
+def write_texts(data: Path, out: Path) -> None:
+    """Everything that the teacher says, for speak.py."""
+    lines = [json.dumps(row, ensure_ascii=False) + "\n" for row in rows_to_speak(data)]
+    out.write_text("".join(lines), encoding="utf-8")
+
+
+def long_row(rows: list[dict]) -> tuple[dict, list[dict]]:
+    """English sentences up to LONG_WORDS words in paragraphs, and the rows of the sentences."""
+    used, words = [], 0
+    for row in rows:
+        if row["set"] != "en" or words >= LONG_WORDS:
+            break
+        used.append(row)
+        words += len(row["text"].split())
+    starts = range(0, len(used), LONG_PARAGRAPH)
+    paragraphs = [" ".join(row["text"] for row in used[i : i + LONG_PARAGRAPH]) for i in starts]
+    row = used[0] | {"id": "long-en-000", "set": "long", "text": "\n\n".join(paragraphs)}
+    return row, used
+
+
+def seconds(wav: Path) -> float:
+    return soundfile.info(wav).duration
+
+
+class Evaluation:
+    """The student's clips beside the teacher's, judged."""
+
+    def __init__(self, student: Student, teacher: Teacher, judge_folder: Path, out: Path) -> None:
+        self._student, self._teacher = student, teacher
+        self._judge, self._scores = judge_folder, out / "scores.jsonl"
+
+    def sentences(self, rows: list[dict]) -> dict[str, dict]:
+        """Summaries by set."""
+        teacher = self._teacher.say(rows)
+        student = {row["id"]: self._student.say(row) for row in rows}
+        original = self._judged("teacher", rows, teacher)
+        copy = self._judged("student", rows, student)
+        ids = defaultdict(list)
+        for row in rows:
+            ids[row["set"]].append(row["id"])
+        return {
+            name: summary(
+                [copy[id] for id in found],
+                [original[id] for id in found],
+                [seconds(student[id]) / seconds(teacher[id]) for id in found],
+            )
+            for name, found in ids.items()
+        }
+
+    def misheard(self, rows: list[dict]) -> list[tuple[str, str]]:
+        """Of the student's clips those in which Whisper heard something else: said, heard."""
+        clips = {row["id"]: self._student.say(row) for row in rows}
+        heard = [
+            (row["text"], row["whisper"]) for row in self._judged("student", rows, clips).values()
+        ]
+        return [pair for pair in heard if pair[0] != pair[1]]
+
+    def long_text(self, rows: list[dict]) -> dict:
+        """A text of many sentences: its errors, and its duration to the teacher's of each alone."""
+        row, sentences = long_row(rows)
+        wav = self._student.say(row)
+        heard = self._judged("student", [row], {row["id"]: wav})[row["id"]]
+        alone = self._teacher.say(sentences).values()
+        return {
+            "words": len(row["text"].split()),
+            "wer_whisper": error_rate([heard], "whisper"),
+            "mos": heard["mos"],
+            "duration_ratio": round(seconds(wav) / sum(map(seconds, alone)), 3),
+        }
+
+    def cloning(self, rows: list[dict]) -> dict[str, dict[str, float]]:
+        """Similarities of the voices held out and their clones."""
+        teacher = self._teacher.say(rows)
+        references = {row["voice"]: teacher[row["id"]] for row in rows if is_reference(row)}
+        clones, originals = defaultdict(list), defaultdict(list)
+        for row in rows:
+            if not is_reference(row):
+                clones[row["voice"]].append(self._student.say(row, references[row["voice"]]))
+                originals[row["voice"]].append(teacher[row["id"]])
+        return similarities(references, clones, originals)
+
+    def _judged(self, who: str, rows: list[dict], wavs: dict[str, Path]) -> dict[str, dict]:
+        """The judge's rows by id."""
+        clips = {
+            f"{who}/{row['id']}": (wavs[row["id"]], row["language"], " ".join(row["text"].split()))
+            for row in rows
+        }
+        found = judge(clips, self._judge, self._scores)
+        return {name.partition("/")[2]: row for name, row in found.items()}
+
+
+def evaluate(evaluation: Evaluation, rows: list[dict], sets: set[str], limit: int | None) -> dict:
+    """What is found for the sets, of each language's sentences the first `limit`."""
+
+    def chosen(name: str) -> list[dict]:
+        found = [row for row in rows if row["set"] == name]
+        return found[:limit] if name in LANGUAGES else found
+
+    spoken = [row for name in (*LANGUAGES, "short") if name in sets for row in chosen(name)]
+    found = {"sentences": evaluation.sentences(spoken)}
+    if "short" in sets:
+        found["misheard"] = evaluation.misheard(chosen("short"))
+    if "long" in sets:
+        found["long"] = evaluation.long_text(rows)
+    if "clone" in sets:
+        found["clone"] = evaluation.cloning(chosen("clone"))
+    return found
+
+
+def in_markdown(found: dict) -> str:
+    """Tables of what `evaluate` found."""
+    parts = [markdown(found["sentences"])] if found["sentences"] else []
+    if found.get("misheard"):
+        pairs = [f"- {said!r} was heard as {heard!r}" for said, heard in found["misheard"]]
+        parts.append("Short texts:\n\n" + "\n".join(pairs) + "\n")
+    if "long" in found:
+        facts = [f"{name} {value}" for name, value in found["long"].items()]
+        parts.append("Long text: " + ", ".join(facts) + "\n")
+    if "clone" in found:
+        voices = found["clone"]
+        keys = ("clone", "others", "itself")
+        mean = {key: round(statistics.mean(v[key] for v in voices.values()), 3) for key in keys}
+        lines = ["| voice | to its clone | to other clones | to itself |", "|---|---|---|---|"]
+        for voice, cosines in (voices | {"mean": mean}).items():
+            lines.append(f"| {voice} | " + " | ".join(str(cosines[key]) for key in keys) + " |")
+        parts.append("\n".join(lines) + "\n")
+    return "\n".join(parts)
+
+
+def main() -> None:
+    if sys.argv[1:2] == ["texts"]:
+        parser = argparse.ArgumentParser("train.evaluate texts", description=write_texts.__doc__)
+        parser.add_argument("data", type=Path)
+        parser.add_argument("out", type=Path)
+        write_texts(**vars(parser.parse_args(sys.argv[2:])))
+        return
+    parser = argparse.ArgumentParser(
+        prog="train.evaluate",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("model", type=Path)
+    parser.add_argument("out", type=Path)
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--judge", type=Path, required=True)
+    parser.add_argument("--teacher", type=Path)
+    parser.add_argument("--sets", default=",".join(SETS))
+    parser.add_argument("--limit", type=int, help="sentences of each language; default: all")
+    given = parser.parse_args()
+    sets = set(given.sets.split(","))
+    if not sets <= set(SETS):
+        parser.error(f"sets are {', '.join(SETS)}, not {given.sets}")
+    given.out.mkdir(parents=True, exist_ok=True)
+    student, teacher = Student(given.out, given.model), Teacher(given.out, given.teacher)
+    evaluation = Evaluation(student, teacher, given.judge, given.out)
+    found = evaluate(evaluation, rows_to_speak(given.data), sets, given.limit)
+    write_json(given.out / "evaluation.json", found)
+    (given.out / "evaluation.md").write_text(in_markdown(found), encoding="utf-8")
+    print(in_markdown(found))
+
+
+if __name__ == "__main__":
+    main()

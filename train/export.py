@@ -1,0 +1,104 @@
+"""All stages' weights to one checkpoint in the official file layout, with voices.
+
+python -m train.export OUT MODEL [--voice NAME=RECORDING ...]
+
+OUT has t3, text_tokenizer, flow or meanflow, vocoder, speech_tokenizer and speakers. The first
+voice named is also the default one. MODEL appears whole or not at all.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import tempfile
+from pathlib import Path
+
+import torch
+from safetensors.torch import save_file
+from torch import Tensor
+
+import nightingale
+from nightingale.checkpoint import MULTILINGUAL_TOKENIZER, SETTINGS_FILE, VOICES_FOLDER
+from nightingale.voice_folder import voice_name
+
+from .state import load_stage, write_json
+
+T3_FILE = "t3_mtl23ls_v2.safetensors"
+VOICE_ENCODER_FILE = "ve.safetensors"
+DEFAULT_VOICE_FILE = "conds.safetensors"
+X_VECTOR_PREFIX = "speaker_encoder."
+# The two-step form wins where both were trained.
+FLOWS = {"meanflow": "s3gen_meanflow.safetensors", "flow": "s3gen.safetensors"}
+
+
+def export(out: Path, model: Path, voices: dict[str, Path]) -> None:
+    """Writes the checkpoint and bakes its voices with it."""
+    if model.exists():
+        raise FileExistsError(f"{model} is there already; name a folder that is not")
+    model.parent.mkdir(parents=True, exist_ok=True)
+    staging = Path(tempfile.mkdtemp(prefix=f".{model.name}.", dir=model.parent))
+    try:
+        _write_models(out, staging)
+        if voices:
+            _bake(staging, voices)
+        staging.chmod(0o755)
+        staging.rename(model)
+    finally:
+        shutil.rmtree(staging, ignore_errors=True)
+
+
+def _write_models(out: Path, folder: Path) -> None:
+    t3, facts = load_stage(out / "t3.safetensors")
+    _save(t3, folder / T3_FILE)
+    write_json(folder / SETTINGS_FILE, {"t3": facts["settings"]})
+    shutil.copyfile(out / "text_tokenizer.json", folder / MULTILINGUAL_TOKENIZER)
+
+    speakers, _ = load_stage(out / "speakers.safetensors")
+    x_vector = {name: x for name, x in speakers.items() if name.startswith(X_VECTOR_PREFIX)}
+    _save(
+        {name: x for name, x in speakers.items() if name not in x_vector},
+        folder / VOICE_ENCODER_FILE,
+    )
+
+    flow = next(name for name in FLOWS if (out / f"{name}.safetensors").exists())
+    parts = [load_stage(out / f"{stage}.safetensors")[0] for stage in (flow, "vocoder")]
+    # Its tokens are those that the others were trained on: it keeps the type it was saved in.
+    tokenizer, _ = load_stage(out / "speech_tokenizer.safetensors")
+    _save({**parts[0], **parts[1], **tokenizer, **x_vector}, folder / FLOWS[flow])
+
+
+def _save(tensors: dict[str, Tensor], path: Path) -> None:
+    halved = {
+        name: x.half() if x.dtype == torch.float32 else x for name, x in sorted(tensors.items())
+    }
+    save_file(halved, path, {"format": "pt"})
+
+
+def _bake(folder: Path, voices: dict[str, Path]) -> None:
+    tts = nightingale.load(folder, device="cpu")
+    (folder / VOICES_FOLDER).mkdir()
+    for number, (name, recording) in enumerate(voices.items()):
+        voice = tts.bake_voice(recording)
+        voice.save(folder / VOICES_FOLDER / f"{name}.safetensors")
+        if number == 0:
+            voice.save(folder / DEFAULT_VOICE_FILE)
+
+
+def _named(given: str) -> tuple[str, Path]:
+    name, _, recording = given.partition("=")
+    return voice_name(name), Path(recording)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="All stages' weights to one checkpoint.")
+    parser.add_argument("out", type=Path, help="the folder that the stages wrote to")
+    parser.add_argument("model", type=Path, help="a new folder")
+    parser.add_argument(
+        "--voice", action="append", type=_named, default=[], metavar="NAME=RECORDING"
+    )
+    args = parser.parse_args()
+    export(args.out, args.model, dict(args.voice))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,227 @@
+"""Stage 3: the flow, from speech tokens, an x-vector and a prompt to mel frames.
+
+python -m train.flow CORPUS OUT [--minutes 11]
+python -m train.flow CORPUS OUT --meanflow OUT/flow.safetensors [--minutes 8]
+
+The first command trains by conditional flow matching, for some guided steps, and writes OUT/flow.
+The second distils what it wrote to two steps without guidance (train/meanflow.py), OUT/meanflow.
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import dataclasses
+import math
+import sys
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from .clock import Clock
+from .flow_examples import FlowBatch, Speech, batches, load_speech
+from .flow_validation import Validation
+from .meanflow import Distillation
+from .networks.flow import FLOW_SIZES, Flow, FlowSize, cosine_times
+from .state import load_stage, save_stage
+
+DROPPED = 0.2  # of the examples are learned without knowing anything, which guidance needs
+PEAK_RATE = 1e-3
+DISTILLATION_RATE = 4e-4
+AVERAGING = 0.999  # of a step
+GUIDED_STEPS = (4, 6, 10)  # of the solutions that are judged
+MEANFLOW_STEPS = (1, 2, 4)
+
+
+class FlowMatching:
+    """The loss of a plain flow: the velocity on the straight way from noise to mel."""
+
+    def __init__(self, flow: Flow, seed: int, device: str) -> None:
+        self.flow = flow
+        self.generator = torch.Generator(device).manual_seed(seed)
+
+    def parameters(self) -> list[nn.Parameter]:
+        return list(self.flow.parameters())
+
+    def losses(self, batch: FlowBatch, progress: float) -> dict[str, Tensor]:
+        """By name; what is learned is their sum."""
+        mean = self.flow.encode(batch.tokens, batch.counts)
+        known = self.flow.known(mean, batch.x_vector, batch.prompt_mel)
+        kept = self._uniform(len(mean)) >= DROPPED
+        noise = torch.randn(batch.mel.shape, device=mean.device, generator=self.generator)
+        t = cosine_times(self._even_times(len(mean)))
+        x = torch.lerp(noise, batch.mel, t[:, None, None])
+        velocity = self.flow.velocity(x, known * kept[:, None, None], batch.heard, t)
+        # The encoder is led towards the mel at first, and left to what the estimator wants at last.
+        lead = (1 - progress) * masked_mean((mean.float() - batch.mel).abs(), batch.heard)
+        square = (velocity - (batch.mel - noise)).square()
+        return {"flow": masked_mean(square, batch.heard), "lead": lead}
+
+    def _uniform(self, count: int) -> Tensor:
+        return torch.rand(count, device=self.generator.device, generator=self.generator)
+
+    def _even_times(self, count: int) -> Tensor:
+        """[count] in 0..1, one in each of as many parts: steadier than independent draws."""
+        device = self.generator.device
+        part = torch.randperm(count, device=device, generator=self.generator)
+        return (part + self._uniform(count)) / count
+
+
+def masked_mean(x: Tensor, heard: Tensor) -> Tensor:
+    """Over the frames that are heard. x: [B, T, C]; heard: [B, T] bool"""
+    return (x * heard[..., None]).sum() / (heard.sum() * x.shape[-1])
+
+
+class Average:
+    """A moving average of a network's weights: what is judged and kept."""
+
+    def __init__(self, network: Flow) -> None:
+        self.network = copy.deepcopy(network).eval().requires_grad_(False)
+        self._updates = 0
+
+    @torch.no_grad()
+    def update(self, network: Flow) -> None:
+        self._updates += 1
+        # Short memory at first, or it would hold the untrained weights for long.
+        share = max(1 - AVERAGING, 9 / (9 + self._updates))
+        means, news = list(self.network.parameters()), list(network.parameters())
+        torch._foreach_lerp_(means, news, share)
+
+
+class Stage:
+    """The flow, what it is trained and judged on, and how far it is. `unseen`: voices held out."""
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        torch.manual_seed(options.seed)
+        self.options = options
+        self.name = "meanflow" if options.meanflow else "flow"
+
+        def speech(part: str) -> Speech:
+            vary = part == "train"
+            models = options.models or options.out
+            return load_speech(options.corpus, models, options.device, part, vary, options.seed)
+
+        self.speech = speech("train")
+        self.valid = Validation(speech("valid"), options.device)
+        self.unseen = Validation(speech("unseen"), options.device)
+        self.history: list[dict] = []
+        self.flow = self._flow().to(options.device)
+        self.average = Average(self.flow)
+
+    def _flow(self) -> Flow:
+        """Untrained, or as a file has it."""
+        options = self.options
+        if file := options.resume or options.meanflow:
+            return load_flow(file, meanflow=bool(options.meanflow))
+        flow = Flow(FLOW_SIZES[options.size])
+        flow.start_at(self.speech.mean_mel())
+        return flow
+
+    def _objective(self) -> FlowMatching | Distillation:
+        options = self.options
+        if not options.meanflow:
+            return FlowMatching(self.flow, options.seed, options.device)
+        teacher = load_flow(options.meanflow).to(options.device)
+        self.valid.compare_with(teacher)
+        return Distillation(self.flow, teacher, options.seed, options.device)
+
+    def autocast(self) -> torch.autocast:
+        device = torch.device(self.options.device).type
+        # Not cached: weights cast where no gradient is wanted would be without one where it is.
+        return torch.autocast(device, torch.bfloat16, enabled=device == "cuda", cache_enabled=False)
+
+    def train(self) -> None:
+        options = self.options
+        print(
+            f"{self.name}: {self.flow.parameter_count} parameters, {self.speech.hours:.1f} hours "
+            f"of {len(self.speech.rows_of)} voices, varied ones counted",
+            flush=True,
+        )
+        objective = self._objective()
+        peak = DISTILLATION_RATE if options.meanflow else PEAK_RATE
+        parameters = objective.parameters()
+        optimiser = torch.optim.AdamW(
+            parameters,
+            betas=(0.9, 0.98),
+            weight_decay=0.01,
+            fused=torch.device(options.device).type == "cuda",
+        )
+        given = batches(self.speech, options.seconds, options.seed)
+        clock = Clock(options.minutes, options.steps)
+        while clock.tick():
+            for group in optimiser.param_groups:
+                group["lr"] = clock.learning_rate(peak)
+            with self.autocast():
+                found = objective.losses(next(given), clock.progress)
+            optimiser.zero_grad(set_to_none=True)
+            sum(found.values()).backward()
+            nn.utils.clip_grad_norm_(parameters, 1.0)
+            optimiser.step()
+            self.average.update(self.flow)
+            if clock.step == 1 or clock.due("report", 30):
+                self.report(clock, found)
+            if clock.due("save", 120):
+                self.save(clock)
+        self.report(clock, found)
+        self.save(clock)
+
+    def report(self, clock: Clock, found: dict[str, Tensor]) -> None:
+        few, usual, many = MEANFLOW_STEPS if self.flow.meanflow else GUIDED_STEPS
+        trained = {name: loss.item() for name, loss in found.items()}
+        if not all(map(math.isfinite, trained.values())):
+            raise FloatingPointError(f"the loss is no number after {clock.step} steps: {trained}")
+        with self.autocast():
+            judged = {
+                "valid": self.valid.judge(self.average.network, (few, usual, many)),
+                "unseen": self.unseen.judge(self.average.network, (usual,)),
+            }
+        at = {"step": clock.step, "seconds": clock.seconds}
+        self.history.append({**at, "train": trained, **judged})
+        parts = [
+            " ".join([part, *(f"{name} {value:.3f}" for name, value in values.items())])
+            for part, values in {"train": trained, **judged}.items()
+        ]
+        print(f"step {clock.step} {clock.seconds:.0f} s", *parts, sep=" | ", flush=True)
+
+    def save(self, clock: Clock) -> None:
+        """The average, as float16, as it is shipped."""
+        facts = {
+            "size": dataclasses.asdict(self.flow.size),
+            "meanflow": self.flow.meanflow,
+            "parameters": self.flow.parameter_count,
+            "steps": clock.step,
+            "hours": self.speech.hours,
+            "history": self.history,
+        }
+        tensors = self.average.network.official_tensors()
+        save_stage(self.options.out, self.name, tensors, facts, torch.float16)
+
+
+def load_flow(path: str | Path, meanflow: bool = False) -> Flow:
+    """What the stage wrote; `meanflow` makes one of a plain flow."""
+    tensors, facts = load_stage(path)
+    flow = Flow(FlowSize(**facts["size"]), meanflow or facts["meanflow"])
+    flow.load_official(tensors)
+    return flow.eval()
+
+
+def main(arguments: list[str]) -> None:
+    parser = argparse.ArgumentParser(prog="python -m train.flow")
+    parser.add_argument("corpus")
+    parser.add_argument("out", help="a folder")
+    parser.add_argument("--models", help="where the tokenizer and the speakers are; default: OUT")
+    parser.add_argument("--meanflow", help="a flow.safetensors to distil to two steps")
+    parser.add_argument("--minutes", type=float, default=11.0, help="of training")
+    parser.add_argument("--steps", type=int, help="at most")
+    parser.add_argument("--size", choices=FLOW_SIZES, default="small", help="of a new flow")
+    parser.add_argument("--seconds", type=float, default=600.0, help="of sound a batch")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--resume", help="a flow.safetensors or meanflow.safetensors to go on from")
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    parser.add_argument("--device", default=device)
+    Stage(parser.parse_args(arguments)).train()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

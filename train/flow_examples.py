@@ -1,0 +1,266 @@
+"""What the flow learns from: speech as tokens with their frames, put together as a voice's prompt
+and a sentence are when it speaks."""
+
+from __future__ import annotations
+
+import copy
+import random
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from .data import FACTORS, Batch, Corpus, load_tokens
+from .features import mel_24k
+from .networks.conformer import FRAMES_PER_TOKEN, LOOKAHEAD_TOKENS, length_mask
+from .passes import one_pass
+from .speakers import embed, load_speakers
+from .speech_tokenizer import load_tokenizer, tokens_of
+
+TOKENS_PER_SECOND = 25
+PASS_SECONDS = 400.0  # of sound at once while the speech is prepared
+
+VARIED = 0.4  # of the rows, heard as other speakers besides
+OTHER_PROMPT = 0.4  # of the examples: other rows before them are the prompt
+OWN_PROMPT = 0.35  # their own beginning is, up to OWN_SHARE of it
+OWN_SHARE = 0.6
+LONG_PROMPT = 0.2  # of the prompts of other rows last 5 to 10 s, the others 1 to 5
+CUT = 0.3  # of the examples end early, as a stream's chunks do
+SHORTEST_CUT = 8  # tokens
+OTHER_SPEAKER = 0.5  # of the examples have the x-vector of another row of the voice
+POOL = 64  # batches whose examples are sorted by length together
+
+
+class Speech:
+    """Rows of one part of a corpus, each token beside its two frames, on a device."""
+
+    def __init__(self, device: str) -> None:
+        self.device = device
+        self.starts = [0]  # of every row, and the end
+        self.voice: list[int] = []  # of every row; of a row played faster or slower, another
+        self.rows_of: dict[int, list[int]] = defaultdict(list)  # by voice
+        self._tokens: list[Tensor] = []
+        self._mel: list[Tensor] = []
+        self._x_vector: list[Tensor] = []
+
+    def add(self, batch: Batch, tokens: list[Tensor], x_vector: Tensor) -> None:
+        """voice of the batch: of a varied one. tokens: of each row; x_vector: [B, 192]"""
+        mel = mel_24k(batch.wave, batch.samples)
+        length = mel.shape[1] // FRAMES_PER_TOKEN
+        mel = mel[:, : FRAMES_PER_TOKEN * length].unflatten(1, (length, FRAMES_PER_TOKEN))
+        counts = [min(len(row), length) for row in tokens]
+        inside = length_mask(torch.tensor(counts, device=mel.device), length)
+        self._mel.append(mel[inside].half())
+        rows = [row[:count] for row, count in zip(tokens, counts, strict=True)]
+        self._tokens.append(torch.cat(rows).short())
+        self._x_vector.append(x_vector.half())
+        for count, voice in zip(counts, batch.voice.tolist(), strict=True):
+            self.rows_of[voice].append(len(self.voice))
+            self.voice.append(voice)
+            self.starts.append(self.starts[-1] + count)
+
+    def close(self) -> Speech:
+        """Once all is added."""
+        self.tokens = torch.cat(self._tokens).to(self.device)  # [N] int16
+        self.mel = torch.cat(self._mel).to(self.device)  # [N, 2, 80] float16
+        self.x_vector = torch.cat(self._x_vector).to(self.device)  # [rows, 192] float16
+        self._tokens, self._mel, self._x_vector = [], [], []
+        return self
+
+    def __len__(self) -> int:
+        return len(self.voice)
+
+    def count(self, row: int) -> int:
+        """Tokens of a row."""
+        return self.starts[row + 1] - self.starts[row]
+
+    @property
+    def hours(self) -> float:
+        return self.starts[-1] / TOKENS_PER_SECOND / 3600
+
+    def mean_mel(self) -> Tensor:
+        """[80]"""
+        return self.mel.mean((0, 1), dtype=torch.float32)
+
+    def another(self, row: int, rng: random.Random) -> int | None:
+        """Another row of the same voice, where there is one."""
+        rows = self.rows_of[self.voice[row]]
+        if len(rows) < 2:
+            return None
+        while (other := rng.choice(rows)) == row:
+            pass
+        return other
+
+
+def load_speech(
+    folder: str | Path, models: str | Path, device: str, part: str, vary: bool, seed: int
+) -> Speech:
+    """A part of a corpus with what the tokenizer and the speaker encoders said of it.
+
+    models: the folder with tokens.npz and speakers.npz, and with speech_tokenizer.safetensors and
+    speakers.safetensors where `vary` asks for rows played faster and slower besides.
+    """
+    corpus, models = Corpus(folder, device, part), Path(models)
+    speech = Speech(device)
+    tokens = load_tokens(models / "tokens.npz")
+    with np.load(models / "speakers.npz") as stored:
+        x_vector = torch.from_numpy(stored["x_vector"])
+    for batch in one_pass(corpus, PASS_SECONDS):
+        # As the bucket of `Corpus.vary` whose factor is 1.
+        batch.voice.mul_(len(FACTORS)).add_(len(FACTORS) // 2)
+        rows = batch.row.cpu()
+        speech.add(batch, [tokens[row] for row in rows.tolist()], x_vector[rows])
+    if vary:
+        add_varied(speech, corpus, models, seed)
+    return speech.close()
+
+
+def add_varied(speech: Speech, corpus: Corpus, models: Path, seed: int) -> None:
+    device = str(corpus.device)
+    tokenizer = load_tokenizer(models / "speech_tokenizer.safetensors", device)
+    speakers = load_speakers(models / "speakers.safetensors", device)
+    some, generator = copy.copy(corpus), torch.Generator().manual_seed(seed)
+    some.members = corpus.members[np.random.default_rng(seed).random(len(corpus.members)) < VARIED]
+    for batch in one_pass(some, PASS_SECONDS):
+        varied = corpus.vary(batch, generator)
+        tokens = tokens_of(tokenizer, varied.wave, varied.samples)
+        x_vector, _ = embed(speakers, varied.wave, varied.samples)
+        speech.add(varied, tokens, x_vector.cpu())
+
+
+@dataclass(frozen=True)
+class Example:
+    pieces: tuple[tuple[int, int], ...]  # ranges of the speech's tokens, one after the other
+    ahead: int  # tokens at the end that are only looked at
+    prompt: int  # frames at the beginning that are given
+    speaker: int  # row whose x-vector is given
+
+    @property
+    def tokens(self) -> int:
+        return sum(end - begin for begin, end in self.pieces)
+
+
+@dataclass(frozen=True, eq=False)
+class FlowBatch:
+    tokens: Tensor  # [B, T] int64
+    counts: Tensor  # [B] int64, tokens of each row
+    mel: Tensor  # [B, 2 T, 80] float32
+    frames: Tensor  # [B] int64, frames of each row: those of tokens that are only looked at are not
+    prompt: Tensor  # [B] int64, frames that are given
+    x_vector: Tensor  # [B, 192] float32
+
+    @property
+    def heard(self) -> Tensor:
+        """[B, 2 T] bool"""
+        return length_mask(self.frames, self.mel.shape[1])
+
+    @property
+    def given(self) -> Tensor:
+        """[B, 2 T] bool: the prompt"""
+        return length_mask(self.prompt, self.mel.shape[1])
+
+    @property
+    def prompt_mel(self) -> Tensor:
+        """[B, 2 T, 80], zero behind the prompt"""
+        return self.mel * self.given[..., None]
+
+
+def draw_example(speech: Speech, row: int, rng: random.Random) -> Example:
+    """A row with a prompt of other rows, of its own beginning or without, whole or cut."""
+    begin, count = speech.starts[row], speech.count(row)
+    end, ahead = count, 0
+    if count > SHORTEST_CUT + LOOKAHEAD_TOKENS and rng.random() < CUT:
+        end, ahead = rng.randint(SHORTEST_CUT, count - LOOKAHEAD_TOKENS), LOOKAHEAD_TOKENS
+    pieces, prompt = [(begin, begin + end + ahead)], 0
+    kind = rng.random()
+    if kind < OTHER_PROMPT:
+        seconds = rng.uniform(5, 10) if rng.random() < LONG_PROMPT else rng.uniform(1, 5)
+        before = prompt_pieces(speech, row, round(TOKENS_PER_SECOND * seconds), rng)
+        pieces = before + pieces
+        prompt = FRAMES_PER_TOKEN * sum(last - first for first, last in before)
+    elif kind < OTHER_PROMPT + OWN_PROMPT:
+        prompt = int(rng.uniform(0, OWN_SHARE) * FRAMES_PER_TOKEN * end)
+    other = speech.another(row, rng) if rng.random() < OTHER_SPEAKER else None
+    return Example(tuple(pieces), ahead, prompt, row if other is None else other)
+
+
+def prompt_pieces(
+    speech: Speech, row: int, tokens: int, rng: random.Random
+) -> list[tuple[int, int]]:
+    """Other rows of the voice that are `tokens` long together, the last one cut."""
+    pieces: list[tuple[int, int]] = []
+    while tokens > 0 and (other := speech.another(row, rng)) is not None:
+        begin = speech.starts[other]
+        length = min(tokens, speech.count(other))
+        pieces.append((begin, begin + length))
+        tokens -= length
+    return pieces
+
+
+def gather(speech: Speech, examples: list[Example]) -> FlowBatch:
+    length = max(example.tokens for example in examples)
+    at = np.zeros((len(examples), length), np.int64)
+    for row, example in zip(at, examples, strict=True):
+        filled = 0
+        for begin, end in example.pieces:
+            row[filled : filled + end - begin] = np.arange(begin, end)
+            filled += end - begin
+    counts = np.array([example.tokens for example in examples])
+    ahead = np.array([example.ahead for example in examples])
+    prompt = np.array([example.prompt for example in examples])
+    speaker = np.array([example.speaker for example in examples])
+    facts = np.stack([counts, FRAMES_PER_TOKEN * (counts - ahead), prompt, speaker])
+    count, frames, given, speakers = torch.from_numpy(facts).to(speech.device, non_blocking=True)
+    places = torch.from_numpy(at).to(speech.device, non_blocking=True)
+    return FlowBatch(
+        tokens=speech.tokens[places].long(),
+        counts=count,
+        mel=speech.mel[places].flatten(1, 2).float(),
+        frames=frames,
+        prompt=given,
+        x_vector=speech.x_vector[speakers].float(),
+    )
+
+
+def batches(speech: Speech, seconds: float, seed: int) -> Iterator[FlowBatch]:
+    """Endless and shuffled; at most `seconds` of padded sound a batch, but one example at least."""
+    rng = random.Random(seed)
+    most = round(TOKENS_PER_SECOND * seconds)
+    pool = max(1, POOL * most * len(speech) // max(1, speech.starts[-1]))
+    while True:
+        order = rng.sample(range(len(speech)), len(speech))
+        for first in range(0, len(order), pool):
+            examples = [draw_example(speech, row, rng) for row in order[first : first + pool]]
+            groups = grouped(sorted(examples, key=lambda example: example.tokens), most)
+            rng.shuffle(groups)
+            for group in groups:
+                yield gather(speech, group)
+
+
+def grouped(examples: list[Example], most: int) -> list[list[Example]]:
+    """examples: from the shortest to the longest; most: tokens of a group, padding counted"""
+    groups: list[list[Example]] = [[]]
+    for example in examples:
+        if groups[-1] and (len(groups[-1]) + 1) * example.tokens > most:
+            groups.append([])
+        groups[-1].append(example)
+    return groups
+
+
+def speaking_examples(speech: Speech, count: int, seconds: float, seed: int) -> list[Example]:
+    """Whole rows, each after a prompt of other rows of its voice that lasts `seconds`; at most
+    `count` of them, those of a voice that has no other row left out."""
+    rng = random.Random(seed)
+    rows = [row for rows in speech.rows_of.values() if len(rows) > 1 for row in rows]
+    examples = []
+    for row in rng.sample(rows, min(count, len(rows))):
+        before = prompt_pieces(speech, row, round(TOKENS_PER_SECOND * seconds), rng)
+        prompt = FRAMES_PER_TOKEN * sum(end - begin for begin, end in before)
+        own = (speech.starts[row], speech.starts[row + 1])
+        other = speech.another(row, rng)
+        examples.append(Example((*before, own), 0, prompt, row if other is None else other))
+    return sorted(examples, key=lambda example: example.tokens)

@@ -1,0 +1,84 @@
+"""How good a flow is: on speech it has not seen, always with the same noise."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from .flow_examples import FlowBatch, Speech, gather, grouped, speaking_examples
+from .networks.flow import Flow
+
+EXAMPLES = 64
+PROMPT_SECONDS = 3.5  # what the embedded voices carry
+TIMES = (0.1, 0.3, 0.5, 0.7, 0.9)
+BATCH_TOKENS = 2500
+
+
+class Validation:
+    """Rows after a prompt, as when speaking. What is measured is over the frames behind it."""
+
+    def __init__(self, speech: Speech, device: str) -> None:
+        examples = speaking_examples(speech, EXAMPLES, PROMPT_SECONDS, seed=0)
+        generator = torch.Generator().manual_seed(0)
+        self.batches: list[FlowBatch] = []
+        self.noise: list[Tensor] = []
+        for group in grouped(examples, BATCH_TOKENS):
+            batch = gather(speech, group)
+            self.batches.append(batch)
+            self.noise.append(torch.randn(batch.mel.shape, generator=generator).to(device))
+        self.teacher: list[Tensor] | None = None
+
+    @torch.no_grad()
+    def compare_with(self, teacher: Flow) -> None:
+        """Solves the teacher's mels, which a meanflow is to come near."""
+        self.teacher = []
+        for batch, noise in zip(self.batches, self.noise, strict=True):
+            self.teacher.append(teacher.solve(noise, known(teacher, batch), batch.heard, 10))
+
+    @torch.no_grad()
+    def judge(self, flow: Flow, solutions: tuple[int, ...]) -> dict[str, float]:
+        """Of a plain flow the loss; of each solution, in N steps: l1-N, the mel's distance to the
+        truth in nepers; detail-N, its change between frames and bands by the truth's, less than 1
+        if it is blurred; teacher-N, its distance to the teacher's solution."""
+        sums: dict[str, float] = {}
+        values = 0.0
+
+        def add(name: str, x: Tensor, behind: Tensor) -> None:
+            sums[name] = sums.get(name, 0.0) + (x * behind[..., None]).sum().item()
+
+        for index, (batch, noise) in enumerate(zip(self.batches, self.noise, strict=True)):
+            behind = batch.heard & ~batch.given
+            values += behind.sum().item() * batch.mel.shape[-1]
+            seen = known(flow, batch)
+            if not flow.meanflow:
+                for time in TIMES:
+                    x = torch.lerp(noise, batch.mel, time)
+                    t = torch.full((len(x),), time, device=x.device)
+                    velocity = flow.velocity(x, seen, batch.heard, t)
+                    square = (velocity - (batch.mel - noise)).square()
+                    add("loss", square / len(TIMES), behind)
+            add("detail", detail(batch.mel), behind)
+            for steps in solutions:
+                mel = flow.solve(noise, seen, batch.heard, steps)
+                add(f"l1-{steps}", (mel - batch.mel).abs(), behind)
+                add(f"detail-{steps}", detail(mel), behind)
+                if self.teacher:
+                    add(f"teacher-{steps}", (mel - self.teacher[index]).abs(), behind)
+        truth = sums.pop("detail")
+        return {
+            name: total / (truth if name.startswith("detail") else values)
+            for name, total in sums.items()
+        }
+
+
+def known(flow: Flow, batch: FlowBatch) -> Tensor:
+    mean = flow.encode(batch.tokens, batch.counts)
+    return flow.known(mean, batch.x_vector, batch.prompt_mel)
+
+
+def detail(mel: Tensor) -> Tensor:
+    """How much each value differs from its neighbours before it and below it. [B, T, 80]"""
+    change = torch.zeros_like(mel)
+    change[:, 1:] += (mel[:, 1:] - mel[:, :-1]).abs()
+    change[..., 1:] += (mel[..., 1:] - mel[..., :-1]).abs()
+    return change

@@ -1,0 +1,87 @@
+"""Distils a guided flow to one that takes its way in a few even steps without guidance.
+
+The student learns the mean velocity of whole steps: where its teacher, guided, gets from a state in
+several steps of its own. States are noise, noise on its straight way to a mel, or where the student
+itself got from noise, as its second step will find it.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import torch
+from torch import Tensor, nn
+
+from .flow_examples import FlowBatch
+from .networks.flow import Flow, cosine_times
+
+TEACHER_STEPS = 6  # in place of one of the student's
+GRIDS = ((2, 0.6), (1, 0.1), (4, 0.15))  # steps of a solution and how often; else any two times
+SHORTEST = 0.05  # step, of any two times
+OWN_STATE = 0.5  # of the steps that do not begin at noise begin where the student got
+
+
+class Distillation:
+    """The loss of a meanflow; only the estimator learns."""
+
+    def __init__(self, student: Flow, teacher: Flow, seed: int, device: str) -> None:
+        self.student = student
+        self.teacher = teacher.requires_grad_(False)
+        self.generator = torch.Generator(device).manual_seed(seed)
+
+    def parameters(self) -> list[nn.Parameter]:
+        return list(self.student.estimator.parameters())
+
+    def losses(self, batch: FlowBatch, progress: float) -> dict[str, Tensor]:
+        with torch.no_grad():
+            mean = self.teacher.encode(batch.tokens, batch.counts)
+            known = self.teacher.known(mean, batch.x_vector, batch.prompt_mel)
+            t, r = self.draw_steps(len(mean))
+            x = self.draw_states(batch, known, t)
+            reached = teacher_way(self.teacher, x, known, batch.heard, t, r)
+            target = (reached - x) / (r - t)[:, None, None]
+        velocity = self.student.velocity(x, known, batch.heard, t, r)
+        heard = batch.heard[..., None]
+        square = (velocity - target).square() * heard
+        return {"meanflow": square.sum() / (heard.sum() * square.shape[-1])}
+
+    def draw_steps(self, count: int) -> tuple[Tensor, Tensor]:
+        """Begins and ends, [count] each."""
+        first, second = self._uniform(2, count)
+        t = torch.minimum(first, second).clamp_max(1 - SHORTEST)
+        r = torch.maximum(torch.maximum(first, second), t + SHORTEST)
+        kind, place = self._uniform(2, count)
+        below = 0.0
+        for steps, share in GRIDS:
+            chosen = (kind >= below) & (kind < below + share)
+            begin = (place * steps).floor().clamp_max(steps - 1) / steps
+            t, r = torch.where(chosen, begin, t), torch.where(chosen, begin + 1 / steps, r)
+            below += share
+        return t, r
+
+    def draw_states(self, batch: FlowBatch, known: Tensor, t: Tensor) -> Tensor:
+        """[B, T, 80] at the times t"""
+        noise = torch.randn(batch.mel.shape, device=t.device, generator=self.generator)
+        by_mel = torch.lerp(noise, batch.mel, t[:, None, None])
+        velocity = self.student.velocity(noise, known, batch.heard, torch.zeros_like(t), t)
+        by_student = noise + t[:, None, None] * velocity
+        own = self._uniform(1, len(t))[0] < OWN_STATE
+        return torch.where(own[:, None, None], by_student, by_mel)
+
+    def _uniform(self, *shape: int) -> Tensor:
+        return torch.rand(shape, device=self.generator.device, generator=self.generator)
+
+
+def teacher_way(
+    teacher: Flow, x: Tensor, known: Tensor, heard: Tensor, t: Tensor, r: Tensor
+) -> Tensor:
+    """Where the guided flow gets from x between the times t and r, [B] each."""
+    # Even along the cosine that a guided solution's times follow.
+    begin, end = (torch.acos(1 - time) * (2 / math.pi) for time in (t, r))
+    even = torch.linspace(0, 1, TEACHER_STEPS + 1, device=x.device)[:, None]
+    times = cosine_times(torch.lerp(begin, end, even))
+    for now, then in itertools.pairwise(times):
+        velocity = teacher.guided_velocity(x, known, heard, now)
+        x = x + (then - now)[:, None, None] * velocity
+    return x

@@ -1,0 +1,137 @@
+"""What the vocoder learns to fool: networks that tell its sound from speech.
+
+Some hear samples a period apart, others spectra of several resolutions, each in bands.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+from torch.nn.utils.parametrizations import weight_norm
+
+PERIODS = (2, 3, 5, 7, 11)  # samples
+RESOLUTIONS = (2048, 1024, 512)  # samples of a window
+BANDS = ((0.0, 0.1), (0.1, 0.25), (0.25, 0.5), (0.5, 1.0))  # of the frequencies
+SLOPE = 0.1
+
+
+@dataclass(frozen=True)
+class DiscriminatorSize:
+    by_period: tuple[int, ...]  # channels of each layer
+    by_band: int  # channels
+
+
+DISCRIMINATOR_SIZES = {
+    "small": DiscriminatorSize(by_period=(32, 64, 128, 256, 256), by_band=32),
+    "tiny": DiscriminatorSize(by_period=(4, 8, 8), by_band=4),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Opinion:
+    """Of one discriminator."""
+
+    score: Tensor  # [B, ...]: 1 for speech, 0 for what is made
+    features: list[Tensor]  # [B, channels, ...] of each layer
+
+    def split(self, batch: int) -> tuple[Opinion, Opinion]:
+        """Of the first `batch` rows, and of the others."""
+        first = Opinion(self.score[:batch], [feature[:batch] for feature in self.features])
+        return first, Opinion(self.score[batch:], [feature[batch:] for feature in self.features])
+
+
+class Discriminators(nn.Module):
+    def __init__(self, size: DiscriminatorSize) -> None:
+        super().__init__()
+        self.size = size
+        self.by_period = nn.ModuleList(ByPeriod(period, size.by_period) for period in PERIODS)
+        self.by_spectrum = nn.ModuleList(BySpectrum(window, size.by_band) for window in RESOLUTIONS)
+
+    @property
+    def parameter_count(self) -> int:
+        return sum(parameter.numel() for parameter in self.parameters())
+
+    def forward(self, wave: Tensor) -> list[Opinion]:
+        """wave: [B, N]"""
+        return [each(wave) for each in (*self.by_period, *self.by_spectrum)]
+
+
+class ByPeriod(nn.Module):
+    def __init__(self, period: int, channels: tuple[int, ...]) -> None:
+        super().__init__()
+        self.period = period
+        self.layers = nn.ModuleList()
+        inputs = 1
+        for number, outputs in enumerate(channels, 1):
+            stride = 3 if number < len(channels) else 1
+            self.layers.append(normed_conv(inputs, outputs, (5, 1), (stride, 1)))
+            inputs = outputs
+        self.last = normed_conv(inputs, 1, (3, 1))
+
+    def forward(self, wave: Tensor) -> Opinion:
+        padded = functional.pad(wave[:, None], (0, -wave.shape[1] % self.period), mode="reflect")
+        features = layer_features(padded.unflatten(-1, (-1, self.period)), self.layers)
+        return Opinion(self.last(features[-1]).float(), features)
+
+
+class BySpectrum(nn.Module):
+    def __init__(self, window: int, channels: int) -> None:
+        super().__init__()
+        self.size = window
+        self.bands = nn.ModuleList(band_layers(channels) for _ in BANDS)
+        self.last = normed_conv(channels, 1, (3, 3))
+        self.register_buffer("window", torch.hann_window(window), persistent=False)
+
+    def forward(self, wave: Tensor) -> Opinion:
+        spectrum = self.spectrum(wave)
+        bins = spectrum.shape[-1]
+        ends, features = [], []
+        for (low, high), layers in zip(BANDS, self.bands, strict=True):
+            x = spectrum[..., int(low * bins) : int(high * bins)]
+            found = layer_features(x, layers)
+            ends.append(found[-1])
+            features += found
+        return Opinion(self.last(torch.cat(ends, -1)).float(), features)
+
+    def spectrum(self, wave: Tensor) -> Tensor:
+        """Real and imaginary parts, magnitudes pressed together as hearing does.
+        → [B, 2, frames, bins]"""
+        with torch.autocast(wave.device.type, enabled=False):
+            wave = wave.float()
+            window = self.window
+            complex = torch.stft(
+                wave, self.size, self.size // 4, window=window, return_complex=True
+            )
+            parts = torch.view_as_real(complex).permute(0, 3, 2, 1)
+            return parts * (parts.square().sum(1, keepdim=True) + 1e-5) ** -0.35
+
+
+def band_layers(channels: int) -> nn.ModuleList:
+    """Layers over time and frequency, which three of them halve."""
+    return nn.ModuleList(
+        [
+            normed_conv(2, channels, (3, 9)),
+            *(normed_conv(channels, channels, (3, 9), (1, 2)) for _ in range(3)),
+            normed_conv(channels, channels, (3, 3)),
+        ]
+    )
+
+
+def layer_features(x: Tensor, layers: nn.ModuleList) -> list[Tensor]:
+    features = []
+    for layer in layers:
+        # Channels side by side are what tensor cores take.
+        x = x.contiguous(memory_format=torch.channels_last)
+        x = functional.leaky_relu(layer(x), SLOPE)
+        features.append(x)
+    return features
+
+
+def normed_conv(
+    inputs: int, outputs: int, taps: tuple[int, int], stride: tuple[int, int] = (1, 1)
+) -> nn.Module:
+    padding = (taps[0] // 2, taps[1] // 2)
+    return weight_norm(nn.Conv2d(inputs, outputs, taps, stride, padding))

@@ -1,0 +1,157 @@
+"""S3TokenizerV2 in PyTorch: what is heard to speech tokens, 25 a second, each of eight digits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+MELS = 128
+HEAD = 64  # channels of an attention head
+MEMORY = 31  # taps
+DIGITS = 8
+LEVELS = 3
+CODES = LEVELS**DIGITS
+CODE_RANGE = 0.999  # of a digit before it is rounded
+FRAMES_PER_TOKEN = 4
+
+
+@dataclass(frozen=True)
+class TokenizerSize:
+    width: int  # a multiple of the head size
+    layers: int
+
+
+TOKENIZER_SIZES = {
+    "small": TokenizerSize(width=256, layers=4),
+    "tiny": TokenizerSize(width=64, layers=1),
+}
+
+
+class Code(NamedTuple):
+    """What the tokens' digits are rounded from, and which positions are sound."""
+
+    digits: Tensor  # [B, T, 8] in (-1, 1)
+    mask: Tensor  # [B, T] bool
+
+
+def within(lengths: Tensor, size: int) -> Tensor:
+    """[B] lengths → [B, size], true where a row has not ended."""
+    return torch.arange(size, device=lengths.device) < lengths[:, None]
+
+
+def rotate(x: Tensor) -> Tensor:
+    """Turns the channel pairs (i, i + 32) of every head by their position. x: [B, H, T, 64]"""
+    half = HEAD // 2
+    powers = 2 * torch.arange(half, device=x.device, dtype=torch.float32) / HEAD
+    positions = torch.arange(x.shape[2], device=x.device, dtype=torch.float32)
+    angles = positions[:, None] * (1 / 10000.0**powers)
+    cosine, sine = angles.cos().to(x.dtype), angles.sin().to(x.dtype)
+    first, second = x[..., :half], x[..., half:]
+    return torch.cat([first * cosine - second * sine, second * cosine + first * sine], -1)
+
+
+class Attention(nn.Module):
+    """Rotary attention beside a memory: the values, filtered over time, channel by channel."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.query = nn.Linear(width, width)
+        self.key = nn.Linear(width, width, bias=False)
+        self.value = nn.Linear(width, width)
+        self.out = nn.Linear(width, width)
+        self.fsmn_block = nn.Conv1d(
+            width, width, MEMORY, padding=MEMORY // 2, groups=width, bias=False
+        )
+
+    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
+        """x: [B, T, C]; mask: [B, T]"""
+        value = self.value(x) * mask[..., None]
+        heads = [
+            y.unflatten(-1, (-1, HEAD)).transpose(1, 2) for y in (self.query(x), self.key(x), value)
+        ]
+        attended = functional.scaled_dot_product_attention(
+            rotate(heads[0]), rotate(heads[1]), heads[2], attn_mask=mask[:, None, None]
+        )
+        memory = self.fsmn_block(value.transpose(1, 2)).transpose(1, 2) + value
+        return self.out(attended.transpose(1, 2).flatten(2)) + memory
+
+
+class Block(nn.Module):
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.attn = Attention(width)
+        self.attn_ln = nn.LayerNorm(width)
+        self.mlp = nn.Sequential(
+            nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width)
+        )
+        self.mlp_ln = nn.LayerNorm(width)
+
+    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
+        x = x + self.attn(self.attn_ln(x), mask)
+        return x + self.mlp(self.mlp_ln(x))
+
+
+class Encoder(nn.Module):
+    def __init__(self, size: TokenizerSize) -> None:
+        super().__init__()
+        self.conv1 = nn.Conv1d(MELS, size.width, 3, stride=2, padding=1)
+        self.conv2 = nn.Conv1d(size.width, size.width, 3, stride=2, padding=1)
+        self.blocks = nn.ModuleList(Block(size.width) for _ in range(size.layers))
+
+    def forward(self, mel: Tensor, frames: Tensor) -> tuple[Tensor, Tensor]:
+        x = mel.transpose(1, 2)
+        for conv in (self.conv1, self.conv2):
+            # Zeros past the end, as a row has that is alone.
+            x = functional.gelu(conv(x * within(frames, x.shape[2])[:, None]))
+            frames = (frames + 1) // 2
+        x, mask = x.transpose(1, 2), within(frames, x.shape[2])
+        for block in self.blocks:
+            x = block(x, mask)
+        return x, mask
+
+
+class Codebook(nn.Module):
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.project_down = nn.Linear(width, DIGITS)
+        # Digits that begin on all three levels; by default most would round to 0.
+        self.project_down.weight.data *= 2
+        self.project_down.bias.data.zero_()
+
+
+class Quantizer(nn.Module):
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self._codebook = Codebook(width)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return CODE_RANGE * self._codebook.project_down(x).float().tanh()
+
+
+class SpeechTokenizer(nn.Module):
+    """A row of a batch comes out as it does alone: nothing past a row's end is heard."""
+
+    def __init__(self, size: TokenizerSize) -> None:
+        super().__init__()
+        self.encoder = Encoder(size)
+        self.quantizer = Quantizer(size.width)
+
+    def forward(self, mel: Tensor, frames: Tensor) -> Code:
+        """mel: [B, F, 128], 100 frames a second; frames: [B] of each row"""
+        x, mask = self.encoder(mel, frames)
+        return Code(self.quantizer(x), mask)
+
+
+def quantise(digits: Tensor) -> Tensor:
+    """Digits rounded to -1, 0 or 1; gradients pass as if they had not been."""
+    return digits + (digits.round() - digits).detach()
+
+
+def token_ids(digits: Tensor) -> Tensor:
+    """[..., 8] digits, rounded or not → [...] int64 below 6561; the first digit counts least."""
+    powers = LEVELS ** torch.arange(DIGITS, device=digits.device)
+    return ((digits.round().long() + 1) * powers).sum(-1)

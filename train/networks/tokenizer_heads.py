@@ -1,0 +1,174 @@
+"""What the speech tokenizer is trained by and then does without: all see its rounded digits."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from .speech_tokenizer import CODES, DIGITS, Block
+
+MELS = 80
+MEAN_MEL = -6.0  # of speech, roughly
+
+
+@dataclass(frozen=True)
+class HeadsSize:
+    width: int
+    token_blocks: int  # of the mel decoder, at 25 a second
+    frame_blocks: int  # at 50
+    text_blocks: int
+
+
+HEADS_SIZES = {
+    "small": HeadsSize(width=256, token_blocks=2, frame_blocks=4, text_blocks=2),
+    "tiny": HeadsSize(width=64, token_blocks=1, frame_blocks=1, text_blocks=1),
+}
+
+
+class Twice(nn.Module):
+    """Every position becomes two. [B, T, C] → [B, 2T, C]"""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.linear = nn.Linear(width, 2 * width)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.linear(x).unflatten(-1, (2, -1)).flatten(1, 2)
+
+
+class ConvBlock(nn.Module):
+    """A few neighbours in time, then each position alone with the speaker."""
+
+    def __init__(self, width: int, taps: int) -> None:
+        super().__init__()
+        self.around = nn.Conv1d(width, width, taps, padding=taps // 2, groups=width)
+        self.norm = nn.LayerNorm(width)
+        self.speaker = nn.Linear(width, width)
+        self.mlp = nn.Sequential(
+            nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width)
+        )
+
+    def forward(self, x: Tensor, speaker: Tensor, mask: Tensor) -> Tensor:
+        """x: [B, T, C]; speaker: [B, 1, C]; mask: [B, T, 1]"""
+        y = self.around((x * mask).transpose(1, 2)).transpose(1, 2)
+        return x + self.mlp(self.norm(y) + self.speaker(speaker))
+
+
+class MelDecoder(nn.Module):
+    """Digits and who speaks → mel and pitch.
+
+    It hears less than half a second around a frame, so that tokens stand where their sound is.
+    """
+
+    def __init__(self, size: HeadsSize, voices: int, pitches: int) -> None:
+        super().__init__()
+        self.entry = nn.Linear(DIGITS, size.width)
+        self.speaker = nn.Embedding(voices, size.width)
+        self.tokens = nn.ModuleList(ConvBlock(size.width, 5) for _ in range(size.token_blocks))
+        self.twice = Twice(size.width)
+        self.frames = nn.ModuleList(ConvBlock(size.width, 7) for _ in range(size.frame_blocks))
+        self.norm = nn.LayerNorm(size.width)
+        self.mel = nn.Linear(size.width, MELS)
+        self.pitch = nn.Linear(size.width, pitches)
+        nn.init.constant_(self.mel.bias, MEAN_MEL)
+
+    def forward(self, digits: Tensor, mask: Tensor, voice: Tensor) -> tuple[Tensor, Tensor]:
+        """digits: [B, T, 8]; mask: [B, T]; voice: [B] → [B, 2T, 80], [B, 2T, pitches]"""
+        speaker, mask = self.speaker(voice)[:, None], mask[..., None]
+        x = self.entry(digits)
+        for block in self.tokens:
+            x = block(x, speaker, mask)
+        x, mask = self.twice(x), mask.repeat_interleave(2, 1)
+        for block in self.frames:
+            x = block(x, speaker, mask)
+        x = self.norm(x)
+        return self.mel(x).float(), self.pitch(x).float()
+
+
+class TextHead(nn.Module):
+    """Digits → letters for CTC, 50 a second; 0 is its blank."""
+
+    def __init__(self, size: HeadsSize, letters: int) -> None:
+        super().__init__()
+        self.entry = nn.Linear(DIGITS, size.width)
+        self.twice = Twice(size.width)
+        self.blocks = nn.ModuleList(Block(size.width) for _ in range(size.text_blocks))
+        self.norm = nn.LayerNorm(size.width)
+        self.letters = nn.Linear(size.width, 1 + letters)
+
+    def forward(self, digits: Tensor, mask: Tensor) -> Tensor:
+        """digits: [B, T, 8]; mask: [B, T] → logits [B, 2T, 1 + letters]"""
+        x, mask = self.twice(self.entry(digits)), mask.repeat_interleave(2, 1)
+        for block in self.blocks:
+            x = block(x, mask)
+        return self.letters(self.norm(x)).float()
+
+
+class Probe(nn.Module):
+    """Guesses each token from the 26 before it: how much T3 has to say, at most."""
+
+    def __init__(self, size: HeadsSize) -> None:
+        super().__init__()
+        self.entry = nn.Linear(DIGITS, size.width)
+        self.convs = nn.ModuleList(
+            nn.Conv1d(size.width, size.width, 3, dilation=dilation) for dilation in (1, 3, 9)
+        )
+        self.tokens = nn.Linear(size.width, CODES)
+
+    def forward(self, digits: Tensor) -> Tensor:
+        """digits: [B, T, 8] → logits [B, T - 1, 6561] of the tokens from the second on"""
+        x = self.entry(digits[:, :-1].detach()).transpose(1, 2)
+        for conv in self.convs:
+            x = x + functional.gelu(conv(functional.pad(x, (2 * conv.dilation[0], 0))))
+        return self.tokens(x.transpose(1, 2)).float()
+
+
+class Heads(nn.Module):
+    def __init__(self, size: HeadsSize, voices: int, letters: int, pitches: int) -> None:
+        super().__init__()
+        self.mel = MelDecoder(size, voices, pitches)
+        self.text = TextHead(size, letters)
+        self.probe = Probe(size)
+
+
+def disagreement(own: Tensor, other: Tensor, mask: Tensor) -> Tensor:
+    """How far digits of two hearings differ, beside how far they vary: 0 if equal, about 1 if
+    unrelated. In shares, since plain distances are least where all digits are 0.
+
+    own, other: [B, T, 8] before they are rounded; mask: [B, T]
+    """
+    variance = sum(covariance(x, mask).diagonal() for x in (own, other))
+    distance = ((own - other).square() * mask[..., None]).sum((0, 1)) / mask.sum().clamp_min(1)
+    return (distance / (variance + 1e-3)).mean()
+
+
+def redundancy(digits: Tensor, mask: Tensor) -> Tensor:
+    """How much digits say of each other: the mean square of their correlations."""
+    shared = covariance(digits, mask)
+    deviation = (shared.diagonal() + 1e-3).sqrt()
+    correlation = shared / (deviation[:, None] * deviation)
+    return correlation.square().mean() - correlation.diagonal().square().mean() / DIGITS
+
+
+def covariance(x: Tensor, mask: Tensor) -> Tensor:
+    """x: [B, T, C]; mask: [B, T] → [C, C]"""
+    weight = mask.flatten()[:, None] / mask.sum().clamp_min(1)
+    x = x.flatten(0, 1).float()
+    x = x - (x * weight).sum(0)
+    with torch.autocast(x.device.type, enabled=False):
+        return x.T @ (x * weight)
+
+
+def level_usage(digits: Tensor, mask: Tensor) -> Tensor:
+    """How evenly each digit uses its three levels: entropy, 1 at most, with gradients.
+
+    digits: [B, T, 8] before they are rounded; mask: [B, T] → [8]
+    """
+    levels = torch.tensor([-1.0, 0.0, 1.0], device=digits.device)
+    near = torch.softmax(-(digits[..., None] - levels).square() / 0.3, -1)
+    share = (near * mask[..., None, None]).sum((0, 1)) / mask.sum().clamp_min(1)
+    return -(share * share.clamp_min(1e-6).log()).sum(-1) / math.log(3)

@@ -1,0 +1,252 @@
+"""HiFT in PyTorch: mel frames to 24 kHz sound, shaped from a source at the pitch of the mel.
+
+Inside, arrays are [B, channels, rows]. Modules are named so that their tensors have the official
+names.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+from torch.nn.utils.parametrizations import weight_norm
+
+MELS = 80
+RATE = 24000
+FRAME = 480  # samples of a mel frame
+HARMONICS = 9  # the fundamental is the first
+VOICED_ABOVE = 10.0  # Hz
+TONE, HISS, BREATH = 0.1, 0.1 / 3, 0.003  # level of harmonics; of noise, unvoiced and voiced
+
+STRIDES = (8, 5, 3)
+UPSAMPLING_TAPS = (16, 11, 7)
+RESIDUAL_TAPS = (3, 7, 11)
+SOURCE_TAPS = (7, 7, 11)
+DILATIONS = (1, 3, 5)
+EDGE_TAPS = 7
+PITCH_LAYERS, PITCH_TAPS = 5, 3
+SLOPE, LAST_SLOPE = 0.1, 0.01
+
+FOURIER, HOP = 16, 4
+BINS = FOURIER // 2 + 1
+LOUDEST = math.log(100.0)  # of a bin
+LIMIT = 0.99  # of the samples
+
+PREFIX = "mel2wav."  # of the tensors' official names
+
+
+@dataclass(frozen=True)
+class VocoderSize:
+    channels: int  # before upsampling, which halves them three times
+    f0: int  # channels of the pitch predictor
+
+
+VOCODER_SIZES = {
+    "small": VocoderSize(channels=192, f0=128),
+    "tiny": VocoderSize(channels=32, f0=24),
+}
+
+
+class Vocoder(nn.Module):
+    def __init__(self, size: VocoderSize) -> None:
+        super().__init__()
+        self.size = size
+        self.f0_predictor = F0Predictor(size.f0)
+        self.m_source = HarmonicSource()
+        self.conv_pre = weight_norm(nn.Conv1d(MELS, size.channels, EDGE_TAPS, padding=3))
+        self.ups = nn.ModuleList()
+        self.source_downs = nn.ModuleList()
+        self.source_resblocks = nn.ModuleList()
+        self.resblocks = nn.ModuleList()
+        channels = size.channels
+        for stage, (stride, taps) in enumerate(zip(STRIDES, UPSAMPLING_TAPS, strict=True)):
+            self.ups.append(upsampling(channels, taps, stride))
+            channels //= 2
+            step = math.prod(STRIDES[stage + 1 :])  # rows of the source's spectrum to one of ours
+            down = nn.Conv1d(2 * BINS, channels, 1 if step == 1 else 2 * step, step, step // 2)
+            self.source_downs.append(down)
+            self.source_resblocks.append(ResBlock(channels, SOURCE_TAPS[stage]))
+            self.resblocks.extend(ResBlock(channels, taps) for taps in RESIDUAL_TAPS)
+        self.conv_post = normed_conv(channels, 2 * BINS, EDGE_TAPS, gain=0.5)
+        with torch.no_grad():
+            # About as loud as speech.
+            self.conv_post.bias.zero_()[:BINS] = -3.0
+        self.register_buffer("window", torch.hann_window(FOURIER), persistent=False)
+
+    @property
+    def parameter_count(self) -> int:
+        return sum(parameter.numel() for parameter in self.parameters())
+
+    def official_tensors(self) -> dict[str, Tensor]:
+        return {PREFIX + name: tensor for name, tensor in self.state_dict().items()}
+
+    def load_official(self, tensors: dict[str, Tensor]) -> None:
+        own = {name.removeprefix(PREFIX): tensor.float() for name, tensor in tensors.items()}
+        self.load_state_dict(own)
+
+    @torch.no_grad()
+    def start_at(self, mean_mel: Tensor) -> None:
+        """Lets the first layers of an untrained vocoder hear what differs from the mean: [80]"""
+        for first in (self.conv_pre, self.f0_predictor.condnet[0]):
+            first.bias.copy_(-first.weight.sum(-1) @ mean_mel)
+
+    def f0(self, mel: Tensor) -> Tensor:
+        """The pitch of each frame in Hz, below 10 where unvoiced. mel: [B, T, 80] → [B, T]"""
+        return self.f0_predictor(mel.transpose(1, 2))
+
+    def draws(self, batch: int, frames: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+        """What `sound` takes as phase and noise, on the generator's device."""
+        device = generator.device
+        phase = torch.rand(batch, HARMONICS, device=device, generator=generator)
+        phase = (2 * phase - 1) * math.pi
+        phase[:, 0] = 0
+        shape = (batch, FRAME * frames, HARMONICS)
+        return phase, torch.randn(shape, device=device, generator=generator)
+
+    def sound(self, mel: Tensor, f0: Tensor, phase: Tensor, noise: Tensor) -> Tensor:
+        """The samples, [B, 480 T].
+
+        mel: [B, T, 80]; f0: [B, T] Hz; phase: [B, 9] radians before the first sample; noise:
+        [B, 480 T, 9] unit normal
+        """
+        source = self.spectrum(self.m_source(f0, phase, noise))
+        x = self.conv_pre(mel.transpose(1, 2))
+        for stage, up in enumerate(self.ups):
+            x = up(functional.leaky_relu(x, SLOPE))
+            if stage == len(self.ups) - 1:
+                # A spectrum has one row more than it has hops.
+                x = functional.pad(x, (1, 0), mode="reflect")
+            x = x + self.source_resblocks[stage](self.source_downs[stage](source))
+            count = len(RESIDUAL_TAPS)
+            blocks = self.resblocks[count * stage : count * (stage + 1)]
+            x = sum(block(x) for block in blocks) / count
+        x = self.conv_post(functional.leaky_relu(x, LAST_SLOPE))
+        magnitude = x[:, :BINS].clamp_max(LOUDEST).exp()
+        angle = x[:, BINS:].sin()
+        return self.waveform(torch.polar(magnitude, angle)).clamp(-LIMIT, LIMIT)
+
+    def spectrum(self, samples: Tensor) -> Tensor:
+        """Real parts, then imaginary ones. samples: [B, n] → [B, 18, n / 4 + 1]"""
+        spectrum = torch.stft(samples, FOURIER, HOP, window=self.window, return_complex=True)
+        return torch.cat([spectrum.real, spectrum.imag], 1)
+
+    def waveform(self, spectrum: Tensor) -> Tensor:
+        """The inverse of a centred transform: [B, 9, n + 1] complex → [B, 4 n].
+
+        torch.istft would look at the sum of the windows, and wait for the device, every time.
+        """
+        frames = torch.fft.irfft(spectrum.transpose(1, 2), FOURIER) * self.window
+        weight = self.window.square().expand(1, frames.shape[1], -1)
+        edge = FOURIER // 2
+        return (overlap(frames) / overlap(weight).clamp_min(1e-11))[:, edge:-edge]
+
+
+class F0Predictor(nn.Module):
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        layers: list[nn.Module] = []
+        for layer in range(PITCH_LAYERS):
+            inputs = MELS if layer == 0 else channels
+            layers += [normed_conv(inputs, channels, PITCH_TAPS, gain=1.4), nn.ELU()]
+        self.condnet = nn.Sequential(*layers)
+        self.classifier = nn.Linear(channels, 1)
+        # In Hz: what the layers learn is of the order of 1.
+        nn.init.normal_(self.classifier.weight, std=100 * channels**-0.5)
+        nn.init.constant_(self.classifier.bias, 100.0)
+
+    def forward(self, mel: Tensor) -> Tensor:
+        """mel: [B, 80, T] → [B, T]"""
+        return self.classifier(self.condnet(mel).transpose(1, 2)).squeeze(-1).abs()
+
+
+class HarmonicSource(nn.Module):
+    """Sines at multiples of the pitch, and noise, mixed to one signal.
+
+    No gradient reaches the pitch: a sine that is late would pull it the wrong way.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.l_linear = nn.Linear(HARMONICS, 1)
+        nn.init.ones_(self.l_linear.weight)
+        nn.init.zeros_(self.l_linear.bias)
+
+    def forward(self, f0: Tensor, phase: Tensor, noise: Tensor) -> Tensor:
+        """As `Vocoder.sound` is given them → [B, 480 T]"""
+        return torch.tanh(self.l_linear(harmonics(f0, phase, noise)).squeeze(-1))
+
+
+@torch.no_grad()
+def harmonics(f0: Tensor, phase: Tensor, noise: Tensor) -> Tensor:
+    """→ [B, 480 T, 9]"""
+    number = torch.arange(1, HARMONICS + 1, device=f0.device)
+    step = f0[..., None].double() * number / RATE  # cycles from one sample to the next
+    # In double, so that the phase does not round however long the sound gets.
+    start = (FRAME * step).cumsum(1) - FRAME * step + phase[:, None].double() / (2 * math.pi)
+    start = (start - start.floor()).float()[:, :, None]
+    sample = torch.arange(1, FRAME + 1, device=f0.device)[:, None]
+    cycles = start + sample * step.float()[:, :, None]
+    sines = torch.sin((cycles - cycles.floor()) * (2 * math.pi))
+    voiced = (f0 > VOICED_ABOVE).float()[..., None, None]
+    level = voiced * BREATH + (1 - voiced) * HISS
+    return (voiced * TONE * sines).add_(level * noise.view_as(sines)).flatten(1, 2)
+
+
+class ResBlock(nn.Module):
+    def __init__(self, channels: int, taps: int) -> None:
+        super().__init__()
+        self.activations1 = nn.ModuleList(Snake(channels) for _ in DILATIONS)
+        self.convs1 = nn.ModuleList(
+            normed_conv(channels, channels, taps, dilation) for dilation in DILATIONS
+        )
+        self.activations2 = nn.ModuleList(Snake(channels) for _ in DILATIONS)
+        self.convs2 = nn.ModuleList(
+            normed_conv(channels, channels, taps, gain=0.2) for _ in DILATIONS
+        )
+
+    def forward(self, x: Tensor) -> Tensor:
+        for i in range(len(DILATIONS)):
+            hidden = self.convs1[i](self.activations1[i](x))
+            x = x + self.convs2[i](self.activations2[i](hidden))
+        return x
+
+
+class Snake(nn.Module):
+    """x + sin²(alpha x) / alpha"""
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.alpha = nn.Parameter(torch.ones(channels))
+
+    def forward(self, x: Tensor) -> Tensor:
+        alpha = self.alpha[:, None]
+        return torch.addcmul(x, torch.sin(x * alpha).square(), 1 / (alpha + 1e-9))
+
+
+def normed_conv(
+    inputs: int, outputs: int, taps: int, dilation: int = 1, gain: float = 1.0
+) -> nn.Module:
+    """Gives as many rows as it takes, `gain` times as large as they are at first."""
+    conv = nn.Conv1d(inputs, outputs, taps, padding=(taps - 1) // 2 * dilation, dilation=dilation)
+    nn.init.normal_(conv.weight, std=gain * (inputs * taps) ** -0.5)
+    nn.init.zeros_(conv.bias)
+    return weight_norm(conv)
+
+
+def upsampling(channels: int, taps: int, stride: int) -> nn.Module:
+    """`stride` rows of each, half as wide."""
+    conv = nn.ConvTranspose1d(channels, channels // 2, taps, stride, (taps - stride) // 2)
+    nn.init.normal_(conv.weight, std=(stride / (channels * taps)) ** 0.5)
+    nn.init.zeros_(conv.bias)
+    return weight_norm(conv)
+
+
+def overlap(frames: Tensor) -> Tensor:
+    """The sum of frames that start 4 samples apart. [B, n, 16] → [B, 4 (n + 3)]"""
+    pieces = frames.unflatten(-1, (FOURIER // HOP, HOP))
+    last = FOURIER // HOP - 1
+    shifted = [functional.pad(pieces[:, :, i], (0, 0, i, last - i)) for i in range(last + 1)]
+    return sum(shifted).flatten(1)

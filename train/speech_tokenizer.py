@@ -1,0 +1,202 @@
+"""Stage 2: the speech tokenizer, trained to keep the words and the melody but not the speaker.
+
+python -m train.speech_tokenizer CORPUS OUT [--minutes 8]
+python -m train.speech_tokenizer tokens CORPUS OUT/speech_tokenizer.safetensors OUT/tokens.npz
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import sys
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+from .clock import Clock
+from .data import Corpus
+from .networks.speech_tokenizer import TOKENIZER_SIZES, SpeechTokenizer, TokenizerSize, token_ids
+from .networks.tokenizer_heads import HEADS_SIZES, Heads
+from .passes import one_pass, write_arrays
+from .pitch import PITCHES
+from .spelling import Letters
+from .state import load_stage, save_stage
+from .tokenizer_objective import TOKEN, WEIGHTS, Validation, hear, losses
+
+STAGE = "speech_tokenizer"
+HEADS = "speech_tokenizer_heads"
+PREFIX = "tokenizer."
+
+PEAK_RATE = 1e-3
+
+
+class Stage:
+    """The networks, what they are trained on, and how far they are."""
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        torch.manual_seed(options.seed)
+        self.options = options
+        self.corpus = Corpus(options.corpus, options.device)
+        self.valid = Corpus(options.corpus, options.device, "valid")
+        self.letters = Letters({row.text for row in self.corpus.rows})
+        self.size = TOKENIZER_SIZES[options.size]
+        self.tokenizer = SpeechTokenizer(self.size).to(options.device)
+        self.heads = Heads(
+            HEADS_SIZES[options.size],
+            voices=len(self.corpus.voices),
+            letters=len(self.letters.alphabet),
+            pitches=PITCHES,
+        ).to(options.device)
+        if options.resume:
+            self._resume(Path(options.resume))
+        self.history: list[dict[str, float]] = []
+
+    def _resume(self, path: Path) -> None:
+        """The heads go on too where they lie beside and were for the same letters and voices."""
+        load_weights(self.tokenizer, path)
+        beside = path.with_name(f"{HEADS}.safetensors")
+        if beside.exists():
+            tensors, facts = load_stage(beside)
+            if facts == self._heads_facts():
+                self.heads.load_state_dict(tensors)
+
+    def _heads_facts(self) -> dict:
+        return {"letters": self.letters.alphabet, "voices": self.corpus.voices}
+
+    def train(self) -> None:
+        options, device = self.options, torch.device(self.options.device)
+        parameters = [*self.tokenizer.parameters(), *self.heads.parameters()]
+        optimiser = torch.optim.AdamW(
+            parameters, betas=(0.9, 0.98), weight_decay=0.01, fused=device.type == "cuda"
+        )
+        generator = torch.Generator(device).manual_seed(options.seed)
+        batches = self.corpus.batches(options.seconds, options.seed)
+        print(
+            f"{STAGE}: {count(self.tokenizer)} parameters, {count(self.heads)} to train it by, "
+            f"{self.corpus.hours:.1f} hours, {len(self.letters.alphabet)} letters",
+            flush=True,
+        )
+        clock = Clock(options.minutes, options.steps)
+        while clock.tick():
+            for group in optimiser.param_groups:
+                group["lr"] = clock.learning_rate(PEAK_RATE)
+            with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
+                found = losses(self.tokenizer, self.heads, next(batches), self.letters, generator)
+            optimiser.zero_grad(set_to_none=True)
+            sum(WEIGHTS[name] * loss for name, loss in found.items()).backward()
+            nn.utils.clip_grad_norm_(parameters, 1.0)
+            optimiser.step()
+            if clock.step == 1 or clock.due("report", 30):
+                self.report(clock, found)
+            if clock.due("save", 120):
+                self.save(clock)
+        self.report(clock, found)
+        self.save(clock)
+
+    def report(self, clock: Clock, found: dict[str, Tensor]) -> None:
+        generator = torch.Generator(self.corpus.device).manual_seed(0)
+        validation = Validation()
+        for batch in one_pass(self.valid, self.options.seconds):
+            validation.add(self.tokenizer, self.heads, batch, self.letters, generator)
+        summary = validation.summary()
+        trained = {name: loss.item() for name, loss in found.items()}
+        self.history.append({"step": clock.step, "seconds": clock.seconds, **trained, **summary})
+        print(
+            f"step {clock.step} {clock.seconds:.0f} s |",
+            *(f"{name} {value:.3f}" for name, value in trained.items()),
+            "| valid",
+            *(f"{name} {value:.4g}" for name, value in summary.items()),
+            flush=True,
+        )
+
+    def save(self, clock: Clock) -> None:
+        """As float16: tokens are computed of what is shipped."""
+        tensors = {PREFIX + name: x for name, x in self.tokenizer.state_dict().items()}
+        facts = {
+            **dataclasses.asdict(self.size),
+            "parameters": count(self.tokenizer),
+            "steps": clock.step,
+            "hours": self.corpus.hours,
+            "history": self.history,
+        }
+        save_stage(self.options.out, HEADS, self.heads.state_dict(), self._heads_facts())
+        save_stage(self.options.out, STAGE, tensors, facts, torch.float16)
+
+
+def count(network: nn.Module) -> int:
+    return sum(parameter.numel() for parameter in network.parameters())
+
+
+def load_weights(tokenizer: SpeechTokenizer, path: str | Path) -> None:
+    tensors, _ = load_stage(path)
+    tokenizer.load_state_dict({name.removeprefix(PREFIX): x for name, x in tensors.items()})
+
+
+def load_tokenizer(path: str | Path, device: str = "cpu") -> SpeechTokenizer:
+    """What the stage wrote, in float32."""
+    _, facts = load_stage(path)
+    tokenizer = SpeechTokenizer(TokenizerSize(facts["width"], facts["layers"]))
+    load_weights(tokenizer, path)
+    return tokenizer.to(device).eval()
+
+
+@torch.inference_mode()
+def tokens_of(tokenizer: SpeechTokenizer, wave: Tensor, samples: Tensor) -> list[Tensor]:
+    """As the voice baker would give them.
+
+    wave: [B, N] at 24 kHz; samples: [B] → B times [samples // 960] int16
+    """
+    with sdpa_kernel(SDPBackend.MATH):
+        code = tokenizer(*hear(wave, samples))
+    ids = token_ids(code.digits).short().cpu()
+    return [row[:length] for row, length in zip(ids, (samples // TOKEN).tolist(), strict=True)]
+
+
+def write_tokens(options: argparse.Namespace) -> None:
+    """The tokens of every row of a corpus, in its order: starts [rows + 1], tokens int16."""
+    corpus = Corpus(options.corpus, options.device, "all")
+    tokenizer = load_tokenizer(options.tokenizer, options.device)
+    rows: list[Tensor] = [torch.zeros(0, dtype=torch.int16)] * len(corpus.rows)
+    for batch in one_pass(corpus, options.seconds):
+        found = tokens_of(tokenizer, batch.wave, batch.samples)
+        for row, ids in zip(batch.row.tolist(), found, strict=True):
+            rows[row] = ids
+    starts = np.cumsum([0, *(len(row) for row in rows)], dtype=np.int64)
+    write_arrays(Path(options.out), starts=starts, tokens=torch.cat(rows).numpy())
+    print(f"{starts[-1]} tokens of {len(rows)} rows in {options.out}", flush=True)
+
+
+def main(arguments: list[str]) -> None:
+    parser = argparse.ArgumentParser(prog="python -m train.speech_tokenizer")
+    commands = parser.add_subparsers(required=True)
+    train = commands.add_parser("train", help="the command where none is named")
+    train.add_argument("corpus")
+    train.add_argument("out", help="a folder")
+    train.add_argument("--minutes", type=float, default=8.0, help="of training")
+    train.add_argument("--steps", type=int, help="at most")
+    train.add_argument("--size", choices=TOKENIZER_SIZES, default="small")
+    train.add_argument("--seed", type=int, default=0)
+    train.add_argument("--resume", help="a speech_tokenizer.safetensors to go on from")
+    train.set_defaults(run=lambda options: Stage(options).train())
+    tokens = commands.add_parser("tokens", help="computes the tokens of a corpus")
+    tokens.add_argument("corpus")
+    tokens.add_argument("tokenizer")
+    tokens.add_argument("out", help="an .npz file")
+    tokens.set_defaults(run=write_tokens)
+    for command in (train, tokens):
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+        command.add_argument("--device", default=device)
+        command.add_argument("--seconds", type=float, default=400.0, help="of sound a batch")
+    if arguments and arguments[0] not in (*commands.choices, "-h", "--help"):
+        arguments = ["train", *arguments]
+    options = parser.parse_args(arguments)
+    # Ten bits are too few for what is heard of quiet sound and for digits near their edges.
+    torch.backends.cudnn.allow_tf32 = False
+    options.run(options)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

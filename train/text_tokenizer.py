@@ -1,0 +1,133 @@
+"""The embedded model's text tokenizer: letters of five languages, in the official file format.
+
+    python -m train.text_tokenizer OUT.json
+
+Letters, not larger pieces: sequences are short enough, a word never heard is read by its letters,
+and the attention that follows the text moves in small steps, as the alignment analyser expects.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+from unicodedata import normalize
+
+import numpy as np
+from tokenizers import Tokenizer
+
+from .state import write_json
+
+LANGUAGES = ("en", "es", "fr", "it", "pt")
+STOP, UNKNOWN, SPACE, START = 0, 1, 2, 255
+VOCABULARY = 256
+
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
+MARKS = ".,!?-'¿¡"
+ACCENTED = "áéíóúýàèìòùâêîôûãõñäëïöüÿç"  # one token each, of the two that NFKD leaves
+# As they are read in the five languages; what is in neither list is not read at all.
+WRITTEN_OUT = {"œ": "oe", "æ": "ae", "ß": "ss", "ø": "o", "ł": "l", "ð": "d", "þ": "th"}
+
+_REPLACED = (
+    ("...", ", "),
+    ("…", ", "),
+    (":", ","),
+    (" - ", ", "),
+    (";", ", "),
+    ("—", "-"),
+    ("–", "-"),  # noqa: RUF001
+    (" ,", ","),
+    ("“", '"'),
+    ("”", '"'),
+    ("‘", "'"),  # noqa: RUF001
+    ("’", "'"),  # noqa: RUF001
+)
+_ENDERS = (".", "!", "?", "-", ",")
+
+
+def tokenizer_json() -> dict[str, Any]:
+    """The content of the tokenizer's file."""
+    pairs = [tuple(normalize("NFKD", letter)) for letter in ACCENTED]
+    accents = sorted({accent for _, accent in pairs})
+    tags = [f"[{language}]" for language in LANGUAGES]
+    special = {"[STOP]": STOP, "[UNK]": UNKNOWN, "[SPACE]": SPACE, "[START]": START}
+    tokens = [*tags, *LETTERS, *MARKS, *accents, *("".join(pair) for pair in pairs)]
+    vocabulary = special | {token: SPACE + 1 + i for i, token in enumerate(tokens)}
+    known = LETTERS + "".join(accents) + MARKS.replace("-", "\\-")
+    replaced = [({"String": old}, new) for old, new in WRITTEN_OUT.items()]
+    replaced.append(({"Regex": f"[^{known}]"}, ""))
+    return {
+        "version": "1.0",
+        "truncation": None,
+        "padding": None,
+        "added_tokens": [
+            {
+                "id": vocabulary[token],
+                "special": True,
+                "content": token,
+                "single_word": False,
+                "lstrip": False,
+                "rstrip": False,
+                "normalized": False,
+            }
+            for token in sorted([*special, *tags], key=vocabulary.__getitem__)
+        ],
+        "normalizer": {
+            "type": "Sequence",
+            "normalizers": [
+                {"type": "Replace", "pattern": pattern, "content": new} for pattern, new in replaced
+            ],
+        },
+        "pre_tokenizer": {"type": "Whitespace"},
+        "post_processor": None,
+        "decoder": None,
+        "model": {
+            "type": "BPE",
+            "dropout": None,
+            "unk_token": "[UNK]",
+            "continuing_subword_prefix": None,
+            "end_of_word_suffix": None,
+            "fuse_unk": False,
+            "vocab": dict(sorted(vocabulary.items(), key=lambda item: item[1])),
+            "merges": [f"{letter} {accent}" for letter, accent in pairs],
+        },
+    }
+
+
+class TextTokenizer:
+    """Text to ids as nightingale's own tokenizer gives them, where that is not built."""
+
+    def __init__(self) -> None:
+        content = tokenizer_json()
+        self._tokenizer = Tokenizer.from_str(json.dumps(content))
+        names = {i: token for token, i in content["model"]["vocab"].items()}
+        self.is_letter = np.array(
+            [names.get(i, "[")[0] not in f"[{MARKS}" for i in range(VOCABULARY)]
+        )  # [VOCABULARY] bool
+
+    def tag(self, language: str) -> int:
+        """The id that stands for a language before the text."""
+        return self._tokenizer.token_to_id(f"[{language}]")
+
+    def encode(self, texts: Sequence[str]) -> list[np.ndarray]:
+        """Ids of each text, int16, without tag, start and stop."""
+        read = [normalize("NFKD", normalise_punctuation(text).lower()) for text in texts]
+        encodings = self._tokenizer.encode_batch([text.replace(" ", "[SPACE]") for text in read])
+        return [np.array(encoding.ids, dtype=np.int16) for encoding in encodings]
+
+
+def normalise_punctuation(text: str) -> str:
+    """As nightingale.text normalises a multilingual model's text; the tests hold them together."""
+    if text[:1].islower():
+        text = text[0].upper() + text[1:]
+    text = " ".join(text.split())
+    for old, new in _REPLACED:
+        text = text.replace(old, new)
+    text = text.rstrip(" ")
+    return text if text.endswith(_ENDERS) else text + "."
+
+
+if __name__ == "__main__":
+    write_json(Path(sys.argv[1]), tokenizer_json())

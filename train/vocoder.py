@@ -1,0 +1,249 @@
+"""Stage 4: the vocoder, from mel frames to 24 kHz sound.
+
+python -m train.vocoder CORPUS OUT [--minutes 18]
+python -m train.vocoder CORPUS OUT --resume OUT/vocoder.safetensors [--mels OUT/mels.npz]
+
+First it learns to come near in spectra, then to fool discriminators besides. They are kept beside
+it, in OUT/vocoder_discriminators, so that it can go on where it was; with --mels, on other mels
+than the speech's own (train/vocoder_examples.py says what the file holds).
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import math
+import sys
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from .average import Average
+from .clock import Clock
+from .data import Corpus
+from .features import MEL_HOP
+from .networks.discriminators import DISCRIMINATOR_SIZES, Discriminators, DiscriminatorSize
+from .networks.vocoder import VOCODER_SIZES, Vocoder, VocoderSize
+from .state import load_stage, save_stage
+from .vocoder_examples import CONTEXT, GivenMels, Windows, windows
+from .vocoder_losses import SpectralLoss, feature_loss, fooling_loss, telling_loss
+from .vocoder_validation import Validation
+
+STAGE = "vocoder"
+DISCRIMINATORS = "vocoder_discriminators"
+
+PEAK_RATE = 5e-4
+RESUMED_RATE = 3e-4
+BETAS = (0.8, 0.99)
+# Shares of the run after which discriminators learn, and after which the vocoder learns by them.
+TELL_FROM, FOOL_FROM = 0.10, 0.15
+WEIGHTS = {"spectrum": 15.0, "features": 8.0, "fooling": 2.0, "f0": 1.0}
+LARGEST_GRADIENT = {"vocoder": 30.0, "f0": 5.0, "discriminators": 5.0}
+
+
+class Stage:
+    """The networks, what they are trained on, and how far they are."""
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        torch.manual_seed(options.seed)
+        self.options = options
+        self.corpus = Corpus(options.corpus, options.device)
+        self.validation = Validation(Corpus(options.corpus, options.device, "valid"))
+        if options.mels:
+            given = GivenMels(options.mels, self.corpus)
+            self.batches = given.windows(options.windows, options.seed)
+        else:
+            self.batches = windows(self.corpus, options.windows, options.seed)
+        self.generator = torch.Generator(options.device).manual_seed(options.seed)
+        self.vocoder, self.discriminators, self.begun = self._networks()
+        self.average = Average(self.vocoder)
+        self.spectral_loss = SpectralLoss().to(options.device)
+        self.history: list[dict[str, float]] = []
+
+    def _networks(self) -> tuple[Vocoder, Discriminators, bool]:
+        """Untrained, or as files have them, and whether the latter."""
+        options = self.options
+        discriminators = Discriminators(DISCRIMINATOR_SIZES[options.size])
+        if not options.resume:
+            vocoder = Vocoder(VOCODER_SIZES[options.size]).to(options.device)
+            vocoder.start_at(next(self.batches).mel.mean((0, 1)))
+            return vocoder, discriminators.to(options.device), False
+        vocoder = load_vocoder(options.resume).train().to(options.device)
+        beside = Path(options.resume).with_name(f"{DISCRIMINATORS}.safetensors")
+        if beside.exists():
+            tensors, facts = load_stage(beside)
+            discriminators = Discriminators(discriminator_size(facts))
+            discriminators.load_state_dict({name: x.float() for name, x in tensors.items()})
+        return vocoder, discriminators.to(options.device), beside.exists()
+
+    def autocast(self) -> torch.autocast:
+        """For the discriminators: what is made is computed in float32."""
+        device = torch.device(self.options.device).type
+        return torch.autocast(device, torch.bfloat16, enabled=device == "cuda")
+
+    def train(self) -> None:
+        options, device = self.options, torch.device(self.options.device).type
+        print(
+            f"{STAGE}: {self.vocoder.parameter_count} parameters, "
+            f"{self.discriminators.parameter_count} to train it by, {self.corpus.hours:.1f} hours",
+            flush=True,
+        )
+        networks = (self.vocoder, self.discriminators)
+        optimisers = [
+            torch.optim.AdamW(network.parameters(), betas=BETAS, fused=device == "cuda")
+            for network in networks
+        ]
+        # Not for its scale, which stays: it leaves out steps that are no numbers without asking
+        # the device.
+        scaler = torch.amp.GradScaler(device, init_scale=1.0, growth_interval=2**30)
+        peak = RESUMED_RATE if options.resume else PEAK_RATE
+        clock = Clock(options.minutes, options.steps)
+        while clock.tick():
+            for optimiser in optimisers:
+                for group in optimiser.param_groups:
+                    group["lr"] = clock.learning_rate(peak)
+            found = self.step(clock.progress, *optimisers, scaler)
+            self.average.update(self.vocoder)
+            if clock.step == 1 or clock.due("report", 30):
+                self.report(clock, found)
+            if clock.due("save", 120):
+                self.save(clock)
+        self.report(clock, found)
+        self.save(clock)
+        self.validation.write(self.average.network, Path(options.out))
+
+    def step(
+        self,
+        progress: float,
+        optimiser: torch.optim.Optimizer,
+        telling: torch.optim.Optimizer,
+        scaler: torch.amp.GradScaler,
+    ) -> dict[str, Tensor]:
+        """One step of the vocoder and, once it is time, of the discriminators. → losses by name"""
+        given = next(self.batches)
+        f0 = self.vocoder.f0(given.mel)
+        found = {"f0": (f0 - given.f0).abs().mean() / 100}
+        fools = self.begun or progress >= FOOL_FROM
+        true, made = self.sounds(given, f0.detach() if fools else given.f0)
+        found["spectrum"] = self.spectral_loss(made, true)
+        if self.begun or progress >= TELL_FROM:
+            loss = self.telling_loss(true, made.detach())
+            self.descend(loss, telling, self.discriminators, scaler)
+            found["telling"] = loss
+        if fools:
+            found |= self.fooling_losses(true, made)
+        loss = sum(weight * found[name] for name, weight in WEIGHTS.items() if name in found)
+        self.descend(loss, optimiser, self.vocoder, scaler)
+        scaler.update()
+        return found
+
+    def sounds(self, given: Windows, f0: Tensor) -> tuple[Tensor, Tensor]:
+        """What was said and what is made of it, without the context: [B, N] each."""
+        draws = self.vocoder.draws(*f0.shape, self.generator)
+        made = self.vocoder.sound(given.mel, f0, *draws)
+        inner = slice(CONTEXT * MEL_HOP, -CONTEXT * MEL_HOP)
+        return given.wave[:, inner], made[:, inner]
+
+    def telling_loss(self, true: Tensor, made: Tensor) -> Tensor:
+        self.discriminators.requires_grad_(True)
+        with self.autocast():
+            opinions = self.discriminators(torch.cat([true, made]))
+        pairs = [opinion.split(len(true)) for opinion in opinions]
+        return telling_loss([pair[0] for pair in pairs], [pair[1] for pair in pairs])
+
+    def fooling_losses(self, true: Tensor, made: Tensor) -> dict[str, Tensor]:
+        self.discriminators.requires_grad_(False)
+        with self.autocast():
+            with torch.no_grad():
+                of_true = self.discriminators(true)
+            of_made = self.discriminators(made)
+        return {"features": feature_loss(of_true, of_made), "fooling": fooling_loss(of_made)}
+
+    def descend(
+        self,
+        loss: Tensor,
+        optimiser: torch.optim.Optimizer,
+        network: nn.Module,
+        scaler: torch.amp.GradScaler,
+    ) -> None:
+        optimiser.zero_grad(set_to_none=True)
+        scaler.scale(loss).backward()
+        scaler.unscale_(optimiser)
+        for name, parameters in gradient_groups(network).items():
+            nn.utils.clip_grad_norm_(parameters, LARGEST_GRADIENT[name])
+        scaler.step(optimiser)
+
+    def report(self, clock: Clock, found: dict[str, Tensor]) -> None:
+        judged = self.validation.judge(self.average.network)
+        trained = {name: loss.item() for name, loss in found.items()}
+        self.history.append({"step": clock.step, "seconds": clock.seconds, **trained, **judged})
+        print(
+            f"step {clock.step} {clock.seconds:.0f} s |",
+            *(f"{name} {value:.3f}" for name, value in trained.items()),
+            "| valid",
+            *(f"{name} {value:.3f}" for name, value in judged.items()),
+            flush=True,
+        )
+        if not all(map(math.isfinite, judged.values())):
+            raise FloatingPointError(f"the vocoder is no number after {clock.step} steps: {judged}")
+
+    def save(self, clock: Clock) -> None:
+        """The average, as float16, as it is shipped."""
+        facts = {
+            "size": dataclasses.asdict(self.vocoder.size),
+            "parameters": self.vocoder.parameter_count,
+            "steps": clock.step,
+            "hours": self.corpus.hours,
+            "history": self.history,
+        }
+        out, half = self.options.out, torch.float16
+        save_stage(out, STAGE, self.average.network.official_tensors(), facts, half)
+        if self.begun or clock.progress >= FOOL_FROM:
+            size = dataclasses.asdict(self.discriminators.size)
+            tensors = self.discriminators.state_dict()
+            save_stage(out, DISCRIMINATORS, tensors, {"size": size}, half)
+
+
+def gradient_groups(network: nn.Module) -> dict[str, list[nn.Parameter]]:
+    """Parameters whose gradients are of one kind, by its name in LARGEST_GRADIENT."""
+    if isinstance(network, Discriminators):
+        return {"discriminators": list(network.parameters())}
+    f0 = list(network.f0_predictor.parameters())
+    others = [p for name, p in network.named_parameters() if not name.startswith("f0_predictor.")]
+    return {"vocoder": others, "f0": f0}
+
+
+def discriminator_size(facts: dict) -> DiscriminatorSize:
+    size = facts["size"]
+    return DiscriminatorSize(tuple(size["by_period"]), size["by_band"])
+
+
+def load_vocoder(path: str | Path) -> Vocoder:
+    """What the stage wrote, in float32."""
+    tensors, facts = load_stage(path)
+    vocoder = Vocoder(VocoderSize(**facts["size"]))
+    vocoder.load_official(tensors)
+    return vocoder.eval()
+
+
+def main(arguments: list[str]) -> None:
+    parser = argparse.ArgumentParser(prog="python -m train.vocoder")
+    parser.add_argument("corpus")
+    parser.add_argument("out", help="a folder")
+    parser.add_argument("--mels", help="an .npz of mels to speak instead of the speech's own")
+    parser.add_argument("--minutes", type=float, default=18.0, help="of training")
+    parser.add_argument("--steps", type=int, help="at most")
+    parser.add_argument("--size", choices=VOCODER_SIZES, default="small", help="of a new vocoder")
+    parser.add_argument("--windows", type=int, default=32, help="of 0.8 s, in a batch")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--resume", help="a vocoder.safetensors to go on from")
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    parser.add_argument("--device", default=device)
+    options = parser.parse_args(arguments)
+    torch.backends.cudnn.benchmark = True  # every batch has the same shape
+    Stage(options).train()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,90 @@
+"""What the vocoder's sound should be like: near in spectra, and such that nobody can tell."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+import torch
+from torch import Tensor, nn
+
+from .data import RATE
+from .networks.discriminators import Opinion
+
+WINDOWS = {2048: 160, 1024: 100, 512: 60, 256: 30, 128: 16}  # samples: bands
+SOFTEST = 1e-5  # of full scale
+
+
+class SpectralLoss(nn.Module):
+    """The mean distance of log-magnitudes in bands, up to the highest frequencies, in nepers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        for size, bands in WINDOWS.items():
+            window = torch.hann_window(size)
+            # A sine of full scale has the magnitude 1.
+            self.register_buffer(f"window_{size}", window * (2 / window.sum()))
+            self.register_buffer(f"filters_{size}", mel_filters(size, bands))
+
+    def forward(self, made: Tensor, true: Tensor) -> Tensor:
+        """made, true: [B, N]"""
+        with torch.autocast(made.device.type, enabled=False):
+            distances = []
+            for size in WINDOWS:
+                with torch.no_grad():
+                    target = self.log_mel(true.float(), size)
+                distances.append((self.log_mel(made.float(), size) - target).abs().mean())
+            return torch.stack(distances).mean()
+
+    def log_mel(self, wave: Tensor, size: int) -> Tensor:
+        """→ [B, frames, bands]"""
+        window = self.get_buffer(f"window_{size}")
+        spectrum = torch.stft(wave, size, size // 4, window=window, return_complex=True)
+        power = torch.view_as_real(spectrum).square().sum(-1).transpose(1, 2)
+        # The root of next to nothing has no slope to speak of.
+        magnitude = (power + SOFTEST**2).sqrt()
+        return (magnitude @ self.get_buffer(f"filters_{size}")).log()
+
+
+def mel_filters(size: int, bands: int) -> Tensor:
+    """Weights that add up to 1, triangles evenly spaced in mel. → [size // 2 + 1, bands]"""
+    top = 2595 * math.log10(1 + RATE / 2 / 700)
+    edges = 700 * (10 ** (torch.linspace(0, top, bands + 2, dtype=torch.float64) / 2595) - 1)
+    spacing = RATE / size
+    # Where bands are closer together than the bins, each still hears the two nearest ones.
+    left = torch.minimum(edges[:-2], edges[1:-1] - spacing)
+    right = torch.maximum(edges[2:], edges[1:-1] + spacing)
+    bins = torch.arange(size // 2 + 1, dtype=torch.float64)[:, None] * spacing
+    up = (bins - left) / (edges[1:-1] - left)
+    down = (right - bins) / (right - edges[1:-1])
+    triangles = torch.minimum(up, down).clamp_min(0)
+    return (triangles / triangles.sum(0)).float()
+
+
+def telling_loss(true: list[Opinion], made: list[Opinion]) -> Tensor:
+    """Small where discriminators score speech 1 and what is made 0."""
+    pairs = zip(true, made, strict=True)
+    return mean((1 - t.score).square().mean() + m.score.square().mean() for t, m in pairs)
+
+
+def fooling_loss(made: list[Opinion]) -> Tensor:
+    """Small where what is made is scored 1."""
+    return mean((1 - opinion.score).square().mean() for opinion in made)
+
+
+def feature_loss(true: list[Opinion], made: list[Opinion]) -> Tensor:
+    """How differently the discriminators' layers hear both, as a share of how they hear speech."""
+    return mean(
+        mean(_difference(*layer) for layer in zip(t.features, m.features, strict=True))
+        for t, m in zip(true, made, strict=True)
+    )
+
+
+def _difference(true: Tensor, made: Tensor) -> Tensor:
+    true = true.detach()
+    loudness = true.abs().mean(dtype=torch.float32)
+    return (true - made).abs().mean(dtype=torch.float32) / (loudness + 1e-3)
+
+
+def mean(losses: Iterable[Tensor]) -> Tensor:
+    return torch.stack(list(losses)).mean()
