@@ -250,7 +250,7 @@ def test_of_long_samples_only_the_first_minute_is_used(caplog: pytest.LogCapture
             for source in (None, 5, b"RIFF", [0.0, 0.1])
         ),
     ],
-    ids=str,
+    ids=lambda value: None if isinstance(value, io.IOBase) else str(value),
 )
 def test_a_source_of_another_kind_is_refused(source: Any, rate: Any, message: str) -> None:
     assert refusal(ValueError, source, rate) == message
