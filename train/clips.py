@@ -11,9 +11,10 @@ FRAME = 600  # samples of a duration frame
 TOKEN = 960  # samples of a speech token: clips are whole numbers of them long
 HOP = 240  # samples between the levels by which sound is told from silence
 BEFORE, AFTER = 0.05, 0.13  # seconds of near silence that are left
-SILENT = -52.0  # dB below the loudest 10 ms of a clip
+SILENT = -46.0  # dB below the loudest 10 ms of a clip
 TARGET = -23.0  # dB of full scale, the level of a voice's speech
 PEAK = 0.95
+FADE = 240  # samples at both ends
 
 
 @dataclass(frozen=True)
@@ -63,8 +64,9 @@ def speech_level(sound: np.ndarray) -> float:
 
 
 def taken(sound: np.ndarray, cut: Cut, gain: float) -> np.ndarray:
-    """The clip, `gain` dB louder unless it would clip. → [cut.end - cut.begin] int16"""
+    """What the cut leaves, faded at its ends, `gain` dB louder unless it would clip. → [n] int16"""
     clip = sound[cut.begin : cut.end].astype(np.float32)
     clip = np.pad(clip, (0, cut.end - cut.begin - len(clip)))
     factor = min(10 ** (gain / 20), PEAK * 32767 / max(1.0, np.abs(clip).max()))
-    return np.round(clip * factor).astype(np.int16)
+    ramp = np.minimum(1.0, np.arange(1, len(clip) + 1) / FADE)
+    return np.round(clip * factor * ramp * ramp[::-1]).astype(np.int16)

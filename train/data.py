@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import itertools
-import json
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from .shards import read_index
 from .voices import HELD_OUT_VOICES
 
 RATE = 24000
@@ -57,7 +58,7 @@ def part_of(id: str, voice: str) -> str:
 
 
 class Corpus:
-    """A folder written by train.corpus, its sound on `device`.
+    """A folder written by train.corpus, its sound on `device` from when it is first asked for.
 
     rows, voices and all row numbers are those of the whole folder whatever the part, so that what
     was computed for the rows once (tokens, speaker vectors) fits every part; only the rows in
@@ -67,11 +68,9 @@ class Corpus:
     def __init__(self, folder: str | Path, device: str, part: str = "train") -> None:
         if part not in PARTS:
             raise ValueError(f"part is {part!r}; expected one of {', '.join(PARTS)}")
-        folder = Path(folder)
-        with (folder / "index.jsonl").open(encoding="utf-8") as lines:
-            entries = [json.loads(line) for line in lines]
+        self._folder, self._entries = Path(folder), read_index(Path(folder))
         self.device = torch.device(device)
-        self.rows = [_row(entry) for entry in entries]
+        self.rows = [_row(entry) for entry in self._entries]
         self.voices = sorted({row.voice for row in self.rows})
         self.members = np.array(
             [i for i, row in enumerate(self.rows) if part in ("all", part_of(row.id, row.voice))],
@@ -80,19 +79,19 @@ class Corpus:
         voice_number = {voice: i for i, voice in enumerate(self.voices)}
         self._voice = torch.tensor([voice_number[row.voice] for row in self.rows])
         self._samples = np.array([row.samples for row in self.rows], dtype=np.int64)
-        self._starts = np.full(len(self.rows), -1, dtype=np.int64)  # in _sound; -1: not there
-        self._sound = self._load(folder, entries)
-
-    def _load(self, folder: Path, entries: list[dict]) -> Tensor:
         ends = self._samples[self.members].cumsum()
+        self._size = int(ends[-1]) if len(ends) else 0
+        self._starts = np.full(len(self.rows), -1, dtype=np.int64)  # in _sound; -1: not there
         self._starts[self.members] = ends - self._samples[self.members]
-        sound = torch.empty(
-            int(ends[-1]) if len(ends) else 0, dtype=torch.int16, device=self.device
-        )
-        for name, group in itertools.groupby(self.members, lambda row: entries[row]["shard"]):
-            shard = np.load(folder / name)
+
+    @functools.cached_property
+    def _sound(self) -> Tensor:
+        """The members' clips end to end, int16."""
+        sound = torch.empty(self._size, dtype=torch.int16, device=self.device)
+        for name, group in itertools.groupby(self.members, lambda row: self._entries[row]["shard"]):
+            shard = np.load(self._folder / name)
             rows = list(group)
-            begins = [entries[row]["start"] for row in rows]
+            begins = [self._entries[row]["start"] for row in rows]
             pieces = [
                 shard[begin : begin + self._samples[row]]
                 for row, begin in zip(rows, begins, strict=True)
@@ -104,7 +103,7 @@ class Corpus:
 
     @property
     def hours(self) -> float:
-        return len(self._sound) / RATE / 3600
+        return self._size / RATE / 3600
 
     @property
     def varied_voices(self) -> int:

@@ -14,6 +14,8 @@ import soundfile
 from .clips import RATE, cut_silence
 from .shards import read_index
 
+SPOKEN_AT_ONCE = 100  # clips that are lost if the teacher is stopped
+
 
 class Teacher:
     """Its clips stand in OUT/teacher*, as speak.py writes them; what is missing it says anew."""
@@ -26,9 +28,9 @@ class Teacher:
         """WAV files by id, their silence cut as it is for training."""
         spoken = self._spoken()
         missing = [row for row in rows if row["id"] not in spoken]
-        if missing:
-            self._speak(missing)
-            spoken = self._spoken()
+        for first in range(0, len(missing), SPOKEN_AT_ONCE):
+            self._speak(missing[first : first + SPOKEN_AT_ONCE])
+        spoken = self._spoken()
         return {row["id"]: _wav(*spoken[row["id"]]) for row in rows}
 
     def _spoken(self) -> dict[str, tuple[Path, dict]]:
@@ -38,7 +40,7 @@ class Teacher:
     def _speak(self, rows: list[dict]) -> None:
         if self._folder is None:
             raise SystemExit(f"the teacher has not said {rows[0]['id']} yet: give --teacher")
-        out = self._out / f"teacher-{len(list(self._out.glob('teacher*')))}"
+        out = self._out / f"teacher-{len(list(self._out.glob('teacher*'))):03d}"
         with tempfile.NamedTemporaryFile("w", suffix=".jsonl", encoding="utf-8") as texts:
             texts.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
             texts.flush()

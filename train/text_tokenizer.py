@@ -25,6 +25,7 @@ STOP, UNKNOWN, SPACE, START = 0, 1, 2, 255
 VOCABULARY = 256
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
+DIGITS = "0123456789"  # English ones are written out before; the others' are read as they stand
 MARKS = ".,!?-'¿¡"
 ACCENTED = "áéíóúýàèìòùâêîôûãõñäëïöüÿç"  # one token each, of the two that NFKD leaves
 # As they are read in the five languages; what is in neither list is not read at all.
@@ -53,9 +54,9 @@ def tokenizer_json() -> dict[str, Any]:
     accents = sorted({accent for _, accent in pairs})
     tags = [f"[{language}]" for language in LANGUAGES]
     special = {"[STOP]": STOP, "[UNK]": UNKNOWN, "[SPACE]": SPACE, "[START]": START}
-    tokens = [*tags, *LETTERS, *MARKS, *accents, *("".join(pair) for pair in pairs)]
+    tokens = [*tags, *LETTERS, *DIGITS, *MARKS, *accents, *("".join(pair) for pair in pairs)]
     vocabulary = special | {token: SPACE + 1 + i for i, token in enumerate(tokens)}
-    known = LETTERS + "".join(accents) + MARKS.replace("-", "\\-")
+    known = LETTERS + DIGITS + "".join(accents) + MARKS.replace("-", "\\-")
     replaced = [({"String": old}, new) for old, new in WRITTEN_OUT.items()]
     replaced.append(({"Regex": f"[^{known}]"}, ""))
     return {

@@ -52,7 +52,7 @@ VOICES = {
     "it": {"if_sara": 1, "im_nicola": 1},
     "pt": {"pf_dora": 1, "pm_alex": 1},
 }
-BLENDED = 0.3  # of the rows are said by blends
+BLENDED = 0.4  # of the rows are said by blends
 PARTNERS = 8  # that each voice of a language is blended with
 
 
