@@ -67,9 +67,9 @@ def serving(model: Path, voices: Path, *options: str | Path) -> Iterator[Running
             pipe.close()
 
 
-def until(condition: Callable[[], bool]) -> None:
+def until(condition: Callable[[], bool], patience: float = PATIENCE) -> None:
     """Waits for something that must come true."""
-    end = time.monotonic() + PATIENCE
+    end = time.monotonic() + patience
     while not condition():
         assert time.monotonic() < end, "it did not come true"
         time.sleep(0.02)

@@ -35,6 +35,8 @@ from .descendants import descendants
 SHORT = {"max_tokens": 2, "steps": 1}
 OPTIONS = ["--max-tokens", "2", "--steps", "1"]
 
+pytestmark = pytest.mark.cluster
+
 needs_ray = pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="ray is missing")
 
 
@@ -142,7 +144,7 @@ def test_two_hundred_lines_interrupted_twice_are_each_made_once(
     with start(*command, "--address", cluster.address, env=cluster.env) as batch:
         wait_until(lambda: len(results_of(folder)) >= killed_at + 10, batch)
         os.kill(descendants(cluster.pid, "ray::MapWorker")[0], signal.SIGKILL)
-        assert batch.communicate(timeout=120) == ("", "")
+        assert batch.communicate(timeout=300) == ("", "")
     assert batch.returncode == 0
     assert check_kept() == 200
     names = [f"{number:06}.wav" for number in range(1, 201)]

@@ -83,10 +83,18 @@ def runnable(script: str) -> str:
 
 
 @pytest.fixture
-def folder(checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(
+    document: Path,
+    checkpoint: Path,
+    quick_checkpoint: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Path:
     """Where a document's examples run: with a checkpoint, a recording and an empty home."""
-    # Links, so that it costs nothing; `nightingale synthetic try` replaces them.
-    shutil.copytree(checkpoint, tmp_path / "try", copy_function=os.link)
+    # The quick one, but where `nightingale synthetic try` replaces it by its own files.
+    replaced = "nightingale synthetic try" in document.read_text("utf-8")
+    given = checkpoint if replaced else quick_checkpoint
+    shutil.copytree(given, tmp_path / "try", copy_function=os.link)  # links cost nothing
     soundfile.write(tmp_path / "reference.wav", speech(10, 24000), 24000)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", str(tmp_path))

@@ -29,7 +29,12 @@ from .serving import PATIENCE, pcm, until
 if importlib.util.find_spec("ray") is None:
     pytest.skip("ray is missing", allow_module_level=True)
 
-pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of Ray itself
+pytestmark = [
+    pytest.mark.cluster,
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),  # of Ray itself
+]
+
+RECOVERY = 300  # seconds, of a busy machine
 
 TEXT = "Hello there."
 SEEDS = range(6)
@@ -141,7 +146,7 @@ def test_a_killed_replica_returns_and_no_answer_is_wrong(
         wait_for_right_ones(2 * CLIENTS)
         os.kill(before[0], signal.SIGKILL)
         wait_for_right_ones(CLIENTS)
-        until(lambda: len(cluster.replicas()) == 2 and cluster.states() == {"RUNNING": 2})
+        until(lambda: len(cluster.replicas()) == 2 and cluster.states() == {"RUNNING": 2}, RECOVERY)
         wait_for_right_ones(2 * CLIENTS)
     finally:
         ended.set()

@@ -146,10 +146,10 @@ def test_another_process_gives_the_same_bytes(
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-def test_two_hundred_calls_leave_memory_flat(checkpoint: Path, device: str) -> None:
+def test_two_hundred_calls_leave_memory_flat(quick_checkpoint: Path, device: str) -> None:
     script = textwrap.dedent(f"""
         import numpy, nightingale
-        tts = nightingale.load({str(checkpoint)!r}, device={device!r})
+        tts = nightingale.load({str(quick_checkpoint)!r}, device={device!r})
 
         def resident():
             return int(open("/proc/self/statm").read().split()[1])
