@@ -37,7 +37,7 @@ class Requests:
         self._voice_digests: dict[str, str] = {}
         self._defaults = defaults
         self._languages = checkpoint.languages
-        self._own = ["default"] if checkpoint.voice is not None else []
+        self._own = [*(["default"] if checkpoint.voice is not None else []), *checkpoint.voices]
         self._model = [str(checkpoint.folder.resolve()), dtype]
         self.check(defaults)
 
