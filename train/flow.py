@@ -10,7 +10,6 @@ The second distils what it wrote to two steps without guidance (train/meanflow.p
 from __future__ import annotations
 
 import argparse
-import copy
 import dataclasses
 import math
 import sys
@@ -19,11 +18,13 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
+from .average import Average
 from .clock import Clock
 from .flow_examples import FlowBatch, Speech, batches, load_speech
 from .flow_validation import Validation
 from .meanflow import Distillation
 from .networks.flow import FLOW_SIZES, Flow, FlowSize, cosine_times
+from .options import add_training
 from .state import load_stage, save_stage
 
 DROPPED = 0.2  # of the examples are learned without knowing anything, which guidance needs
@@ -73,22 +74,6 @@ def masked_mean(x: Tensor, heard: Tensor) -> Tensor:
     return (x * heard[..., None]).sum() / (heard.sum() * x.shape[-1])
 
 
-class Average:
-    """A moving average of a network's weights: what is judged and kept."""
-
-    def __init__(self, network: Flow) -> None:
-        self.network = copy.deepcopy(network).eval().requires_grad_(False)
-        self._updates = 0
-
-    @torch.no_grad()
-    def update(self, network: Flow) -> None:
-        self._updates += 1
-        # Short memory at first, or it would hold the untrained weights for long.
-        share = max(1 - AVERAGING, 9 / (9 + self._updates))
-        means, news = list(self.network.parameters()), list(network.parameters())
-        torch._foreach_lerp_(means, news, share)
-
-
 class Stage:
     """The flow, what it is trained and judged on, and how far it is. `unseen`: voices held out."""
 
@@ -107,7 +92,7 @@ class Stage:
         self.unseen = Validation(speech("unseen"), options.device)
         self.history: list[dict] = []
         self.flow = self._flow().to(options.device)
-        self.average = Average(self.flow)
+        self.average = Average(self.flow, AVERAGING)
 
     def _flow(self) -> Flow:
         """Untrained, or as a file has it."""
@@ -208,18 +193,10 @@ def load_flow(path: str | Path, meanflow: bool = False) -> Flow:
 
 def main(arguments: list[str]) -> None:
     parser = argparse.ArgumentParser(prog="python -m train.flow")
-    parser.add_argument("corpus")
-    parser.add_argument("out", help="a folder")
+    add_training(parser, 11.0, FLOW_SIZES)
     parser.add_argument("--models", help="where the tokenizer and the speakers are; default: OUT")
     parser.add_argument("--meanflow", help="a flow.safetensors to distil to two steps")
-    parser.add_argument("--minutes", type=float, default=11.0, help="of training")
-    parser.add_argument("--steps", type=int, help="at most")
-    parser.add_argument("--size", choices=FLOW_SIZES, default="small", help="of a new flow")
     parser.add_argument("--seconds", type=float, default=600.0, help="of sound a batch")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--resume", help="a flow.safetensors or meanflow.safetensors to go on from")
-    device = "cuda" if torch.cuda.is_available() else "cpu"
-    parser.add_argument("--device", default=device)
     Stage(parser.parse_args(arguments)).train()
 
 

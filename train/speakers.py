@@ -32,6 +32,7 @@ from .networks.voice_encoder import (
     VoiceEncoderSize,
 )
 from .networks.x_vector import X_VECTOR, X_VECTOR_SIZES, XVector, XVectorSize
+from .options import add_device, add_training
 from .passes import one_pass, write_arrays
 from .state import load_stage, save_stage
 
@@ -324,22 +325,15 @@ def main(arguments: list[str]) -> None:
     parser = argparse.ArgumentParser(prog="python -m train.speakers")
     commands = parser.add_subparsers(required=True)
     train = commands.add_parser("train", help="the command where none is named")
-    train.add_argument("corpus")
-    train.add_argument("out", help="a folder")
-    train.add_argument("--minutes", type=float, default=5.0, help="of training")
-    train.add_argument("--steps", type=int, help="at most")
-    train.add_argument("--size", choices=SIZES, default="small")
-    train.add_argument("--seed", type=int, default=0)
-    train.add_argument("--resume", help="a speakers.safetensors to go on from")
+    add_training(train, 5.0, SIZES)
     train.set_defaults(run=lambda options: Stage(options).train())
     embedding = commands.add_parser("embed", help="computes the vectors of a corpus")
     embedding.add_argument("corpus")
     embedding.add_argument("speakers")
     embedding.add_argument("out", help="an .npz file")
     embedding.set_defaults(run=write_embeddings)
+    add_device(embedding)
     for command in (train, embedding):
-        device = "cuda" if torch.cuda.is_available() else "cpu"
-        command.add_argument("--device", default=device)
         command.add_argument("--seconds", type=float, default=800.0, help="of sound a batch")
     if arguments and arguments[0] not in (*commands.choices, "-h", "--help"):
         arguments = ["train", *arguments]

@@ -20,6 +20,7 @@ from .clock import Clock
 from .data import Corpus
 from .networks.speech_tokenizer import TOKENIZER_SIZES, SpeechTokenizer, TokenizerSize, token_ids
 from .networks.tokenizer_heads import HEADS_SIZES, Heads
+from .options import add_device, add_training
 from .passes import one_pass, write_arrays
 from .pitch import PITCHES
 from .spelling import Letters
@@ -173,22 +174,15 @@ def main(arguments: list[str]) -> None:
     parser = argparse.ArgumentParser(prog="python -m train.speech_tokenizer")
     commands = parser.add_subparsers(required=True)
     train = commands.add_parser("train", help="the command where none is named")
-    train.add_argument("corpus")
-    train.add_argument("out", help="a folder")
-    train.add_argument("--minutes", type=float, default=8.0, help="of training")
-    train.add_argument("--steps", type=int, help="at most")
-    train.add_argument("--size", choices=TOKENIZER_SIZES, default="small")
-    train.add_argument("--seed", type=int, default=0)
-    train.add_argument("--resume", help="a speech_tokenizer.safetensors to go on from")
+    add_training(train, 8.0, TOKENIZER_SIZES)
     train.set_defaults(run=lambda options: Stage(options).train())
     tokens = commands.add_parser("tokens", help="computes the tokens of a corpus")
     tokens.add_argument("corpus")
     tokens.add_argument("tokenizer")
     tokens.add_argument("out", help="an .npz file")
     tokens.set_defaults(run=write_tokens)
+    add_device(tokens)
     for command in (train, tokens):
-        device = "cuda" if torch.cuda.is_available() else "cpu"
-        command.add_argument("--device", default=device)
         command.add_argument("--seconds", type=float, default=400.0, help="of sound a batch")
     if arguments and arguments[0] not in (*commands.choices, "-h", "--help"):
         arguments = ["train", *arguments]

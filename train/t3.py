@@ -26,6 +26,7 @@ from .alignment import follow, word_starts
 from .clock import Clock
 from .data import Corpus, load_tokens, part_of
 from .networks.t3 import SIZES, T3, rows_at, text_weights
+from .options import add_training
 from .state import load_stage, save_stage, write_json
 from .t3_examples import IGNORED, Examples, Phonemes, T3Batch, spoken_rows
 from .t3_speaking import Sampling, report
@@ -321,21 +322,14 @@ def _say(line: str) -> None:
 
 def parse(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m train.t3", description=__doc__)
-    parser.add_argument("corpus", type=Path)
-    parser.add_argument("out", type=Path)
+    add_training(parser, 11, SIZES)
     parser.add_argument("--tokens", type=Path, help="default: OUT/tokens.npz")
     parser.add_argument("--speakers", type=Path, help="default: OUT/speakers.npz")
-    parser.add_argument("--minutes", type=float, default=11)
-    parser.add_argument("--steps", type=int, help="at most")
-    parser.add_argument("--size", choices=SIZES, default="small")
     parser.add_argument("--positions", type=int, default=POSITIONS, help="of a batch")
     parser.add_argument("--learning-rate", type=float, default=1e-3)
     parser.add_argument("--dropout", type=float, default=0.1)
     parser.add_argument("--every", type=float, default=30, help="seconds between validations")
-    parser.add_argument("--resume", type=Path, help="weights to go on from")
     parser.add_argument("--compile", action="store_true")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     return parser.parse_args(arguments)
 
 

@@ -25,6 +25,7 @@ from .data import Corpus
 from .features import MEL_HOP
 from .networks.discriminators import DISCRIMINATOR_SIZES, Discriminators, DiscriminatorSize
 from .networks.vocoder import VOCODER_SIZES, Vocoder, VocoderSize
+from .options import add_training
 from .state import load_stage, save_stage
 from .vocoder_examples import CONTEXT, GivenMels, Windows, windows
 from .vocoder_losses import SpectralLoss, feature_loss, fooling_loss, telling_loss
@@ -229,17 +230,9 @@ def load_vocoder(path: str | Path) -> Vocoder:
 
 def main(arguments: list[str]) -> None:
     parser = argparse.ArgumentParser(prog="python -m train.vocoder")
-    parser.add_argument("corpus")
-    parser.add_argument("out", help="a folder")
+    add_training(parser, 18.0, VOCODER_SIZES)
     parser.add_argument("--mels", help="an .npz of mels to speak instead of the speech's own")
-    parser.add_argument("--minutes", type=float, default=18.0, help="of training")
-    parser.add_argument("--steps", type=int, help="at most")
-    parser.add_argument("--size", choices=VOCODER_SIZES, default="small", help="of a new vocoder")
     parser.add_argument("--windows", type=int, default=32, help="of 0.8 s, in a batch")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--resume", help="a vocoder.safetensors to go on from")
-    device = "cuda" if torch.cuda.is_available() else "cpu"
-    parser.add_argument("--device", default=device)
     options = parser.parse_args(arguments)
     torch.backends.cudnn.benchmark = True  # every batch has the same shape
     Stage(options).train()
