@@ -47,7 +47,7 @@ bool find_matrix_units() {
   constexpr unsigned avx512_bf16 = 1u << 5;
   constexpr unsigned tile_state = 3u << 17; // of XCR0
   unsigned a, b, c, d;
-  if (std::strcmp(simd().name, "avx512") != 0 ||
+  if (std::strncmp(simd().name, "avx512", 6) != 0 ||
       !__get_cpuid_count(7, 0, &a, &b, &c, &d) || !(d & amx_bf16) ||
       !(d & amx_tile) || !__get_cpuid_count(7, 1, &a, &b, &c, &d) ||
       !(a & avx512_bf16)) {

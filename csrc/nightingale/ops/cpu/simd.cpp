@@ -8,11 +8,25 @@ extern const Simd simd_plain;
 #if defined(__x86_64__)
 extern const Simd simd_avx2;
 extern const Simd simd_avx512;
+extern const CodeLoops code_loops_vnni;
 #elif defined(__aarch64__)
 extern const Simd simd_neon;
 #endif
 
 namespace {
+
+#if defined(__x86_64__)
+// The table of AVX-512 with the loops that VNNI makes faster.
+const Simd& simd_vnni() {
+  static const Simd table = [] {
+    Simd all = simd_avx512;
+    all.name = "avx512vnni";
+    all.codes = code_loops_vnni;
+    return all;
+  }();
+  return table;
+}
+#endif
 
 std::vector<const Simd*> available() {
   std::vector<const Simd*> tables;
@@ -24,6 +38,9 @@ std::vector<const Simd*> available() {
       __builtin_cpu_supports("avx512bw") &&
       __builtin_cpu_supports("avx512dq") &&
       __builtin_cpu_supports("avx512vl")) {
+    if (__builtin_cpu_supports("avx512vnni")) {
+      tables.push_back(&simd_vnni());
+    }
     tables.push_back(&simd_avx512);
   }
   if (avx2) {

@@ -4,6 +4,7 @@
 
 #include "nightingale/ops/cpu/activation_loops.h"
 #include "nightingale/ops/cpu/attention_loops.h"
+#include "nightingale/ops/cpu/code_loops.h"
 #include "nightingale/ops/cpu/product_loops.h"
 #include "nightingale/ops/cpu/signal_loops.h"
 #include "nightingale/ops/cpu/storage.h"
@@ -87,6 +88,7 @@ struct Simd {
 
   ActivationLoops activation;
   AttentionLoops attention;
+  CodeLoops codes;
   ProductLoops product;
   SignalLoops signal;
 };

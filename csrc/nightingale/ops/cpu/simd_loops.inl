@@ -325,6 +325,7 @@ void norm_mish(
 
 #include "nightingale/ops/cpu/activation_loops.inl"
 #include "nightingale/ops/cpu/attention_loops.inl"
+#include "nightingale/ops/cpu/code_loops.inl"
 #include "nightingale/ops/cpu/product_loops.inl"
 #include "nightingale/ops/cpu/source_loops.inl"
 #include "nightingale/ops/cpu/spectrum_loops.inl"
@@ -349,6 +350,7 @@ constexpr Simd make_simd(const char* name) {
       silu_mul,
       activation_loops(),
       attention_loops(),
+      code_loops(),
       product_loops(),
       signal_loops()};
 }

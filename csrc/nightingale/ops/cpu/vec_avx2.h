@@ -11,6 +11,9 @@ struct Vec {
   static constexpr int width = 8;
   static constexpr int row_block = 2; // 16 registers hold no more
   static constexpr int tile_rows = 6; // by 2 vectors: 12 of 16
+  static constexpr int code_rows = 2; // by 2 vectors
+  static constexpr int code_parts = 2;
+  static constexpr int code_split_rows = 0;
 
   static Vec zero() {
     return {_mm256_setzero_ps()};
@@ -80,6 +83,10 @@ inline Vec reciprocal(Vec x) {
 inline Vec fma(Vec a, Vec b, Vec c) {
   return {_mm256_fmadd_ps(a.v, b.v, c.v)};
 }
+// Rounded once on every processor.
+inline Vec fma_once(Vec a, Vec b, Vec c) {
+  return fma(a, b, c);
+}
 inline Vec max(Vec a, Vec b) {
   return {_mm256_max_ps(a.v, b.v)};
 }
@@ -137,6 +144,45 @@ inline void transpose(Vec (&x)[Vec::width]) {
     x[i + 4].v = _mm256_permute2f128_ps(u[i], u[i + 4], 0x31);
   }
 }
+
+// Two integers of 16 bits for each lane of a Vec.
+struct Pairs {
+  __m256i v;
+
+  static Pairs load(const uint8_t* p) {
+    return {_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p))};
+  }
+  static Pairs set1(const int16_t* pair) {
+    int32_t both;
+    std::memcpy(&both, pair, sizeof(both));
+    return {_mm256_set1_epi32(both)};
+  }
+  template <int shift, int mask>
+  Pairs bits() const {
+    __m256i shifted = shift > 0 ? _mm256_srli_epi16(v, shift) : v;
+    bool rest = mask == 0xffff >> shift; // all that is left
+    return {
+        rest ? shifted : _mm256_and_si256(shifted, _mm256_set1_epi16(mask))};
+  }
+};
+
+// Sums of products of pairs, exact as long as they fit in 32 bits.
+struct PairSums {
+  __m256i v;
+
+  static PairSums zero() {
+    return {_mm256_setzero_si256()};
+  }
+  void add_products(Pairs a, Pairs b) {
+    v = _mm256_add_epi32(v, _mm256_madd_epi16(a.v, b.v));
+  }
+  void add(PairSums other) {
+    v = _mm256_add_epi32(v, other.v);
+  }
+  Vec floats() const {
+    return {_mm256_cvtepi32_ps(v)};
+  }
+};
 
 #include "nightingale/ops/cpu/exp_poly.inl"
 #include "nightingale/ops/cpu/log_poly.inl"

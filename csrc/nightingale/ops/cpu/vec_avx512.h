@@ -11,6 +11,9 @@ struct Vec {
   static constexpr int width = 16;
   static constexpr int row_block = 4;
   static constexpr int tile_rows = 14; // by 2 vectors: 28 of 32 registers
+  static constexpr int code_rows = 10; // by 2 vectors: 20 of 32
+  static constexpr int code_parts = 2;
+  static constexpr int code_split_rows = 4; // up to which two sums take turns
 
   static Vec zero() {
     return {_mm512_setzero_ps()};
@@ -99,6 +102,10 @@ inline Vec reciprocal(Vec x) {
 inline Vec fma(Vec a, Vec b, Vec c) {
   return {_mm512_fmadd_ps(a.v, b.v, c.v)};
 }
+// Rounded once on every processor.
+inline Vec fma_once(Vec a, Vec b, Vec c) {
+  return fma(a, b, c);
+}
 inline Vec max(Vec a, Vec b) {
   return {_mm512_max_ps(a.v, b.v)};
 }
@@ -159,6 +166,49 @@ inline void transpose(Vec (&x)[Vec::width]) {
     x[i + 8].v = _mm512_shuffle_f32x4(t[i], t[i + 8], 0xdd);
   }
 }
+
+// Two integers of 16 bits for each lane of a Vec.
+struct Pairs {
+  __m512i v;
+
+  static Pairs load(const uint8_t* p) {
+    return {_mm512_loadu_si512(p)};
+  }
+  static Pairs set1(const int16_t* pair) {
+    int32_t both;
+    std::memcpy(&both, pair, sizeof(both));
+    return {_mm512_set1_epi32(both)};
+  }
+  template <int shift, int mask>
+  Pairs bits() const {
+    __m512i shifted = shift > 0 ? _mm512_srli_epi16(v, shift) : v;
+    bool rest = mask == 0xffff >> shift; // all that is left
+    return {
+        rest ? shifted : _mm512_and_si512(shifted, _mm512_set1_epi16(mask))};
+  }
+};
+
+// Sums of products of pairs, exact as long as they fit in 32 bits.
+struct PairSums {
+  __m512i v;
+
+  static PairSums zero() {
+    return {_mm512_setzero_si512()};
+  }
+  void add_products(Pairs a, Pairs b) {
+#if defined(__AVX512VNNI__)
+    v = _mm512_dpwssd_epi32(v, a.v, b.v);
+#else
+    v = _mm512_add_epi32(v, _mm512_madd_epi16(a.v, b.v));
+#endif
+  }
+  void add(PairSums other) {
+    v = _mm512_add_epi32(v, other.v);
+  }
+  Vec floats() const {
+    return {_mm512_cvtepi32_ps(v)};
+  }
+};
 
 #include "nightingale/ops/cpu/exp_poly.inl"
 #include "nightingale/ops/cpu/log_poly.inl"

@@ -11,6 +11,9 @@ struct Vec {
   static constexpr int width = 4;
   static constexpr int row_block = 4;
   static constexpr int tile_rows = 8;
+  static constexpr int code_rows = 2; // by 4 vectors of 2 sums: 16 of 32
+  static constexpr int code_parts = 4;
+  static constexpr int code_split_rows = 0;
 
   static Vec zero() {
     return {vdupq_n_f32(0.0f)};
@@ -70,6 +73,10 @@ inline Vec reciprocal(Vec x) {
 inline Vec fma(Vec a, Vec b, Vec c) {
   return {vfmaq_f32(c.v, a.v, b.v)};
 }
+// Rounded once on every processor.
+inline Vec fma_once(Vec a, Vec b, Vec c) {
+  return fma(a, b, c);
+}
 inline Vec max(Vec a, Vec b) {
   return {vmaxq_f32(a.v, b.v)};
 }
@@ -118,6 +125,48 @@ inline void transpose(Vec (&x)[Vec::width]) {
     x[i + 2].v = vcombine_f32(vget_high_f32(a), vget_high_f32(b));
   }
 }
+
+// Two integers of 16 bits for each lane of a Vec.
+struct Pairs {
+  int16x8_t v;
+
+  static Pairs load(const uint8_t* p) {
+    return {vreinterpretq_s16_u8(vld1q_u8(p))};
+  }
+  static Pairs set1(const int16_t* pair) {
+    int32_t both;
+    std::memcpy(&both, pair, sizeof(both));
+    return {vreinterpretq_s16_s32(vdupq_n_s32(both))};
+  }
+  template <int shift, int mask>
+  Pairs bits() const {
+    uint16x8_t shifted = vreinterpretq_u16_s16(v);
+    if constexpr (shift > 0) {
+      shifted = vshrq_n_u16(shifted, shift);
+    }
+    return {vreinterpretq_s16_u16(vandq_u16(shifted, vdupq_n_u16(mask)))};
+  }
+};
+
+// Sums of products of pairs, exact as long as they fit in 32 bits.
+struct PairSums {
+  int32x4_t low, high; // each pair's two sums side by side
+
+  static PairSums zero() {
+    return {vdupq_n_s32(0), vdupq_n_s32(0)};
+  }
+  void add_products(Pairs a, Pairs b) {
+    low = vmlal_s16(low, vget_low_s16(a.v), vget_low_s16(b.v));
+    high = vmlal_high_s16(high, a.v, b.v);
+  }
+  void add(PairSums other) {
+    low = vaddq_s32(low, other.low);
+    high = vaddq_s32(high, other.high);
+  }
+  Vec floats() const {
+    return {vcvtq_f32_s32(vpaddq_s32(low, high))};
+  }
+};
 
 #include "nightingale/ops/cpu/exp_poly.inl"
 #include "nightingale/ops/cpu/log_poly.inl"

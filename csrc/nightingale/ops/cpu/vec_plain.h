@@ -13,6 +13,9 @@ struct Vec {
   static constexpr int width = 1;
   static constexpr int row_block = 2;
   static constexpr int tile_rows = 4;
+  static constexpr int code_rows = 2;
+  static constexpr int code_parts = 4;
+  static constexpr int code_split_rows = 0;
 
   static Vec zero() {
     return {0.0f};
@@ -55,6 +58,10 @@ inline Vec reciprocal(Vec x) {
 inline Vec fma(Vec a, Vec b, Vec c) {
   return {a.v * b.v + c.v};
 }
+// Rounded once on every processor.
+inline Vec fma_once(Vec a, Vec b, Vec c) {
+  return {__builtin_fmaf(a.v, b.v, c.v)};
+}
 inline Vec max(Vec a, Vec b) {
   return {a.v > b.v ? a.v : b.v};
 }
@@ -89,5 +96,39 @@ inline Vec sin_vec(Vec x) {
 inline Vec sin_squared_vec(Vec x) {
   return {sinf(x.v) * sinf(x.v)};
 }
+
+// Two integers of 16 bits for each lane of a Vec.
+struct Pairs {
+  int v[2];
+
+  static Pairs load(const uint8_t* p) {
+    return {{p[0] | p[1] << 8, p[2] | p[3] << 8}};
+  }
+  static Pairs set1(const int16_t* pair) {
+    return {{pair[0], pair[1]}};
+  }
+  template <int shift, int mask>
+  Pairs bits() const {
+    return {{v[0] >> shift & mask, v[1] >> shift & mask}};
+  }
+};
+
+// Sums of products of pairs, exact as long as they fit in 32 bits.
+struct PairSums {
+  int32_t v;
+
+  static PairSums zero() {
+    return {0};
+  }
+  void add_products(Pairs a, Pairs b) {
+    v += a.v[0] * b.v[0] + a.v[1] * b.v[1];
+  }
+  void add(PairSums other) {
+    v += other.v;
+  }
+  Vec floats() const {
+    return {static_cast<float>(v)};
+  }
+};
 
 } // namespace
