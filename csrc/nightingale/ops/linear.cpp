@@ -1,6 +1,7 @@
 #include "nightingale/ops/linear.h"
 
 #include "nightingale/error.h"
+#include "nightingale/ops/cpu/code_linear.h"
 #include "nightingale/ops/cpu/ops.h"
 #include "nightingale/ops/gpu/linear.h"
 
@@ -8,12 +9,18 @@ namespace nightingale::ops {
 
 namespace {
 
-const mx::array& floats(const Matrix& w) {
-  if (w.is_quantized()) {
+void check(const mx::array& x, const Matrix& w, mx::Stream s) {
+  if (x.shape(-1) != w.columns()) {
     throw Error(
-        "weights of " + std::to_string(w.bits) + " bits run on a GPU only");
+        "rows of " + std::to_string(x.shape(-1)) +
+        " numbers do not fit a matrix of " + std::to_string(w.columns()) +
+        " columns");
   }
-  return w.w;
+  if (w.is_quantized() && w.is_packed() != on_cpu(s)) {
+    throw Error(
+        std::string("codes made for ") + (w.is_packed() ? "the CPU" : "a GPU") +
+        " run there only");
+  }
 }
 
 } // namespace
@@ -23,8 +30,12 @@ mx::array linear(
     const Matrix& w,
     const Epilogue& epilogue,
     mx::Stream s) {
-  return on_cpu(s) ? cpu::linear(x, floats(w), epilogue, s)
-                   : gpu::linear(x, w, epilogue, s);
+  check(x, w, s);
+  if (!on_cpu(s)) {
+    return gpu::linear(x, w, epilogue, s);
+  }
+  return w.is_quantized() ? cpu::code_linear(x, w, epilogue, s)
+                          : cpu::linear(x, w.w, epilogue, s);
 }
 
 mx::array norm_linear(
@@ -33,8 +44,12 @@ mx::array norm_linear(
     float eps,
     const Matrix& w,
     mx::Stream s) {
-  return on_cpu(s) ? cpu::norm_linear(x, norm, eps, floats(w), s)
-                   : gpu::norm_linear(x, norm, eps, w, s);
+  check(x, w, s);
+  if (!on_cpu(s)) {
+    return gpu::norm_linear(x, norm, eps, w, s);
+  }
+  return w.is_quantized() ? cpu::norm_code_linear(x, norm, eps, w, s)
+                          : cpu::norm_linear(x, norm, eps, w.w, s);
 }
 
 mx::array norm_swiglu(
@@ -43,8 +58,13 @@ mx::array norm_swiglu(
     float eps,
     const Matrix& gate_up,
     mx::Stream s) {
-  return on_cpu(s) ? cpu::norm_swiglu(x, norm, eps, floats(gate_up), s)
-                   : gpu::norm_swiglu(x, norm, eps, gate_up, s);
+  check(x, gate_up, s);
+  if (!on_cpu(s)) {
+    return gpu::norm_swiglu(x, norm, eps, gate_up, s);
+  }
+  return gate_up.is_quantized()
+      ? cpu::norm_code_swiglu(x, norm, eps, gate_up, s)
+      : cpu::norm_swiglu(x, norm, eps, gate_up.w, s);
 }
 
 } // namespace nightingale::ops

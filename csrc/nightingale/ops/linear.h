@@ -8,7 +8,9 @@ namespace nightingale::ops {
 // x · wᵀ, then the epilogue.
 // x: [..., K]; w: [N, K] float32, float16 or bfloat16, read as stored. On the
 // CPU x is float32, or bfloat16 beside weights of that type: then the products
-// are taken by the processor's matrix units and summed in float32.
+// are taken by the processor's matrix units and summed in float32. Codes of 8
+// or 4 bits take rows of any floating type; on the CPU every row of the result
+// has then the same bits in any company.
 mx::array linear(
     const mx::array& x,
     const Matrix& w,

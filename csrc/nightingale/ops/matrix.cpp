@@ -1,34 +1,127 @@
 #include "nightingale/ops/matrix.h"
 
+#include <sstream>
+
 #include "mlx/ops.h"
 #include "mlx/transforms.h"
+#include "mlx/utils.h"
 #include "nightingale/error.h"
+#include "nightingale/ops/cpu/code_format.h"
 
 namespace nightingale::ops {
 
 namespace {
 
-constexpr int kGroup = 64;
-
-} // namespace
-
-Matrix Matrix::quantized(const mx::array& w, int bits, mx::Stream s) {
+void check_bits(int bits) {
   if (bits != 8 && bits != 4) {
     throw Error("weights take 8 or 4 bits, not " + std::to_string(bits));
   }
+}
+
+bool is_floating(const mx::array& x) {
+  return mx::issubdtype(x.dtype(), mx::floating);
+}
+
+// For what was given as parts of one matrix.
+void check_codes(const Codes& given, int bits) {
+  const auto& [codes, scales, biases] = given;
+  bool fits = codes.dtype() == mx::uint32 && codes.ndim() == 2 &&
+      is_floating(scales) && is_floating(biases) && scales.ndim() == 2 &&
+      scales.shape() == biases.shape() && scales.shape(0) == codes.shape(0) &&
+      scales.shape(1) * Matrix::kGroup == codes.shape(1) * 32 / bits &&
+      codes.shape(1) * 32 % (bits * Matrix::kGroup) == 0;
+  if (!fits) {
+    std::ostringstream message;
+    message << "codes of " << bits << " bits are uint32 [N, K * " << bits
+            << " / 32], their scales and biases floating [N, K / "
+            << Matrix::kGroup << "]; found " << codes.dtype() << " "
+            << codes.shape() << ", " << scales.dtype() << " " << scales.shape()
+            << " and " << biases.dtype() << " " << biases.shape();
+    throw Error(message.str());
+  }
+}
+
+// As float16, row-major; an Error where a number becomes infinite.
+mx::array as_half(const mx::array& x, mx::Stream s) {
+  auto half = mx::contiguous(mx::astype(x, mx::float16, s), false, s);
+  if (!mx::all(mx::isfinite(half, s), s).item<bool>()) {
+    throw Error("scales and biases of codes must be finite in float16");
+  }
+  return half;
+}
+
+} // namespace
+
+Matrix Matrix::packed(mx::array w, int rows, int bits) {
+  Matrix matrix(std::move(w));
+  matrix.bits = bits;
+  matrix.group = kGroup;
+  matrix.packed_rows_ = rows;
+  return matrix;
+}
+
+Matrix Matrix::quantized(const mx::array& w, int bits, mx::Stream s) {
+  check_bits(bits);
   if (w.shape(1) % kGroup != 0) {
     throw Error(
         "a matrix of " + std::to_string(w.shape(1)) +
         " columns cannot be quantised in groups of " + std::to_string(kGroup));
   }
+  if (on_cpu(s)) {
+    auto rows = mx::contiguous(w, false, s);
+    mx::eval(rows);
+    return packed(cpu::encode_matrix(rows, bits), w.shape(0), bits);
+  }
   auto parts = mx::quantize(w, kGroup, bits, "affine", std::nullopt, s);
-  mx::eval(parts);
-  Matrix matrix(parts[0]);
-  matrix.scales = parts[1];
-  matrix.biases = parts[2];
+  return from_codes(parts[0], parts[1], parts[2], bits, s);
+}
+
+Matrix Matrix::from_codes(
+    const mx::array& codes,
+    const mx::array& scales,
+    const mx::array& biases,
+    int bits,
+    mx::Stream s) {
+  check_bits(bits);
+  check_codes({codes, scales, biases}, bits);
+  if (on_cpu(s)) {
+    Codes rows{
+        mx::contiguous(codes, false, s),
+        as_half(scales, s),
+        as_half(biases, s)};
+    mx::eval(rows.codes, rows.scales, rows.biases);
+    return packed(cpu::pack_codes(rows, bits), codes.shape(0), bits);
+  }
+  mx::eval(codes, scales, biases);
+  Matrix matrix(codes);
+  matrix.scales = scales;
+  matrix.biases = biases;
   matrix.bits = bits;
   matrix.group = kGroup;
   return matrix;
+}
+
+Codes Matrix::unpacked() const {
+  if (!is_quantized()) {
+    throw Error("a matrix of floats has no codes");
+  }
+  return is_packed() ? cpu::unpack_codes(w, rows(), bits)
+                     : Codes{w, *scales, *biases};
+}
+
+mx::array Matrix::dequantized(mx::Dtype dtype, mx::Stream s) const {
+  auto [codes, scales, biases] = unpacked();
+  auto floats = mx::dequantize(
+      codes,
+      mx::astype(scales, mx::float32, s),
+      mx::astype(biases, mx::float32, s),
+      kGroup,
+      bits,
+      "affine",
+      std::nullopt,
+      mx::float32,
+      s);
+  return mx::astype(floats, dtype, s);
 }
 
 mx::array Matrix::transposed(mx::Stream s) const {

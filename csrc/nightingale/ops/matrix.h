@@ -6,11 +6,22 @@
 
 namespace nightingale::ops {
 
-// The weights of a product x · wᵀ: floating point, or codes of 8 or 4 bits in
-// MLX's affine format, w = scale * code + bias for each group of columns.
+// A matrix in MLX's affine format: w = scale * code + bias for each group of
+// columns.
+struct Codes {
+  mx::array codes; // [N, K * bits / 32] uint32
+  mx::array scales; // [N, K / group]
+  mx::array biases;
+};
+
+// The weights of a product x · wᵀ: floating point, or codes of 8 or 4 bits. A
+// GPU reads them as MLX stores them; the CPU in an order of its own, with
+// scales and biases in float16.
 struct Matrix {
-  mx::array w; // [N, K], or [N, K * bits / 32] uint32
-  std::optional<mx::array> scales = std::nullopt; // [N, K / group]
+  static constexpr int kGroup = 64;
+
+  mx::array w; // [N, K]; in codes Codes::codes, or what cpu/code_format.h makes
+  std::optional<mx::array> scales = std::nullopt; // of Codes
   std::optional<mx::array> biases = std::nullopt;
   int bits = 0;
   int group = 0;
@@ -20,23 +31,48 @@ struct Matrix {
   // wᵀ, [K, N]: where `w` is evaluated, a view that takes no op of MLX's.
   mx::array transposed(mx::Stream s) const;
 
-  // `w` in codes of `bits`, made on `s`.
+  // `w` in codes of `bits`, for products on `s`. It is evaluated, so that `w`
+  // may be freed.
   static Matrix quantized(const mx::array& w, int bits, mx::Stream s);
 
+  // Codes that were made before; scales and biases of any floating type.
+  static Matrix from_codes(
+      const mx::array& codes,
+      const mx::array& scales,
+      const mx::array& biases,
+      int bits,
+      mx::Stream s);
+
+  // The codes in MLX's format, evaluated.
+  Codes unpacked() const;
+
+  // scale * code + bias, [N, K]
+  mx::array dequantized(mx::Dtype dtype, mx::Stream s) const;
+
   bool is_quantized() const {
-    return scales.has_value();
+    return bits != 0;
+  }
+  // In codes for the CPU.
+  bool is_packed() const {
+    return is_quantized() && !scales;
   }
   int rows() const {
-    return w.shape(0);
+    return is_packed() ? packed_rows_ : w.shape(0);
   }
   int columns() const {
-    return is_quantized() ? w.shape(1) * 32 / bits : w.shape(1);
+    return is_packed()   ? w.shape(1) * kGroup
+        : is_quantized() ? w.shape(1) * 32 / bits
+                         : w.shape(1);
   }
   // Bytes that one product reads.
   size_t nbytes() const {
-    return w.nbytes() +
-        (is_quantized() ? scales->nbytes() + biases->nbytes() : 0);
+    return w.nbytes() + (scales ? scales->nbytes() + biases->nbytes() : 0);
   }
+
+ private:
+  static Matrix packed(mx::array w, int rows, int bits);
+
+  int packed_rows_ = 0; // `w` may have more, to fill its last tile
 };
 
 } // namespace nightingale::ops

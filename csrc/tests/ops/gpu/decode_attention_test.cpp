@@ -1,6 +1,6 @@
 #include <doctest/doctest.h>
 
-#include "kernel_stream.h"
+#include "emulated_gpu.h"
 #include "mlx/ops.h"
 #include "mlx/transforms.h"
 #include "nightingale/ops/gpu/decode_attention.h"
@@ -118,17 +118,8 @@ TEST_CASE("kernel attention_out: a projection in codes") {
   auto w = noise_array({2 * kDepth, 2 * kDepth}, 3);
   for (int bits : {8, 4}) {
     CAPTURE(bits);
-    auto codes = ops::Matrix::quantized(w, bits, cpu);
-    auto floats = mx::dequantize(
-        codes.w,
-        *codes.scales,
-        codes.biases,
-        codes.group,
-        bits,
-        "affine",
-        std::nullopt,
-        mx::float32,
-        cpu);
+    auto codes = quantized_for_kernels(w, bits);
+    auto floats = codes.dequantized(mx::float32, cpu);
     auto attended = graph::self_attention(
         qkv, frequencies(), cache_of(c, 4), cache_of(c, 5), c.past, {}, cpu);
     auto expected =

@@ -2,6 +2,7 @@
 
 #include "kernel_stream.h"
 #include "nightingale/ops/backend.h"
+#include "nightingale/ops/matrix.h"
 
 namespace nightingale::testing {
 
@@ -18,5 +19,11 @@ class EmulatedGpu {
   EmulatedGpu(const EmulatedGpu&) = delete;
   EmulatedGpu& operator=(const EmulatedGpu&) = delete;
 };
+
+// `w` in codes as kernels read them.
+inline ops::Matrix quantized_for_kernels(const mx::array& w, int bits) {
+  EmulatedGpu gpu;
+  return ops::Matrix::quantized(w, bits, kernel_stream());
+}
 
 } // namespace nightingale::testing

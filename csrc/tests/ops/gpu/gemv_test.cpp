@@ -1,6 +1,6 @@
 #include <doctest/doctest.h>
 
-#include "kernel_stream.h"
+#include "emulated_gpu.h"
 #include "mlx/ops.h"
 #include "nightingale/error.h"
 #include "nightingale/ops/gpu/linear.h"
@@ -30,18 +30,8 @@ std::vector<Weights> all_weights(int rows, int columns) {
   if (columns % 64 == 0) {
     for (int bits : {8, 4}) {
       auto w = noise_array({rows, columns}, 2, mx::float16);
-      auto codes = ops::Matrix::quantized(w, bits, s);
-      auto floats = mx::dequantize(
-          codes.w,
-          mx::astype(*codes.scales, mx::float32, s),
-          mx::astype(*codes.biases, mx::float32, s),
-          codes.group,
-          bits,
-          "affine",
-          std::nullopt,
-          mx::float32,
-          s);
-      all.push_back({codes, floats});
+      auto codes = quantized_for_kernels(w, bits);
+      all.push_back({codes, codes.dequantized(mx::float32, s)});
     }
   }
   return all;
