@@ -75,6 +75,38 @@ TEST_CASE("half weights change the logits by their rounding only") {
   CHECK(error < 1e-2);
 }
 
+TEST_CASE("weights in codes change the logits by their rounding only") {
+  Values exact = values(tiny_t3()->logits(kText, kSpeech, tiny_condition(), 1));
+  for (auto [bits, most] : {std::pair{8, 0.03}, {4, 0.5}}) {
+    CAPTURE(bits);
+    auto model = TinyT3{}.load(std::nullopt, bits);
+    auto voice = model->condition(tiny_voice());
+    double error =
+        relative_error(model->logits(kText, kSpeech, voice, 1), exact);
+    CHECK(error > 1e-4);
+    CHECK(error < most);
+    // A byte or half of one for a weight, four for the scale and bias of 64;
+    // the head has 8 bits always, and rows to fill its last tile.
+    size_t layers = 2 * (4 * 128 * 128 + 3 * 128 * 192);
+    size_t head = (6565 + 27) * 128;
+    CHECK(
+        model->step_bytes() == layers * bits / 8 + head + (layers + head) / 16);
+  }
+}
+
+TEST_CASE("with weights in codes logits have the same bits in any chunks") {
+  for (int bits : {8, 4}) {
+    auto model = TinyT3{}.load(std::nullopt, bits);
+    auto voice = model->condition(tiny_voice());
+    auto one_by_one = model->logits(kText, kSpeech, voice, 1);
+    for (int chunk = 2; chunk <= 8; ++chunk) {
+      CAPTURE(chunk);
+      auto chunked = model->logits(kText, kSpeech, voice, chunk);
+      CHECK(same_bits(chunked, one_by_one));
+    }
+  }
+}
+
 TEST_CASE("the guidance rows of a prompt differ only by the text") {
   auto model = tiny_t3();
   auto prompt = model->prompt(kText, 2);
