@@ -2,6 +2,7 @@
 #include "mlx/ops.h"
 #include "mlx/transforms.h"
 #include "nightingale/ops/attention.h"
+#include "nightingale/ops/cache_codes.h"
 #include "nightingale/ops/frame_attention.h"
 #include "peak.h"
 
@@ -17,17 +18,25 @@ double attention_flops(double pairs, int channels) {
   return 4.0 * pairs * channels;
 }
 
-Cold cold_caches(mx::Dtype dtype) {
-  return Cold({kRows, kHeads, kCapacity, kHeadDim}, dtype);
+// With `bits` in codes.
+Cold cold_caches(mx::Dtype dtype, int bits = 0) {
+  auto [shape, type] =
+      ops::cache_shape(kRows, kHeads, kCapacity, kHeadDim, dtype, bits);
+  return Cold(shape, type);
 }
 
 // One step of a guidance pair over `positions` that are filled.
-void cached_attention_decode(benchmark::State& state, mx::Dtype dtype) {
+void cached_attention_decode(
+    benchmark::State& state,
+    mx::Dtype dtype,
+    int bits) {
   int positions = state.range(0);
   auto q = warm({kRows, 1, kHidden});
-  Cold caches = cold_caches(dtype);
+  Cold caches = cold_caches(dtype, bits);
+  double vector = bits ? 4.0 * ops::code_words(kHeadDim, bits)
+                       : double(kHeadDim * mx::size_of(dtype));
   Work work{
-      2.0 * kRows * positions * kHidden * mx::size_of(dtype),
+      2.0 * kRows * positions * kHeads * vector,
       attention_flops(double(kRows) * positions, kHidden)};
   run(state, work, [&] {
     auto keys = caches.next(), values = caches.next();
@@ -98,17 +107,27 @@ void relative_attention(benchmark::State& state) {
   });
 }
 
-BENCHMARK_CAPTURE(cached_attention_decode, f32, mx::float32)
+BENCHMARK_CAPTURE(cached_attention_decode, f32, mx::float32, 0)
     ->Arg(250)
     ->Arg(500)
     ->Arg(1000)
     ->UseRealTime();
-BENCHMARK_CAPTURE(cached_attention_decode, f16, mx::float16)
+BENCHMARK_CAPTURE(cached_attention_decode, f16, mx::float16, 0)
     ->Arg(250)
     ->Arg(500)
     ->Arg(1000)
     ->UseRealTime();
-BENCHMARK_CAPTURE(cached_attention_decode, bf16, mx::bfloat16)
+BENCHMARK_CAPTURE(cached_attention_decode, bf16, mx::bfloat16, 0)
+    ->Arg(250)
+    ->Arg(500)
+    ->Arg(1000)
+    ->UseRealTime();
+BENCHMARK_CAPTURE(cached_attention_decode, int8, mx::float32, 8)
+    ->Arg(250)
+    ->Arg(500)
+    ->Arg(1000)
+    ->UseRealTime();
+BENCHMARK_CAPTURE(cached_attention_decode, int4, mx::float32, 4)
     ->Arg(250)
     ->Arg(500)
     ->Arg(1000)

@@ -1,6 +1,7 @@
 #include "nightingale/ops/attention.h"
 
 #include "mlx/transforms.h"
+#include "nightingale/ops/cpu/evicting_attention.h"
 #include "nightingale/ops/cpu/ops.h"
 #include "nightingale/ops/gpu/decode_attention.h"
 #include "nightingale/ops/gpu/prefill_attention.h"
@@ -66,6 +67,14 @@ ProjectedAttention projected_attention(
     const Matrix& out,
     const mx::array& residual,
     mx::Stream s) {
+  if (cache.eviction) {
+    auto attention =
+        cpu::evicting_attention(qkv, frequencies, cache, past, watch, s);
+    return {
+        linear(attention.out, out, {.residual = residual}, s),
+        std::move(attention.cache),
+        std::move(attention.weights)};
+  }
   if (!on_cpu(s) && gpu::takes_decode_attention(qkv, cache, out, s)) {
     return gpu::projected_attention(
         qkv, frequencies, cache, past, watch, out, residual, s);

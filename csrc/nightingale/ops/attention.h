@@ -10,14 +10,16 @@ namespace nightingale::ops {
 
 // Scores are scaled by 1 / sqrt(head_dim) everywhere.
 
+// A cache holds [B, heads, capacity, head_dim] of a floating type, or codes:
+// see nightingale/ops/cache_codes.h.
+
 // An empty cache for write_heads. On the CPU its memory is not touched, so that
 // a capacity that is never reached costs nothing.
 mx::array make_cache(const mx::Shape& shape, mx::Dtype dtype, mx::Stream s);
 
 // A cache of `batch` rows that all begin with the first `length` positions of
 // `prefix`, as make_cache is otherwise.
-// prefix: [1, heads, at least length, head_dim] → [batch, heads, capacity,
-// head_dim]
+// prefix: [1, heads, at least length, ...] → [batch, heads, capacity, ...]
 mx::array fork_cache(
     const mx::array& prefix,
     int length,
@@ -28,14 +30,13 @@ mx::array fork_cache(
 // Writes the heads of x into positions [past, past + T) of a cache and returns
 // it. The returned array takes over the cache's buffer; the argument must not
 // be read past `past` afterwards.
-// x: [B, T, heads * head_dim]; cache: [B, heads, capacity, head_dim], any
-// floating type.
+// x: [B, T, heads * head_dim]
 mx::array
 write_heads(const mx::array& cache, const mx::array& x, int past, mx::Stream s);
 
 // Causal attention of T new positions over a cache that already holds them.
-// q: [B, T, heads * head_dim]; keys, values: [B, heads, capacity, head_dim],
-// of which past + T positions are filled → [B, T, heads * head_dim]
+// q: [B, T, heads * head_dim]; keys, values: caches of which past + T positions
+// are filled → [B, T, heads * head_dim]
 mx::array cached_attention(
     const mx::array& q,
     const mx::array& keys,
@@ -85,12 +86,22 @@ SelfAttention self_attention(
     const AttentionWatch& watch,
     mx::Stream s);
 
+// What a layer's heads need to let go of positions they hardly look at. Each
+// head keeps the positions it has left one after the other, in their order.
+struct Eviction {
+  mx::array dropped; // [B, heads] int32: positions let go so far
+  mx::array mass; // [B, heads, capacity] float32: weights each place was given
+  float budget; // share of the positions after the first `kept` that is left
+  int kept = 0; // positions that are never dropped
+};
+
 // The caches of one layer.
 struct LayerCache {
-  mx::array keys; // [B, heads, capacity, head_dim]
+  mx::array keys; // [B, heads, capacity, ...]
   mx::array values;
   // Where they were written in place: what whoever reads them next depends on.
   std::optional<mx::array> written = std::nullopt;
+  std::optional<Eviction> eviction = std::nullopt; // on the CPU only
 };
 
 struct ProjectedAttention {

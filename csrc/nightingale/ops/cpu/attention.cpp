@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "nightingale/error.h"
 #include "nightingale/ops/cpu/attention_tile.h"
 #include "nightingale/ops/cpu/ops.h"
 #include "nightingale/ops/cpu/primitive.h"
@@ -23,25 +22,21 @@ void attend_heads(int batch, int heads, int rows, HeadOf head_of) {
   });
 }
 
-// Head `head` of batch row `b` over a cache [B, heads, capacity, depth].
+// Head `head` of batch row `b` over a row-major cache.
 Attention cached_head(
     const mx::array& q,
     const mx::array& keys,
     int past,
     int b,
     int head) {
-  Attention a;
-  a.depth = keys.shape(3);
-  a.q = row_of<float>(q, b, 0) + head * a.depth;
-  a.q_stride = q.strides(1);
-  a.rows = q.shape(1);
-  a.storage = storage_of(keys);
-  a.k = keys.data<char>() +
-      (b * keys.strides(0) + head * keys.strides(1)) * storage_bytes(a.storage);
-  a.kv_stride = a.depth;
-  a.visible = past + 1;
-  a.causal = true;
-  return a;
+  int depth = q.shape(2) / keys.shape(1);
+  return {
+      .q = row_of<float>(q, b, 0) + head * depth,
+      .q_stride = q.strides(1),
+      .rows = q.shape(1),
+      .cache = CacheRows::of(keys, depth),
+      .k = head_rows(keys, b, head),
+      .visible = past + 1};
 }
 
 } // namespace
@@ -89,20 +84,14 @@ mx::array write_heads(
       {dense(cache, s), as_rows(x, s)},
       [past](const Arrays& in, Arrays& out) {
         const auto& x = in[1];
-        int heads = in[0].shape(1), capacity = in[0].shape(2);
-        int depth = in[0].shape(3);
-        Storage storage = storage_of(in[0]);
-        auto pack = simd().pack[static_cast<int>(storage)];
+        int heads = in[0].shape(1), depth = x.shape(2) / heads;
+        auto rows = CacheRows::of(in[0], depth);
         for (int b = 0; b < x.shape(0); ++b) {
           for (int t = 0; t < x.shape(1); ++t) {
             const float* row = row_of<float>(x, b, t);
             for (int head = 0; head < heads; ++head) {
-              int64_t at =
-                  ((int64_t(b) * heads + head) * capacity + past + t) * depth;
-              pack(
-                  row + head * depth,
-                  depth,
-                  out[0].data<char>() + at * storage_bytes(storage));
+              char* to = head_rows(out[0], b, head) + (past + t) * rows.bytes;
+              rows.pack(row + head * depth, to);
             }
           }
         }
@@ -116,9 +105,7 @@ mx::array cached_attention(
     const mx::array& values,
     int past,
     mx::Stream s) {
-  if (keys.dtype() != values.dtype()) {
-    throw Error("the caches of keys and values must be of one type");
-  }
+  check_caches(keys, values);
   return make_op(
       "CachedAttention",
       {q.shape()},
@@ -128,11 +115,9 @@ mx::array cached_attention(
         int rows = q.shape(1), heads = keys.shape(1);
         attend_heads(q.shape(0), heads, rows, [&](int b, int head) {
           Attention a = cached_head(q, keys, past, b, head);
-          a.v = values.data<char>() +
-              (b * values.strides(0) + head * values.strides(1)) *
-                  storage_bytes(a.storage);
+          a.v = head_rows(values, b, head);
           a.out = out[0].data<float>() + int64_t(b) * rows * q.shape(2) +
-              head * a.depth;
+              head * a.cache.depth;
           a.out_stride = q.shape(2);
           return a;
         });

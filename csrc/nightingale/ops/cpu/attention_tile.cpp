@@ -9,18 +9,9 @@
 namespace nightingale::cpu {
 
 void weigh(const Attention& a, int row, float* weights) {
-  DotArgs dots;
-  dots.x = a.q + row * a.q_stride;
-  dots.x_stride = a.q_stride;
-  dots.rows = 1;
-  dots.w = a.k;
-  dots.w_stride = a.kv_stride;
-  dots.columns = a.visible_to(row);
-  dots.depth = a.depth;
-  dots.y = weights;
-  dots.y_stride = dots.columns;
-  simd().dots[static_cast<int>(a.storage)](dots);
-  simd().softmax(weights, dots.columns, a.scale());
+  int visible = a.visible_to(row);
+  a.cache.dots(a.q + row * a.q_stride, a.k, visible, weights);
+  simd().softmax(weights, visible, a.scale());
 }
 
 namespace {
@@ -29,38 +20,44 @@ struct Scores;
 struct UnpackedKeys;
 struct UnpackedValues;
 
+void add_mass(const Attention& a, const float* weights, int visible) {
+  for (int t = 0; a.mass && t < visible; ++t) {
+    a.mass[t] += weights[t];
+  }
+}
+
 void attend_row(const Attention& a, int row) {
   int visible = a.visible_to(row);
   float* weights = scratch<Scores>(visible);
   weigh(a, row, weights);
-  simd().weighted_sum[static_cast<int>(a.storage)](
-      weights, visible, a.v, a.kv_stride, a.depth, a.out + row * a.out_stride);
+  add_mass(a, weights, visible);
+  a.cache.weighted_sum(weights, a.v, visible, a.out + row * a.out_stride);
 }
 
 template <typename Tag>
-const float* as_float(const void* x, const Attention& a, int count) {
-  if (a.storage == Storage::f32) {
-    return static_cast<const float*>(x);
+const float* as_float(const char* rows, const CacheRows& cache, int count) {
+  if (!cache.bits && cache.storage == Storage::f32) {
+    return reinterpret_cast<const float*>(rows);
   }
-  float* unpacked = scratch<Tag>(count * a.kv_stride);
-  simd().unpack[static_cast<int>(a.storage)](x, count * a.kv_stride, unpacked);
+  float* unpacked = scratch<Tag>(int64_t(count) * cache.depth);
+  cache.unpack(rows, count, unpacked);
   return unpacked;
 }
 
 void attend_block(const Attention& a) {
-  int visible = a.visible_to(a.rows - 1);
-  const float* k = as_float<UnpackedKeys>(a.k, a, visible);
-  const float* v = as_float<UnpackedValues>(a.v, a, visible);
+  int visible = a.visible_to(a.rows - 1), depth = a.cache.depth;
+  const float* k = as_float<UnpackedKeys>(a.k, a.cache, visible);
+  const float* v = as_float<UnpackedValues>(a.v, a.cache, visible);
   float* weights = scratch<Scores>(int64_t(a.rows) * visible);
   gemm(
       a.rows,
       visible,
-      a.depth,
+      depth,
       1.0f,
       a.q,
       a.q_stride,
       k,
-      a.kv_stride,
+      depth,
       Layout::transposed,
       0.0f,
       weights,
@@ -68,17 +65,18 @@ void attend_block(const Attention& a) {
   for (int row = 0; row < a.rows; ++row) {
     float* line = weights + int64_t(row) * visible;
     simd().softmax(line, a.visible_to(row), a.scale());
+    add_mass(a, line, a.visible_to(row));
     std::fill(line + a.visible_to(row), line + visible, 0.0f);
   }
   gemm(
       a.rows,
-      a.depth,
+      depth,
       visible,
       1.0f,
       weights,
       visible,
       v,
-      a.kv_stride,
+      depth,
       Layout::normal,
       0.0f,
       a.out,

@@ -3,33 +3,33 @@
 #include <cmath>
 #include <cstdint>
 
-#include "nightingale/ops/cpu/simd.h"
+#include "nightingale/ops/cpu/cache_rows.h"
 
 namespace nightingale::cpu {
 
 // Query rows of one tile, when BLAS runs it.
 constexpr int kQueryRows = 64;
 
-// Rows of queries of one head against its keys and values.
+// Rows of queries of one head against its cache. Row 0 sees `visible` keys,
+// each later row one more.
 struct Attention {
   const float* q;
   int64_t q_stride;
   int rows;
-  const void* k;
-  const void* v;
-  int64_t kv_stride;
-  Storage storage;
-  int visible; // keys that the first row sees
-  bool causal; // each later row sees one more
-  int depth;
-  float* out;
-  int64_t out_stride;
+  CacheRows cache;
+  const char* k;
+  const char* v = nullptr;
+  int visible;
+  float* out = nullptr;
+  int64_t out_stride = 0;
+  // Unless null, each key's weights of all rows are added here.
+  float* mass = nullptr;
 
   int visible_to(int row) const {
-    return causal ? visible + row : visible;
+    return visible + row;
   }
   float scale() const {
-    return 1.0f / std::sqrt(static_cast<float>(depth));
+    return 1.0f / std::sqrt(static_cast<float>(cache.depth));
   }
 };
 

@@ -17,6 +17,10 @@ struct bf16 {
   uint16_t bits;
 };
 
+// Codes of so many bits.
+template <int bits>
+struct Bits {};
+
 inline float from_bits(uint32_t bits) {
   float value;
   std::memcpy(&value, &bits, 4);

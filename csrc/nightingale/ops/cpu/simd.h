@@ -4,6 +4,7 @@
 
 #include "nightingale/ops/cpu/activation_loops.h"
 #include "nightingale/ops/cpu/attention_loops.h"
+#include "nightingale/ops/cpu/cache_loops.h"
 #include "nightingale/ops/cpu/code_loops.h"
 #include "nightingale/ops/cpu/product_loops.h"
 #include "nightingale/ops/cpu/signal_loops.h"
@@ -89,6 +90,7 @@ struct Simd {
   ActivationLoops activation;
   AttentionLoops attention;
   CodeLoops codes;
+  CacheLoops cache;
   ProductLoops product;
   SignalLoops signal;
 };

@@ -326,6 +326,7 @@ void norm_mish(
 #include "nightingale/ops/cpu/activation_loops.inl"
 #include "nightingale/ops/cpu/attention_loops.inl"
 #include "nightingale/ops/cpu/code_loops.inl"
+#include "nightingale/ops/cpu/cache_loops.inl"
 #include "nightingale/ops/cpu/product_loops.inl"
 #include "nightingale/ops/cpu/source_loops.inl"
 #include "nightingale/ops/cpu/spectrum_loops.inl"
@@ -351,6 +352,7 @@ constexpr Simd make_simd(const char* name) {
       activation_loops(),
       attention_loops(),
       code_loops(),
+      cache_loops(),
       product_loops(),
       signal_loops()};
 }

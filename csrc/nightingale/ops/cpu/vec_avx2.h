@@ -184,6 +184,21 @@ struct PairSums {
   }
 };
 
+// Codes [i, i + width) of a row; i is a multiple of the width.
+inline Vec load_codes(const uint8_t* row, int i, Bits<8>) {
+  __m128i codes = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(row + i));
+  return {_mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(codes))};
+}
+inline Vec load_codes(const uint8_t* row, int i, Bits<4>) {
+  int word;
+  __builtin_memcpy(&word, row + i / 2, 4);
+  const __m256i shifts = _mm256_set_epi32(28, 24, 20, 16, 12, 8, 4, 0);
+  __m256i codes = _mm256_and_si256(
+      _mm256_srlv_epi32(_mm256_set1_epi32(word), shifts),
+      _mm256_set1_epi32(15));
+  return {_mm256_cvtepi32_ps(codes)};
+}
+
 #include "nightingale/ops/cpu/exp_poly.inl"
 #include "nightingale/ops/cpu/log_poly.inl"
 #include "nightingale/ops/cpu/sin_poly.inl"

@@ -210,6 +210,26 @@ struct PairSums {
   }
 };
 
+// Codes [i, i + width) of a row; i is a multiple of the width.
+inline Vec load_codes(const uint8_t* row, int i, Bits<8>) {
+  __m128i codes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(row + i));
+  return {_mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(codes))};
+}
+inline Vec load_codes(const uint8_t* row, int i, Bits<4>) {
+  // A word to each half of the lanes, and each its own four bits of it.
+  const __m512i shifts = _mm512_set_epi32(
+      28, 24, 20, 16, 12, 8, 4, 0, 28, 24, 20, 16, 12, 8, 4, 0);
+  __m128i words =
+      _mm_loadl_epi64(reinterpret_cast<const __m128i*>(row + i / 2));
+  const __m512i halves =
+      _mm512_set_epi32(1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0);
+  __m512i spread =
+      _mm512_permutexvar_epi32(halves, _mm512_castsi128_si512(words));
+  __m512i codes = _mm512_and_si512(
+      _mm512_srlv_epi32(spread, shifts), _mm512_set1_epi32(15));
+  return {_mm512_cvtepi32_ps(codes)};
+}
+
 #include "nightingale/ops/cpu/exp_poly.inl"
 #include "nightingale/ops/cpu/log_poly.inl"
 #include "nightingale/ops/cpu/sin_poly.inl"

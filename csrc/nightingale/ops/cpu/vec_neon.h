@@ -168,6 +168,22 @@ struct PairSums {
   }
 };
 
+// Codes [i, i + width) of a row; i is a multiple of the width.
+inline Vec load_codes(const uint8_t* row, int i, Bits<8>) {
+  uint32_t word;
+  __builtin_memcpy(&word, row + i, 4);
+  uint16x8_t codes = vmovl_u8(vcreate_u8(word));
+  return {vcvtq_f32_u32(vmovl_u16(vget_low_u16(codes)))};
+}
+inline Vec load_codes(const uint8_t* row, int i, Bits<4>) {
+  uint16_t word;
+  __builtin_memcpy(&word, row + i / 2, 2);
+  const int32x4_t shifts = {0, -4, -8, -12};
+  uint32x4_t codes =
+      vandq_u32(vshlq_u32(vdupq_n_u32(word), shifts), vdupq_n_u32(15));
+  return {vcvtq_f32_u32(codes)};
+}
+
 #include "nightingale/ops/cpu/exp_poly.inl"
 #include "nightingale/ops/cpu/log_poly.inl"
 #include "nightingale/ops/cpu/sin_poly.inl"

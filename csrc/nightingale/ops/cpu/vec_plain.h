@@ -77,6 +77,12 @@ inline Vec abs(Vec x) {
 inline Vec where_greater(Vec a, Vec b, Vec yes, Vec no) {
   return a.v > b.v ? yes : no;
 }
+inline Vec load_codes(const uint8_t* row, int i, Bits<8>) {
+  return {static_cast<float>(row[i])};
+}
+inline Vec load_codes(const uint8_t* row, int i, Bits<4>) {
+  return {static_cast<float>(row[i / 2] >> (i % 2 * 4) & 15)};
+}
 inline void transpose(Vec (&)[1]) {}
 inline Vec exp(Vec x) {
   return {expf(x.v)};

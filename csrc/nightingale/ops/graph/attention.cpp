@@ -3,6 +3,8 @@
 
 #include "mlx/fast.h"
 #include "mlx/ops.h"
+#include "nightingale/ops/cache_codes.h"
+#include "nightingale/ops/graph/cache_codes.h"
 #include "nightingale/ops/graph/ops.h"
 
 namespace nightingale::graph {
@@ -28,6 +30,15 @@ mx::array filled(const mx::array& cache, int length, mx::Stream s) {
   mx::Shape stop = cache.shape();
   stop[2] = length;
   return mx::slice(cache, {0, 0, 0, 0}, stop, s);
+}
+
+// The first positions of a cache of heads as large as those of q.
+mx::array
+read(const mx::array& cache, int length, const mx::array& q, mx::Stream s) {
+  int depth = q.shape(2) / cache.shape(1);
+  auto rows = filled(cache, length, s);
+  int bits = ops::code_bits(cache, depth);
+  return bits ? decode_heads(rows, bits, q.dtype(), s) : rows;
 }
 
 } // namespace
@@ -57,8 +68,11 @@ mx::array write_heads(
     mx::Stream s) {
   mx::Shape stop = cache.shape();
   stop[2] = past + x.shape(1);
-  auto heads = mx::astype(split_heads(x, cache.shape(1), s), cache.dtype(), s);
-  return mx::slice_update(cache, heads, {0, 0, past, 0}, stop, s);
+  auto heads = split_heads(x, cache.shape(1), s);
+  int bits = ops::code_bits(cache, heads.shape(3));
+  auto rows =
+      bits ? encode_heads(heads, bits, s) : mx::astype(heads, cache.dtype(), s);
+  return mx::slice_update(cache, rows, {0, 0, past, 0}, stop, s);
 }
 
 mx::array cached_attention(
@@ -70,9 +84,9 @@ mx::array cached_attention(
   int length = past + q.shape(1);
   auto out = mx::fast::scaled_dot_product_attention(
       split_heads(q, keys.shape(1), s),
-      filled(keys, length, s),
-      filled(values, length, s),
-      scale_of(keys.shape(3)),
+      read(keys, length, q, s),
+      read(values, length, q, s),
+      scale_of(q.shape(2) / keys.shape(1)),
       q.shape(1) == 1 ? "" : "causal",
       std::nullopt,
       std::nullopt,
@@ -90,14 +104,17 @@ mx::array attention_weights(
     int begin,
     int count,
     mx::Stream s) {
-  int depth = keys.shape(3), length = past + q.shape(1);
+  int depth = q.shape(2) / keys.shape(1), length = past + q.shape(1);
   auto queries = mx::slice(
       q,
       {0, q.shape(1) - rows, head * depth},
       {1, q.shape(1), (head + 1) * depth},
       s);
-  auto visible =
-      mx::slice(keys, {0, head, 0, 0}, {1, head + 1, length, depth}, s);
+  auto visible = mx::slice(
+      read(keys, length, q, s),
+      {0, head, 0, 0},
+      {1, head + 1, length, depth},
+      s);
   auto scores = mx::matmul(
       mx::astype(mx::reshape(queries, {rows, depth}, s), mx::float32, s),
       mx::transpose(

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstdint>
+
+namespace nightingale::cpu {
+
+// Vectors in codes, as nightingale/ops/cache_codes.h has them, one after the
+// other. `depth` is a multiple of 32. Every entry is indexed by code_index.
+struct CacheLoops {
+  void (*pack[2])(const float* x, int depth, uint32_t* row);
+  void (*unpack[2])(const uint32_t* rows, int count, int depth, float* y);
+
+  // y[t] = sum_d x[d] * rows[t, d]
+  void (*dots[2])(
+      const float* x,
+      const uint32_t* rows,
+      int count,
+      int depth,
+      float* y);
+
+  // out[d] = sum_t p[t] * rows[t, d]; p is lost.
+  void (*weighted_sum[2])(
+      float* p,
+      const uint32_t* rows,
+      int count,
+      int depth,
+      float* out);
+};
+
+constexpr int code_index(int bits) {
+  return bits == 8 ? 0 : 1;
+}
+
+} // namespace nightingale::cpu
