@@ -3,7 +3,7 @@
 // head of one row; attention_out puts the parts together.
 // qkv: [ROWS, 3, HEADS, 64]; frequencies: [32], radians per position; place:
 // positions before this one, capacity of the caches; keys, values: [ROWS, HEADS,
-// capacity, 64]; watched: heads of row 0 whose scores for the positions
+// capacity, 64], or codes where BITS is 8 or 4 (see cache_codes.h); watched: heads of row 0 whose scores for the positions
 // [text[0], + text[1]) are wanted.
 // → out: [ROWS, HEADS, parts, 72], sums of exp(score - peak) * value, then the
 // peak, the sum of the exponentials and zeros; scores: [watched, text[1]], scaled
@@ -17,14 +17,15 @@
 // inputs: qkv frequencies place after watched text
 // state: keys values
 // outputs: out scores
+#include "cache_codes.h"
 #include "rotary.h"
-#include "weights.h"
 
 //: kernel
 constexpr int SIMDS = THREADS / 32;
 constexpr int EACH = CHUNK / (SIMDS * 4);
 threadgroup float query[64];
 threadgroup float new_key[64];
+threadgroup float new_value[64];
 threadgroup float score[CHUNK];
 threadgroup float gathered[SIMDS * 64];
 int lane = int(thread_index_in_simdgroup), simd = int(simdgroup_index_in_threadgroup);
@@ -37,41 +38,51 @@ int first = part * CHUNK, count = min(past + 1 - first, CHUNK);
 const device X* q = qkv + (row * 3 * HEADS + head) * 64;
 const device X* k = q + HEADS * 64;
 const device X* v = k + HEADS * 64;
-long cache = long(row * HEADS + head) * capacity * 64;
+long cache = long(row * HEADS + head) * capacity * row_size<BITS>();
 int slot = lane / 8, channel = lane % 8 * 8;
-float key[EACH][8], value[EACH][8];
+Held8<C, BITS> key[EACH], value[EACH];
 if (past > 0) {
 #pragma unroll
   for (int n = 0; n < EACH; ++n) {
     int position = min(first + (n * SIMDS + simd) * 4 + slot, past - 1);
-    long at = cache + long(position) * 64 + channel;
-    load8((const device C*)keys + at, key[n]);
-    load8((const device C*)values + at, value[n]);
+    long at = cache + long(position) * row_size<BITS>();
+    key[n].load((const device C*)keys + at, channel);
+    value[n].load((const device C*)values + at, channel);
   }
 }
+long own = cache + long(past) * row_size<BITS>();
 for (int c = tid; c < 64; c += THREADS) {
   query[c] = turned(q, frequencies, past, c) * 0.125f;
   if (part == parts - 1) {
-    C key = C(turned(k, frequencies, past, c));
-    keys[cache + long(past) * 64 + c] = key;
-    values[cache + long(past) * 64 + c] = C(v[c]);
-    new_key[c] = float(key);
+    new_key[c] = turned(k, frequencies, past, c);
+    new_value[c] = float(v[c]);
+    if (BITS >= 16) {
+      C key = C(new_key[c]), value = C(new_value[c]);
+      keys[own + c] = key;
+      values[own + c] = value;
+      new_key[c] = float(key);
+      new_value[c] = float(value);
+    }
   }
 }
 threadgroup_barrier(mem_flags::mem_threadgroup);
+if (BITS < 16) {
+  if (part == parts - 1 && simd == 0) pack_row<BITS>(new_key, (device uint*)(keys + own), lane);
+  if (part == parts - 1 && simd == 1)
+    pack_row<BITS>(new_value, (device uint*)(values + own), lane);
+  threadgroup_barrier(mem_flags::mem_threadgroup);
+}
 
 float mine[8];
 for (int i = 0; i < 8; ++i) mine[i] = query[channel + i];
 #pragma unroll
 for (int n = 0; n < EACH; ++n) {
   int at = (n * SIMDS + simd) * 4 + slot;
-  if (first + at == past) {
-    for (int i = 0; i < 8; ++i) {
-      key[n][i] = new_key[channel + i];
-      value[n][i] = float(C(v[channel + i]));
-    }
-  }
-  float dot = at < count ? dot8(mine, key[n]) : 0.0f;
+  float one[8];
+  key[n].get(one);
+  if (first + at == past)
+    for (int i = 0; i < 8; ++i) one[i] = new_key[channel + i];
+  float dot = at < count ? dot8(mine, one) : 0.0f;
   for (uint mask = 1; mask < 8; mask <<= 1) dot += simd_shuffle_xor(dot, mask);
   if (lane % 8 == 0) score[at] = at < count ? dot : -INFINITY;
 }
@@ -89,9 +100,12 @@ for (int i = 0; i < 8; ++i) sums[i] = 0.0f;
 #pragma unroll
 for (int n = 0; n < EACH; ++n) {
   int at = (n * SIMDS + simd) * 4 + slot;
-  float weight = precise::exp(score[at] - peak);
+  float weight = precise::exp(score[at] - peak), one[8];
+  value[n].get(one);
+  if (first + at == past)
+    for (int i = 0; i < 8; ++i) one[i] = new_value[channel + i];
   if (at < count)
-    for (int i = 0; i < 8; ++i) sums[i] = fma(weight, value[n][i], sums[i]);
+    for (int i = 0; i < 8; ++i) sums[i] = fma(weight, one[i], sums[i]);
 }
 for (int i = 0; i < 8; ++i) {
   sums[i] += simd_shuffle_xor(sums[i], 8);

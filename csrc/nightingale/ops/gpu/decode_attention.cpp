@@ -1,6 +1,7 @@
 #include "nightingale/ops/gpu/decode_attention.h"
 
 #include "mlx/ops.h"
+#include "nightingale/ops/cache_codes.h"
 #include "nightingale/ops/gpu/gemv.h"
 #include "nightingale/ops/gpu/place.h"
 
@@ -14,6 +15,12 @@ constexpr int kPartSize = 72; // what a part leaves: see decode_attention.metal
 // Positions that one threadgroup takes: few, so that there are parts enough to
 // keep a large GPU busy, but each part is one more to put together.
 constexpr int kChunk = 128;
+
+// As the kernels take it: of codes, or of floats.
+int cache_bits(const mx::array& cache) {
+  int codes = ops::code_bits(cache, kHeadDim);
+  return codes ? codes : 8 * static_cast<int>(cache.itemsize());
+}
 
 std::vector<mx::array> split_rows(const mx::array& rows, mx::Stream s) {
   if (rows.shape(0) == 1) {
@@ -33,7 +40,8 @@ bool takes_decode_attention(
     const ops::LayerCache& cache,
     const ops::Matrix& out,
     mx::Stream s) {
-  return qkv.shape(1) == 1 && cache.keys.shape(3) == kHeadDim &&
+  int heads = cache.keys.shape(1);
+  return qkv.shape(1) == 1 && qkv.shape(2) == 3 * heads * kHeadDim &&
       takes_gemv(qkv, out, s);
 }
 
@@ -58,6 +66,7 @@ ops::ProjectedAttention projected_attention(
       .constants =
           {{"X", qkv.dtype()},
            {"C", cache.keys.dtype()},
+           {"BITS", cache_bits(cache.keys)},
            {"HEADS", heads},
            {"CHUNK", kChunk},
            {"WATCH", watched}},

@@ -4,6 +4,7 @@
 
 #include "mlx/fast.h"
 #include "mlx/ops.h"
+#include "nightingale/ops/cache_codes.h"
 #include "nightingale/ops/gpu/kernel.h"
 #include "nightingale/ops/gpu/linear.h"
 #include "nightingale/ops/gpu/place.h"
@@ -20,6 +21,30 @@ mx::array filled(const mx::array& cache, int length, mx::Stream s) {
   return mx::slice(cache, {0, 0, 0, 0}, stop, s);
 }
 
+// Keys and values of the first positions, after `q` was made. Views of floats
+// are read by whoever takes q as well; codes have to be read out.
+std::vector<mx::array> read_caches(
+    const ops::LayerCache& cache,
+    int length,
+    int bits,
+    const mx::array& place,
+    const mx::array& q,
+    mx::Stream s) {
+  if (!bits) {
+    return {filled(cache.keys, length, s), filled(cache.values, length, s)};
+  }
+  int batch = q.shape(0), heads = q.shape(1);
+  KernelOutput floats{{batch, heads, length, kHeadDim}, q.dtype()};
+  return launch(
+      {.kernel = "read_codes",
+       .inputs = {cache.keys, cache.values, place, q},
+       .outputs = {floats, floats},
+       .constants = {{"X", q.dtype()}, {"BITS", bits}, {"HEADS", heads}},
+       .groups = {length, batch, 1},
+       .threads = {256, 128, 64, 32}},
+      s);
+}
+
 } // namespace
 
 bool takes_prefill_attention(
@@ -27,8 +52,11 @@ bool takes_prefill_attention(
     const ops::LayerCache& cache,
     const ops::AttentionWatch& watch,
     mx::Stream s) {
+  int heads = cache.keys.shape(1);
   return has_kernels(s) && watch.heads.empty() &&
-      cache.keys.shape(3) == kHeadDim && cache.keys.dtype() == qkv.dtype();
+      qkv.shape(2) == 3 * heads * kHeadDim &&
+      (cache.keys.dtype() == qkv.dtype() ||
+       ops::code_bits(cache.keys, kHeadDim) != 0);
 }
 
 ops::ProjectedAttention prefill_attention(
@@ -41,26 +69,31 @@ ops::ProjectedAttention prefill_attention(
     mx::Stream s) {
   int batch = qkv.shape(0), length = qkv.shape(1);
   int heads = cache.keys.shape(1);
+  int bits = ops::code_bits(cache.keys, kHeadDim);
+  auto place = place_of(past, cache.keys.shape(2), s);
+  std::vector<Constant> constants{{"X", qkv.dtype()}, {"HEADS", heads}};
+  constants.push_back(
+      bits ? Constant{"BITS", bits} : Constant{"C", cache.keys.dtype()});
   // MLX's attention does not see that the caches are written here, but it takes
   // the queries, which the same launch makes.
   auto q = launch_one(
-      {.kernel = "append_heads",
+      {.kernel = bits ? "append_codes" : "append_heads",
        .inputs =
            {mx::contiguous(qkv, false, s),
             frequencies,
-            place_of(past, cache.keys.shape(2), s),
+            place,
             cache.written.value_or(frequencies)},
        .state = {cache.keys, cache.values},
        .outputs = {{{batch, heads, length, kHeadDim}, qkv.dtype()}},
-       .constants =
-           {{"X", qkv.dtype()}, {"C", cache.keys.dtype()}, {"HEADS", heads}},
+       .constants = constants,
        .groups = {length, batch, 1},
        .threads = {256, 128, 64, 32}},
       s);
+  auto read = read_caches(cache, past + length, bits, place, q, s);
   auto attended = mx::fast::scaled_dot_product_attention(
       q,
-      filled(cache.keys, past + length, s),
-      filled(cache.values, past + length, s),
+      read[0],
+      read[1],
       1.0f / std::sqrt(static_cast<float>(kHeadDim)),
       length == 1 ? "" : "causal",
       std::nullopt,

@@ -12,7 +12,8 @@ bool takes_prefill_attention(
     mx::Stream s);
 
 // ops::projected_attention of any number of positions: one launch before MLX's
-// own attention. The caches are written in place.
+// own attention, or two where the caches are in codes. The caches are written
+// in place.
 ops::ProjectedAttention prefill_attention(
     const mx::array& qkv,
     const mx::array& frequencies,

@@ -1,0 +1,39 @@
+// append_codes: append_heads for caches in codes: turns the queries and keys of T
+// new positions and writes keys and values into the caches. A SIMD group takes
+// one vector at a time.
+// qkv: [B, T, 3, HEADS, 64]; frequencies: [32]; place: positions before these,
+// capacity of the caches; keys, values: [B, HEADS, capacity, 2 * BITS + 1]
+// → q: [B, HEADS, T, 64]
+// Twin: graph::rotary, graph::write_heads.
+//
+// inputs: qkv frequencies place after
+// state: keys values
+// outputs: q
+#include "cache_codes.h"
+#include "rotary.h"
+
+//: kernel
+constexpr int WIDTH = HEADS * 64;
+constexpr int SIMDS = THREADS / 32;
+threadgroup float vectors[SIMDS * 64];
+int lane = int(thread_index_in_simdgroup), simd = int(simdgroup_index_in_threadgroup);
+int t = int(threadgroup_position_in_grid.x), length = int(threadgroups_per_grid.x);
+int b = int(threadgroup_position_in_grid.y);
+int past = place[0], capacity = place[1];
+const device X* from = qkv + long(b * length + t) * 3 * WIDTH;
+for (int i = int(thread_index_in_threadgroup); i < WIDTH; i += THREADS) {
+  int head = i / 64, c = i % 64;
+  q[(long(b * HEADS + head) * length + t) * 64 + c] =
+      X(turned(from + head * 64, frequencies, past + t, c));
+}
+auto x = vectors + simd * 64;
+for (int i = simd; i < 2 * HEADS; i += SIMDS) {
+  int head = i / 2;
+  const device X* vector = from + (1 + i % 2) * WIDTH + head * 64;
+  for (int c = lane; c < 64; c += 32)
+    x[c] = i % 2 == 0 ? turned(vector, frequencies, past + t, c) : float(vector[c]);
+  simdgroup_barrier(mem_flags::mem_threadgroup);
+  long at = (long(b * HEADS + head) * capacity + past + t) * row_size<BITS>();
+  pack_row<BITS>(x, (i % 2 == 0 ? keys : values) + at, lane);
+  simdgroup_barrier(mem_flags::mem_threadgroup);
+}
