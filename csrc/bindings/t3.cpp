@@ -28,6 +28,9 @@ nb::dict describe(const T3& model) {
   info["text_positions"] = config.text_positions;
   info["speech_positions"] = config.speech_positions;
   info["dtype"] = dtype_name(model.dtype());
+  const auto& kv = model.kv();
+  info["kv_bits"] = kv.bits ? nb::cast(kv.bits) : nb::none();
+  info["kv_budget"] = kv.budget > 0.0f ? nb::cast(kv.budget) : nb::none();
   info["device"] = device_name(model.stream());
   info["weight_bytes"] = model.weight_bytes();
   info["step_bytes"] = model.step_bytes();
@@ -62,6 +65,14 @@ void bind_t3(nb::module_& m) {
           nb::arg("bits") = nb::none(),
           "The model and the names of tensors it does not know.")
       .def("describe", &describe)
+      .def(
+          "keep_cache",
+          [](T3& model, int bits, float budget) {
+            model.keep_cache({.bits = bits, .budget = budget});
+          },
+          nb::arg("bits"),
+          nb::arg("budget"),
+          "How KV caches are kept from now on; 0: as floats, and whole.")
       .def(
           "conditioning",
           [](const T3& model,
@@ -152,6 +163,12 @@ void bind_t3(nb::module_& m) {
   nb::class_<SpeechTokens>(m, "SpeechTokens")
       .def(
           "next", &SpeechTokens::next, nb::call_guard<nb::gil_scoped_release>())
+      .def_prop_ro(
+          "cache_bytes",
+          [](const SpeechTokens& speech) {
+            return speech.cache().held_bytes();
+          },
+          "Bytes of the positions that the KV cache holds.")
       .def_prop_ro("text_position", &SpeechTokens::text_position)
       .def_prop_ro("stop_forced", &SpeechTokens::stop_forced);
 }

@@ -3,6 +3,7 @@
 #include "mlx/ops.h"
 #include "nightingale/error.h"
 #include "nightingale/ops/attention.h"
+#include "nightingale/ops/cache_codes.h"
 #include "nightingale/ops/linear.h"
 #include "nightingale/ops/rotary.h"
 
@@ -40,12 +41,30 @@ Backbone::Backbone(Weights& weights, const T3Config& config, mx::Dtype vectors)
   }
 }
 
+void Backbone::keep_cache(const KvOptions& options, mx::Stream s) {
+  if (options.bits != 0) {
+    ops::code_words(kHeadDim, options.bits); // an Error for other bits
+  }
+  if (!(options.budget >= 0.0f && options.budget <= 1.0f)) {
+    throw std::invalid_argument(
+        "kv_budget must be above 0 and at most 1, not " +
+        std::to_string(options.budget));
+  }
+  if (options.budget > 0.0f && !ops::on_cpu(s)) {
+    throw Error(
+        "kv_budget drops positions on the CPU only: leave it out, or use "
+        "device='cpu'");
+  }
+  kv_ = options;
+}
+
 KvCache Backbone::make_cache(int batch, int capacity, mx::Stream s) const {
   KvCache cache;
-  mx::Shape shape{batch, heads_, capacity, kHeadDim};
+  auto [shape, dtype] =
+      ops::cache_shape(batch, heads_, capacity, kHeadDim, dtype_, kv_.bits);
   for (size_t i = 0; i < layers_.size(); ++i) {
     cache.layers.push_back(
-        {ops::make_cache(shape, dtype_, s), ops::make_cache(shape, dtype_, s)});
+        {ops::make_cache(shape, dtype, s), ops::make_cache(shape, dtype, s)});
   }
   return cache;
 }
@@ -62,6 +81,12 @@ KvCache Backbone::fork(
   };
   for (const auto& layer : prefix.layers) {
     cache.layers.push_back({forked(layer.keys), forked(layer.values)});
+    if (kv_.budget > 0.0f) {
+      cache.layers.back().eviction = ops::Eviction{
+          mx::zeros({batch, heads_}, mx::int32, s),
+          ops::make_cache({batch, heads_, capacity}, mx::float32, s),
+          kv_.budget};
+    }
   }
   return cache;
 }
@@ -89,6 +114,12 @@ mx::array Backbone::forward(
         " positions; " + std::to_string(past + length) + " are needed");
   }
   auto x = input;
+  for (auto& layer : cache.layers) {
+    // What is fed first is the prompt, which is kept.
+    if (layer.eviction && layer.eviction->kept == 0) {
+      layer.eviction->kept = past + length;
+    }
+  }
   for (size_t i = 0; i < layers_.size(); ++i) {
     const Layer& layer = layers_[i];
     auto qkv =

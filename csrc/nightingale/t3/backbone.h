@@ -22,6 +22,13 @@ class Backbone {
  public:
   Backbone(Weights& weights, const T3Config& config, mx::Dtype vectors);
 
+  // An Error where the options cannot be had on `s`. Before the first cache.
+  void keep_cache(const KvOptions& options, mx::Stream s);
+
+  const KvOptions& kv() const {
+    return kv_;
+  }
+
   KvCache make_cache(int batch, int capacity, mx::Stream s) const;
 
   // A cache of `batch` rows that all begin as `prefix`, a cache of one, does.
@@ -61,6 +68,7 @@ class Backbone {
 
   int heads_;
   mx::Dtype dtype_;
+  KvOptions kv_;
   std::vector<AlignmentHead> alignment_heads_;
   std::vector<Layer> layers_;
   mx::array norm_;

@@ -6,9 +6,18 @@
 
 namespace nightingale {
 
+// How a KV cache is kept.
+struct KvOptions {
+  int bits = 0; // of codes, 8 or 4; 0: the type of the weights
+  // The share of the speech positions that heads keep; 0: all of them, and
+  // nothing is ever looked for to drop.
+  float budget = 0.0f;
+};
+
 // Keys and values of every layer for positions [0, length). A plain value: a
 // copy taken earlier still reads its own positions, and trimming is all that
-// rewinding takes. Two copies must not both be appended to.
+// rewinding takes. Two copies must not both be appended to. Only a cache that
+// drops positions cannot be rewound: they are gone.
 struct KvCache {
   std::vector<ops::LayerCache> layers;
   int length = 0;
@@ -28,6 +37,9 @@ struct KvCache {
     }
     return total;
   }
+
+  // Of the positions that it holds. Waits for them where some were dropped.
+  size_t held_bytes() const;
 };
 
 } // namespace nightingale

@@ -38,6 +38,11 @@ class SpeechTokens {
   // with start and stop; -1 before the first token or without an analyser.
   int text_position();
 
+  // The positions attended to so far.
+  const KvCache& cache() const {
+    return cache_;
+  }
+
   // What the analyser did in the last step: a sum of ops::AlignmentFault.
   int stop_forced();
 

@@ -39,6 +39,15 @@ class T3 {
     return stream_;
   }
 
+  // How caches are kept from now on. An Error where that cannot be had on this
+  // device.
+  void keep_cache(const KvOptions& options) {
+    backbone_.keep_cache(options, stream_);
+  }
+  const KvOptions& kv() const {
+    return backbone_.kv();
+  }
+
   // The voice's own positions, which come first: [1, 2 or more, hidden]
   mx::array conditioning(const T3Voice& voice) const;
 
