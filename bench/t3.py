@@ -80,25 +80,27 @@ class Speech:
         import numpy as np
 
         self._tts = tts
-        self._text = np.array(text_tokens(), np.int32)
-        self._voice = tts._voice(None)
+        self.engine = tts._engine
+        self.text = np.array(text_tokens(), np.int32)
+        self.voice = tts._voice(None)
 
     def forget_voice(self) -> None:
-        self._tts._engine._conditions.clear()
+        self.engine._conditions.clear()
 
     def token_at(self, context: int) -> int:
         """Which token is drawn when this many positions have been attended to."""
-        voice = self._tts._engine._condition(self._voice, EMOTION).length
+        voice = self.engine._condition(self.voice, EMOTION).length
         # Beside the text: its start and stop, and the start of speech, which is given twice.
         return context - (voice + TEXT_TOKENS + 2 + 1)
 
-    def tokens(self, count: int) -> Any:
+    def begin(self, count: int) -> Any:
         sampling = self._tts._sampling(0.8, 0.5, None, 0.05, 1.0, count)
-        engine = self._tts._engine
-        speech = engine.speak(
-            self._text, self._voice, EMOTION, seed=0, min_tokens=count, **sampling
+        return self.engine.speak(
+            self.text, self.voice, EMOTION, seed=0, min_tokens=count, **sampling
         )
-        return engine.tokens(speech)
+
+    def tokens(self, count: int) -> Any:
+        return self.engine.tokens(self.begin(count))
 
     def prefill(self) -> float:
         """Seconds to the first token."""

@@ -151,6 +151,11 @@ def test_a_gpu_that_is_not_there_is_an_error(checkpoint: Path) -> None:
     ("name", "value", "phrase"),
     [
         ("bits", 3, "bits must be 8, 4 or None, not 3"),
+        ("kv_bits", 3, "kv_bits must be 8, 4 or None, not 3"),
+        ("kv_bits", 8.0, "kv_bits must be 8, 4 or None, not 8.0"),
+        ("kv_budget", 0, "kv_budget must be above 0 and at most 1, not 0.0"),
+        ("kv_budget", 1.5, "kv_budget must be above 0 and at most 1, not 1.5"),
+        ("kv_budget", "half", "kv_budget must be a number, not 'half'"),
         ("device", "tpu", "device must be one of auto, cpu, gpu, not 'tpu'"),
         ("device", None, "device must be one of auto, cpu, gpu, not None"),
         ("dtype", "int8", "dtype must be one of float32, float16, bfloat16, not 'int8'"),

@@ -32,13 +32,19 @@ MOST_BLOCKS = 10_000  # Ray takes a millisecond for each before it begins
 class Requests:
     """Makes requests of lines: with the command's settings and the voices they name."""
 
-    def __init__(self, checkpoint: Checkpoint, dtype: str | None, defaults: dict[str, Any]) -> None:
+    def __init__(
+        self,
+        checkpoint: Checkpoint,
+        dtype: str | None,
+        defaults: dict[str, Any],
+        kv: dict[str, Any] | None = None,
+    ) -> None:
         self.voices: dict[str, Voice] = {}  # those that do not come with the model
         self._voice_digests: dict[str, str] = {}
         self._defaults = defaults
         self._languages = checkpoint.languages
         self._own = [*(["default"] if checkpoint.voice is not None else []), *checkpoint.voices]
-        self._model = [str(checkpoint.folder.resolve()), dtype]
+        self._model = [str(checkpoint.folder.resolve()), dtype, *([kv] if kv else [])]
         self.check(defaults)
 
     def check(self, settings: dict[str, Any]) -> None:

@@ -14,6 +14,7 @@ from . import _core
 from ._core import Error
 from .arguments import floats, number, token_ids
 from .checkpoint import S3GEN_FILES, VOICE_ENCODER_FILES, Checkpoint
+from .kv_cache import KvOptions
 from .recording import Recording
 from .voice import Voice
 
@@ -33,12 +34,18 @@ class Engine:
     """
 
     def __init__(
-        self, checkpoint: Checkpoint, dtype: str | None, bits: int | None, gpu: bool
+        self,
+        checkpoint: Checkpoint,
+        dtype: str | None,
+        bits: int | None,
+        gpu: bool,
+        kv: KvOptions,
     ) -> None:
         self.checkpoint = checkpoint
         if gpu:
             _core.set_cache_limit(GPU_CACHE_BYTES)
         self.t3, unknown = _core.T3.load(str(checkpoint.t3), dtype, gpu, bits)
+        self.t3.keep_cache(kv.bits, kv.budget)
         _warn_of(unknown, checkpoint.t3)
         self.flow: _core.Flow | None = None
         self.vocoder: _core.Vocoder | None = None

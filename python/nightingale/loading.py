@@ -7,6 +7,7 @@ from pathlib import Path
 from . import _core
 from ._core import Error
 from .hub import resolve
+from .kv_cache import KvOptions
 from .tts import TTS
 
 DTYPES = ("float32", "float16", "bfloat16")
@@ -19,6 +20,8 @@ def load(
     *,
     bits: int | None = None,
     dtype: str | None = None,
+    kv_bits: int | None = None,
+    kv_budget: float | None = None,
     device: str = "auto",
     threads: int | None = None,
     offline: bool = False,
@@ -27,9 +30,11 @@ def load(
     """Loads a checkpoint from a folder or a hub id (owner/name).
 
     bits: 8 or 4 for the matrices that T3 decodes with, on a GPU. dtype: float32, float16 or
-    bfloat16 for the weights; None keeps the file's. device: auto takes a GPU where MLX has one.
-    threads: of the CPU backend; None means all cores. offline: use only what an earlier download
-    left. progress: False hides the download's progress bars.
+    bfloat16 for the weights; None keeps the file's. kv_bits: 8 or 4 for T3's KV cache; None is 8
+    with bits and else the weights' type. kv_budget: share of the speech that the cache keeps, above
+    0 and at most 1, on a CPU; None keeps all. device: auto takes a GPU where MLX has one. threads:
+    of the CPU backend; None means all cores. offline: use only what an earlier download left.
+    progress: False hides the download's progress bars.
     """
     if model is None:
         raise Error(
@@ -43,11 +48,12 @@ def load(
     gpu = _wants_gpu(device)
     if bits is not None and not gpu:
         raise Error(f"bits={bits} needs a GPU so far: leave it out, or use device='gpu'")
+    kv = KvOptions.checked(kv_bits, kv_budget, bits, gpu)
     if threads is not None:
         if isinstance(threads, bool) or not isinstance(threads, int) or threads < 1:
             raise ValueError(f"threads must be a whole number above 0, not {threads!r}")
         _core.set_threads(threads)
-    return TTS(resolve(model, offline, progress), dtype, bits, gpu)
+    return TTS(resolve(model, offline, progress), dtype, bits, gpu, kv)
 
 
 def _wants_gpu(device: str) -> bool:

@@ -33,6 +33,8 @@ class Arguments(BaseModel, extra="forbid"):
 
     replicas: int = Field(1, ge=1)
     dtype: str | None = None
+    kv_bits: int | None = None
+    kv_budget: float | None = None
     device: str = "auto"
     threads: int | None = Field(None, ge=1)
     offline: bool = False
@@ -72,7 +74,7 @@ def server_settings(given: Mapping[str, Any], own: Arguments) -> Settings:
     paths = {name: Path(given[name]).absolute() for name in ("model", "voices") if name in given}
     if "model" in paths and not paths["model"].is_dir():
         del paths["model"]  # a hub's id
-    load = own.model_dump(include={"dtype", "device", "threads", "offline"})
+    load = own.model_dump(include={"dtype", "kv_bits", "kv_budget", "device", "threads", "offline"})
     key = own.key_file.read_text().strip() if own.key_file is not None else None
     hosts = None if key is not None or own.let_anyone_in else LOOPBACK_NAMES
     return TypeAdapter(Settings).validate_python(

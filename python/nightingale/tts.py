@@ -16,6 +16,7 @@ from .arguments import floats, number, token_ids, whole
 from .audio import SAMPLE_RATE, Audio
 from .checkpoint import find_checkpoint
 from .engine import FRAME_SAMPLES, HARMONICS, MELS, Engine
+from .kv_cache import KvOptions
 from .recording import Source, read_recording
 from .speech import Chunk, Speaker, SpeechRequest
 from .streaming import Chunking, fade_in
@@ -30,9 +31,11 @@ SLOWEST, FASTEST = 0.5, 2.0
 class TTS:
     """A loaded checkpoint. Calls from several threads take turns, token by token."""
 
-    def __init__(self, folder: Path, dtype: str | None, bits: int | None, gpu: bool) -> None:
+    def __init__(
+        self, folder: Path, dtype: str | None, bits: int | None, gpu: bool, kv: KvOptions
+    ) -> None:
         self._checkpoint = find_checkpoint(folder)
-        self._engine = Engine(self._checkpoint, dtype, bits, gpu)
+        self._engine = Engine(self._checkpoint, dtype, bits, gpu, kv)
         self._tokenizer = Tokenizer(
             self._checkpoint.tokenizer,
             self._checkpoint.languages,

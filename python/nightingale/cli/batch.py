@@ -61,7 +61,12 @@ def _batch(args: argparse.Namespace) -> int:
     folder = resolve(args.model, args.offline, on_terminal())
     names = ("voice", *T3_SETTINGS, *SOUND_SETTINGS)
     defaults = {name: getattr(args, name) for name in names if getattr(args, name) is not None}
-    requests = Requests(find_checkpoint(folder), args.dtype, defaults)
+    kv = {
+        name: value
+        for name, value in (("kv_bits", args.kv_bits), ("kv_budget", args.kv_budget))
+        if value is not None
+    }
+    requests = Requests(find_checkpoint(folder), args.dtype, defaults, kv)
     try:
         lines = read_manifest(args.manifest, requests.check)
     except ManifestError as error:

@@ -6,6 +6,7 @@ import argparse
 import sys
 from typing import Any
 
+from ..kv_cache import KV_BITS
 from ..loading import DEVICES, DTYPES
 from ..tts import TTS
 
@@ -34,6 +35,12 @@ def add_model_options(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("model")
     group.add_argument("--model", help="a checkpoint's folder or a hub id (owner/name)")
     group.add_argument("--dtype", choices=DTYPES, help="of the weights (default: the file's)")
+    group.add_argument(
+        "--kv-bits", type=int, choices=KV_BITS, help="of T3's KV cache (default: floats)"
+    )
+    group.add_argument(
+        "--kv-budget", type=float, help="share of the speech that it keeps, 0 to 1 (default: all)"
+    )
     group.add_argument("--device", choices=DEVICES, default="auto")
     group.add_argument("--threads", type=int, help="of the CPU (default: all cores)")
     group.add_argument("--offline", action="store_true", help="use only what was downloaded before")
@@ -49,6 +56,8 @@ def model_settings(args: argparse.Namespace) -> dict[str, Any]:
     """What `nightingale.load` takes besides the model."""
     return {
         "dtype": args.dtype,
+        "kv_bits": args.kv_bits,
+        "kv_budget": args.kv_budget,
         "device": args.device,
         "threads": args.threads,
         "offline": args.offline,

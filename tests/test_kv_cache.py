@@ -1,0 +1,77 @@
+"""KV caches in codes and with a budget, end to end on a small checkpoint."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import nightingale
+from nightingale.kv_cache import KvOptions
+
+TEXT = "The quick brown fox jumps over the lazy dog."
+
+
+def test_weights_in_codes_have_a_cache_in_codes() -> None:
+    assert KvOptions.checked(None, None, None, gpu=True) == KvOptions(0, 0.0)
+    assert KvOptions.checked(None, None, 4, gpu=True) == KvOptions(8, 0.0)
+    assert KvOptions.checked(4, None, 8, gpu=True) == KvOptions(4, 0.0)
+    assert KvOptions.checked(8, 1, None, gpu=False) == KvOptions(8, 1.0)
+
+
+def test_a_budget_on_a_gpu_is_an_error() -> None:
+    with pytest.raises(nightingale.Error, match="kv_budget works on the CPU only"):
+        KvOptions.checked(None, 0.5, None, gpu=True)
+
+
+@pytest.mark.parametrize("kv_bits", [8, 4])
+def test_a_cache_in_codes_speaks_the_same_tokens_again(
+    checkpoint: Path, device: str, kv_bits: int
+) -> None:
+    tts = nightingale.load(checkpoint, kv_bits=kv_bits, device=device)
+    assert tts.info["t3"]["kv_bits"] == kv_bits
+    assert tts.info["t3"]["kv_budget"] is None
+    tokens = tts.speech_tokens(TEXT, seed=3, max_tokens=60)
+    assert len(tokens) > 0
+    assert np.array_equal(tts.speech_tokens(TEXT, seed=3, max_tokens=60), tokens)
+
+
+def test_logits_over_codes_are_near_those_over_floats(
+    checkpoint: Path, tts: nightingale.TTS, device: str
+) -> None:
+    assert tts.info["t3"]["kv_bits"] is None
+    text = tts.tokenize(TEXT)
+    speech = np.array([6561, *range(0, 6000, 150)], np.int32)
+    floats = tts.t3_logits(text, speech)
+    errors = []
+    for kv_bits in (8, 4):
+        codes = nightingale.load(checkpoint, kv_bits=kv_bits, device=device)
+        difference = np.abs(codes.t3_logits(text, speech) - floats).max()
+        errors.append(difference / np.abs(floats).max())
+    assert 0 < errors[0] < 0.02
+    assert errors[0] < errors[1] < 0.3
+
+
+def test_a_budget_holds_less_and_speaks_on(checkpoint: Path) -> None:
+    held = {}
+    for kv_budget in (None, 0.5, 0.1):
+        tts = nightingale.load(checkpoint, kv_budget=kv_budget, device="cpu")
+        told = tts.info["t3"]["kv_budget"]
+        assert told is None if kv_budget is None else told == pytest.approx(kv_budget)
+        sampling = tts._sampling(0.8, 0.5, None, 0.05, 1.0, 200)
+        engine, voice = tts._engine, tts._voice(None)
+        speech = engine.speak(tts.tokenize(TEXT), voice, 0.5, seed=0, min_tokens=200, **sampling)
+        assert len(list(engine.tokens(speech))) == 200
+        held[kv_budget] = speech.cache_bytes
+        again = tts.speech_tokens(TEXT, max_tokens=60)
+        assert np.array_equal(tts.speech_tokens(TEXT, max_tokens=60), again)
+    speech_part = held[None] - held[0.5]  # half of what was said
+    assert held[0.1] == pytest.approx(held[None] - 1.8 * speech_part, rel=0.05)
+
+
+def test_a_whole_budget_changes_nothing(checkpoint: Path) -> None:
+    whole = nightingale.load(checkpoint, kv_budget=1.0, device="cpu")
+    plain = nightingale.load(checkpoint, device="cpu")
+    tokens = plain.speech_tokens(TEXT, seed=5, max_tokens=80)
+    assert np.array_equal(whole.speech_tokens(TEXT, seed=5, max_tokens=80), tokens)
