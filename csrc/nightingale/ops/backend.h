@@ -22,6 +22,14 @@ inline bool queues_ahead(const mx::Stream& s) {
   return !on_cpu(s);
 }
 
+// Whether a row of up to kIndependentRows has the same bits in any company, so
+// that positions checked together have the logits they would have one by one. A
+// GPU takes a step's two rows by kernels of its own and more of them by MLX's.
+constexpr int kIndependentRows = 16;
+inline bool has_independent_rows(const mx::Stream& s) {
+  return on_cpu(s);
+}
+
 // The type in which norms, biases and other vectors are kept beside matrices of
 // type `weights`: the CPU computes in float32 whatever the weights are.
 inline mx::Dtype vector_dtype(mx::Dtype weights, const mx::Stream& s) {
