@@ -68,6 +68,14 @@ Sampler Sampler::start(
       mx::array({0, 0})};
 }
 
+Sampler Sampler::rehearsal(mx::Stream s) const {
+  Sampler copy = *this;
+  copy.rules.analyser = false;
+  // Not mx::copy, which would share the buffer.
+  copy.seen = mx::bitwise_or(seen, mx::array(0, mx::uint8), s);
+  return copy;
+}
+
 Sampler choose_token(
     const mx::array& logits,
     const std::vector<mx::array>& weights,

@@ -44,6 +44,10 @@ struct Sampler {
   // Before the first token; `first` counts as seen.
   static Sampler
   start(const TokenRules& rules, int vocabulary, int first, mx::Stream s);
+
+  // A copy that chooses as this one would but for the analyser, and whose
+  // choices leave this one as it is: for a draft to guess with.
+  Sampler rehearsal(mx::Stream s) const;
 };
 
 // The next token, in the reference's order: guidance, the analyser, penalty,

@@ -13,6 +13,15 @@ namespace {
 
 constexpr float kNormEps = 1e-5f;
 
+void check_room(const KvCache& cache, int count) {
+  int needed = cache.length + count;
+  if (needed > cache.capacity()) {
+    throw Error(
+        "the KV cache holds " + std::to_string(cache.capacity()) +
+        " positions; " + std::to_string(needed) + " are needed");
+  }
+}
+
 } // namespace
 
 Backbone::Backbone(Weights& weights, const T3Config& config, mx::Dtype vectors)
@@ -102,50 +111,67 @@ ops::AttentionWatch Backbone::watch_for(int layer, const TextAttention& text)
   return watch;
 }
 
+mx::array Backbone::run_layer(
+    int index,
+    const mx::array& x,
+    KvCache& cache,
+    TextAttention* text_attention,
+    mx::Stream s) const {
+  const Layer& layer = layers_[index];
+  auto qkv = ops::norm_linear(x, layer.attention_norm, kNormEps, layer.qkv, s);
+  auto attention = ops::projected_attention(
+      qkv,
+      frequencies_,
+      cache.layers[index],
+      cache.length,
+      text_attention ? watch_for(index, *text_attention)
+                     : ops::AttentionWatch{},
+      layer.out,
+      x,
+      s);
+  cache.layers[index] = attention.cache;
+  if (text_attention) {
+    text_attention->weights.insert(
+        text_attention->weights.end(),
+        attention.weights.begin(),
+        attention.weights.end());
+  }
+  auto gated =
+      ops::norm_swiglu(attention.x, layer.ffn_norm, kNormEps, layer.gate_up, s);
+  return ops::linear(gated, layer.down, {.residual = attention.x}, s);
+}
+
 mx::array Backbone::forward(
     const mx::array& input,
     KvCache& cache,
     TextAttention* text_attention,
     mx::Stream s) const {
-  int past = cache.length, length = input.shape(1);
-  if (past + length > cache.capacity()) {
-    throw Error(
-        "the KV cache holds " + std::to_string(cache.capacity()) +
-        " positions; " + std::to_string(past + length) + " are needed");
-  }
+  check_room(cache, input.shape(1));
   auto x = input;
   for (auto& layer : cache.layers) {
     // What is fed first is the prompt, which is kept.
     if (layer.eviction && layer.eviction->kept == 0) {
-      layer.eviction->kept = past + length;
+      layer.eviction->kept = cache.length + input.shape(1);
     }
   }
   for (size_t i = 0; i < layers_.size(); ++i) {
-    const Layer& layer = layers_[i];
-    auto qkv =
-        ops::norm_linear(x, layer.attention_norm, kNormEps, layer.qkv, s);
-    auto attention = ops::projected_attention(
-        qkv,
-        frequencies_,
-        cache.layers[i],
-        past,
-        text_attention ? watch_for(i, *text_attention) : ops::AttentionWatch{},
-        layer.out,
-        x,
-        s);
-    cache.layers[i] = attention.cache;
-    if (text_attention) {
-      text_attention->weights.insert(
-          text_attention->weights.end(),
-          attention.weights.begin(),
-          attention.weights.end());
-    }
-    x = attention.x;
-    auto gated =
-        ops::norm_swiglu(x, layer.ffn_norm, kNormEps, layer.gate_up, s);
-    x = ops::linear(gated, layer.down, {.residual = x}, s);
+    x = run_layer(i, x, cache, text_attention, s);
   }
-  cache.length = past + length;
+  cache.length += input.shape(1);
+  return x;
+}
+
+mx::array Backbone::skim(
+    const mx::array& input,
+    KvCache& cache,
+    const std::vector<int>& layers,
+    mx::Stream s) const {
+  check_room(cache, input.shape(1));
+  auto x = input;
+  for (int i : layers) {
+    x = run_layer(i, x, cache, nullptr, s);
+  }
+  cache.length += input.shape(1);
   return x;
 }
 

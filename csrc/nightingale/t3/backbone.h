@@ -43,6 +43,13 @@ class Backbone {
       TextAttention* text_attention,
       mx::Stream s) const;
 
+  // The same by some of the layers, in this order.
+  mx::array skim(
+      const mx::array& x,
+      KvCache& cache,
+      const std::vector<int>& layers,
+      mx::Stream s) const;
+
   // The last norm and a product with `head`. x: [..., hidden]
   mx::array read_out(const mx::array& x, const ops::Matrix& head, mx::Stream s)
       const;
@@ -62,6 +69,14 @@ class Backbone {
     ops::Matrix gate_up; // [2 * ffn, hidden]
     ops::Matrix down;
   };
+
+  // One layer over the positions after those in the cache.
+  mx::array run_layer(
+      int index,
+      const mx::array& x,
+      KvCache& cache,
+      TextAttention* text_attention,
+      mx::Stream s) const;
 
   // The aligned heads of one layer.
   ops::AttentionWatch watch_for(int layer, const TextAttention& text) const;

@@ -1,6 +1,7 @@
 #include "nightingale/t3/speech_tokens.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <string>
 
@@ -11,13 +12,25 @@ namespace nightingale {
 
 namespace {
 
+class Stopwatch {
+ public:
+  double seconds() const {
+    return std::chrono::duration<double>(Clock::now() - began_).count();
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  Clock::time_point began_ = Clock::now();
+};
+
 void require(bool condition, const std::string& message) {
   if (!condition) {
     throw std::invalid_argument(message);
   }
 }
 
-SpeechRequest checked(SpeechRequest request, const T3Config& config) {
+SpeechRequest checked(SpeechRequest request, const T3& model) {
+  const auto& config = model.config();
   const auto& sampling = request.sampling;
   auto shown = [](float value) { return std::to_string(value); };
   require(
@@ -49,6 +62,17 @@ SpeechRequest checked(SpeechRequest request, const T3Config& config) {
   require(
       !request.analyser || !config.settings.alignment_heads.empty(),
       "this model names no alignment heads, which the analyser needs");
+  require(
+      !request.draft || ops::has_independent_rows(model.stream()),
+      "a draft needs the CPU: on a GPU, positions that are checked together "
+      "do not have the same bits as one by one, and tokens could change");
+  require(
+      !request.proposals ||
+          (*request.proposals >= 0 &&
+           *request.proposals <= ProposalLength::kMost),
+      "proposals must be between 0 and " +
+          std::to_string(ProposalLength::kMost) + ", not " +
+          std::to_string(request.proposals.value_or(0)));
   return request;
 }
 
@@ -105,15 +129,18 @@ SpeechTokens::SpeechTokens(
     std::shared_ptr<const T3> model,
     SpeechRequest request)
     : model_(std::move(model)),
-      request_(bounded(checked(std::move(request), model_->config()))),
-      rows_(request_.cfg_weight > 0.0f ? 2 : 1),
+      request_(bounded(checked(std::move(request), *model_))),
+      rows_(request_.rows()),
       prompt_(model_->prompt(request_.text_tokens, rows_)),
       text_{request_.voice.length, framed_length(request_), 1, {}},
       cache_(model_->begin(
           request_.voice,
           rows_,
           prompt_->shape(1) + request_.max_tokens)),
-      sampler_(sampler_for(request_, *model_)) {}
+      sampler_(sampler_for(request_, *model_)),
+      draft_(request_.draft ? request_.draft(request_) : nullptr),
+      proposal_length_(request_.proposals),
+      spoken_{kStartSpeech} {}
 
 // Feeds the last token in and gives the logits of what follows: [rows, V].
 mx::array SpeechTokens::step_logits(TextAttention* text_attention) {
@@ -141,11 +168,91 @@ void SpeechTokens::queue_step() {
   queue_.push_back({sampler_.token, sampler_.report});
 }
 
+void SpeechTokens::queue_round() {
+  if (prompt_) {
+    queue_step();
+    spoken_.push_back(sampler_.token.item<int>());
+    return;
+  }
+  // The last of a round's tokens must still be within max_tokens.
+  int room = request_.max_tokens - sampler_.position - 1;
+  SpeculationRound round;
+  round.asked = std::min(proposal_length_.next(), room);
+  std::vector<int> proposals;
+  if (round.asked > 0) {
+    Stopwatch watch;
+    proposals = draft_->propose({spoken_, sampler_, cache_}, round.asked);
+    round.draft_seconds = watch.seconds();
+  }
+  check(proposals, round);
+  proposal_length_.learn(round);
+  counts_.rounds += !proposals.empty();
+  counts_.proposed += round.proposed;
+  counts_.accepted += round.accepted;
+}
+
+// Feeds the last token and the proposals in, and chooses what follows each of
+// them for as long as that is what was proposed. Only tokens that are spoken
+// ever touch the sampler; of the rest, the cache is all that has to forget.
+void SpeechTokens::check(
+    const std::vector<int>& proposals,
+    SpeculationRound& round) {
+  const auto& s = model_->stream();
+  std::vector<int> fed{spoken_.back()};
+  fed.insert(fed.end(), proposals.begin(), proposals.end());
+  int count = fed.size(), past = cache_.length;
+  TextAttention text_attention = text_;
+  text_attention.rows = count;
+  Stopwatch pass;
+  auto x =
+      model_->speech(mx::array(fed.data(), {count}), sampler_.position, rows_);
+  auto logits = model_->forward(
+      x, cache_, count, request_.analyser ? &text_attention : nullptr);
+  mx::eval(logits);
+  round.pass_seconds = pass.seconds();
+  Stopwatch choices;
+  int chosen = 0;
+  bool agreed = true;
+  while (agreed) {
+    auto row = mx::slice(
+        logits, {0, chosen, 0}, {rows_, chosen + 1, logits.shape(2)}, s);
+    std::vector<mx::array> weights;
+    for (const auto& head : text_attention.weights) {
+      weights.push_back(
+          mx::slice(head, {chosen, 0}, {chosen + 1, head.shape(1)}, s));
+    }
+    int token = choose(mx::reshape(row, {rows_, -1}, s), weights);
+    agreed =
+        chosen + 1 < count && token == fed[chosen + 1] && token != kStopSpeech;
+    ++chosen;
+  }
+  round.choice_seconds = choices.seconds();
+  round.proposed = count - 1;
+  round.accepted = chosen - 1;
+  cache_.trim(past + chosen);
+}
+
+// The next token by the sampler, read by the host at once.
+int SpeechTokens::choose(
+    const mx::array& logits,
+    const std::vector<mx::array>& weights) {
+  sampler_ =
+      ops::choose_token(logits, weights, std::move(sampler_), model_->stream());
+  mx::eval({sampler_.token, sampler_.report});
+  queue_.push_back({sampler_.token, sampler_.report});
+  spoken_.push_back(sampler_.token.item<int>());
+  return spoken_.back();
+}
+
 std::optional<int> SpeechTokens::next() {
   size_t ahead = ops::queues_ahead(model_->stream()) ? 2 : 1;
   while (!stopped_ && queue_.size() < ahead &&
          sampler_.position < request_.max_tokens) {
-    queue_step();
+    if (draft_) {
+      queue_round();
+    } else {
+      queue_step();
+    }
   }
   if (stopped_ || queue_.empty()) {
     return std::nullopt;

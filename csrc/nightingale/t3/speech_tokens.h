@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "nightingale/ops/sampling.h"
+#include "nightingale/t3/draft.h"
+#include "nightingale/t3/proposal_length.h"
 #include "nightingale/t3/t3.h"
 
 namespace nightingale {
@@ -23,6 +25,22 @@ struct SpeechRequest {
   // fewer have bounds of their own within these: see speech_tokens.cpp.
   int min_tokens = 0;
   int max_tokens = 1000;
+  // What proposes tokens that the model then checks several at a time; on the
+  // CPU only. It changes no token.
+  MakeDraft draft = nullptr;
+  std::optional<int> proposals = std::nullopt; // none: as many as pay
+
+  // Guidance takes a second row without the text.
+  int rows() const {
+    return cfg_weight > 0.0f ? 2 : 1;
+  }
+};
+
+// What a draft has brought.
+struct SpeculationCounts {
+  int rounds = 0; // with proposals
+  int proposed = 0;
+  int accepted = 0;
 };
 
 // Speaks one request token by token; nothing is computed before it is asked
@@ -46,9 +64,16 @@ class SpeechTokens {
   // What the analyser did in the last step: a sum of ops::AlignmentFault.
   int stop_forced();
 
+  const SpeculationCounts& speculation() const {
+    return counts_;
+  }
+
  private:
   void queue_step();
   mx::array step_logits(TextAttention* text_attention);
+  void queue_round();
+  void check(const std::vector<int>& proposals, SpeculationRound& round);
+  int choose(const mx::array& logits, const std::vector<mx::array>& weights);
 
   std::shared_ptr<const T3> model_;
   SpeechRequest request_;
@@ -57,6 +82,11 @@ class SpeechTokens {
   TextAttention text_; // where the text stands
   KvCache cache_;
   ops::Sampler sampler_;
+
+  std::unique_ptr<Draft> draft_; // may be null
+  ProposalLength proposal_length_;
+  std::vector<int> spoken_; // for the draft: the start of speech, and tokens
+  SpeculationCounts counts_;
 
   // Steps that run but whose token the host has not read.
   struct Step {

@@ -236,6 +236,14 @@ mx::array T3::forward(
   return backbone_.read_out(last, speech_head_, stream_);
 }
 
+mx::array T3::skim(
+    const mx::array& x,
+    KvCache& cache,
+    const std::vector<int>& layers) const {
+  auto hidden = backbone_.skim(x, cache, layers, stream_);
+  return backbone_.read_out(hidden, speech_head_, stream_);
+}
+
 mx::array T3::logits(
     const std::vector<int>& text_tokens,
     const std::vector<int>& speech_tokens,

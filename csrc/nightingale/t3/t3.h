@@ -79,6 +79,13 @@ class T3 {
       int count,
       TextAttention* text_attention) const;
 
+  // The logits of x: [rows, 1, hidden] by some of the layers, which is what a
+  // draft takes for the model's: [rows, 1, speech_vocabulary]
+  mx::array skim(
+      const mx::array& x,
+      KvCache& cache,
+      const std::vector<int>& layers) const;
+
   // Teacher-forced logits [2, n, speech_vocabulary]: out[:, i] follows
   // speech_tokens[: i + 1], whose first stands at position 0. The tokens after
   // the first are fed `chunk` at a time; 0 feeds everything at once. voice:
