@@ -17,6 +17,10 @@ T3Voice make_voice(
       emotion};
 }
 
+struct BoundDraft {
+  MakeDraft make;
+};
+
 nb::dict describe(const T3& model) {
   const auto& config = model.config();
   nb::dict info;
@@ -46,6 +50,35 @@ void bind_t3(nb::module_& m) {
   nb::class_<KvCache>(m, "KvCache")
       .def_prop_ro("length", [](const KvCache& cache) { return cache.length; })
       .def_prop_ro("nbytes", &KvCache::nbytes);
+
+  nb::class_<BoundDraft>(
+      m, "Draft", "Proposes tokens in one voice: see T3.speak.")
+      .def_static(
+          "ngram",
+          [](const std::optional<Ints>& prompt) {
+            return BoundDraft{
+                ngram_draft(prompt ? to_vector(*prompt) : std::vector<int>{})};
+          },
+          nb::arg("prompt_tokens").none())
+      .def_static(
+          "layers",
+          [](std::shared_ptr<T3> model,
+             const std::optional<std::vector<int>>& kept) {
+            int layers = model->config().layers;
+            return BoundDraft{
+                layer_draft(model, kept ? *kept : draft_layers(layers))};
+          },
+          nb::arg("model"),
+          nb::arg("kept") = nb::none())
+      .def_static(
+          "model",
+          [](std::shared_ptr<T3> draft, const KvCache& voice) {
+            return BoundDraft{model_draft(draft, voice)};
+          },
+          nb::arg("draft"),
+          nb::arg("voice"));
+
+  m.def("check_draft", &check_draft, nb::arg("model"), nb::arg("draft"));
 
   nb::class_<T3>(m, "T3")
       .def_static(
@@ -133,7 +166,9 @@ void bind_t3(nb::module_& m) {
              uint64_t seed,
              uint32_t sentence,
              int min_tokens,
-             int max_tokens) {
+             int max_tokens,
+             const std::optional<BoundDraft>& draft,
+             std::optional<int> proposals) {
             SpeechRequest request{
                 to_vector(text_tokens),
                 voice,
@@ -143,7 +178,9 @@ void bind_t3(nb::module_& m) {
                 seed,
                 sentence,
                 min_tokens,
-                max_tokens};
+                max_tokens,
+                draft ? draft->make : nullptr,
+                proposals};
             return std::make_shared<SpeechTokens>(model, std::move(request));
           },
           nb::arg("text_tokens"),
@@ -158,7 +195,9 @@ void bind_t3(nb::module_& m) {
           nb::arg("seed"),
           nb::arg("sentence") = 0,
           nb::arg("min_tokens") = 0,
-          nb::arg("max_tokens") = 1000);
+          nb::arg("max_tokens") = 1000,
+          nb::arg("draft") = nb::none(),
+          nb::arg("proposals") = nb::none());
 
   nb::class_<SpeechTokens>(m, "SpeechTokens")
       .def(
@@ -170,5 +209,13 @@ void bind_t3(nb::module_& m) {
           },
           "Bytes of the positions that the KV cache holds.")
       .def_prop_ro("text_position", &SpeechTokens::text_position)
-      .def_prop_ro("stop_forced", &SpeechTokens::stop_forced);
+      .def_prop_ro("stop_forced", &SpeechTokens::stop_forced)
+      .def_prop_ro("speculation", [](const SpeechTokens& speech) {
+        const auto& counts = speech.speculation();
+        nb::dict info;
+        info["rounds"] = counts.rounds;
+        info["proposed"] = counts.proposed;
+        info["accepted"] = counts.accepted;
+        return info;
+      });
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from . import _core
 from ._core import Error
 from .arguments import floats, number, token_ids
 from .checkpoint import S3GEN_FILES, VOICE_ENCODER_FILES, Checkpoint
+from .draft import Drafts
 from .kv_cache import KvOptions
 from .recording import Recording
 from .voice import Voice
@@ -40,6 +42,7 @@ class Engine:
         bits: int | None,
         gpu: bool,
         kv: KvOptions,
+        draft: str | Path | None = None,
     ) -> None:
         self.checkpoint = checkpoint
         if gpu:
@@ -47,6 +50,10 @@ class Engine:
         self.t3, unknown = _core.T3.load(str(checkpoint.t3), dtype, gpu, bits)
         self.t3.keep_cache(kv.bits, kv.budget)
         _warn_of(unknown, checkpoint.t3)
+        self.drafts: Drafts | None = None
+        if draft is not None:
+            self.drafts = Drafts(draft, self.t3, dtype)
+            _warn_of(self.drafts.unknown, Path(draft))
         self.flow: _core.Flow | None = None
         self.vocoder: _core.Vocoder | None = None
         if checkpoint.s3gen is not None:
@@ -56,7 +63,7 @@ class Engine:
             _warn_of(sorted({*unknown, *unknown_too}), checkpoint.s3gen)
         self.settings = self.t3.describe()
         self._baker: _core.VoiceBaker | None = None
-        self._conditions: dict[tuple[Voice, float], _core.KvCache] = {}
+        self._conditions: dict[tuple[Voice, float], _Condition] = {}
         self._turn = threading.Lock()
 
     def s3gen(self) -> tuple[_core.Flow, _core.Vocoder]:
@@ -89,11 +96,16 @@ class Engine:
         with self._turn:
             condition = self._condition(voice, emotion)
             analyser = self.settings["analyser"]
-            return self.t3.speak(text_tokens, condition, analyser=analyser, **sampling)
+            return self.t3.speak(
+                text_tokens, condition.cache, analyser=analyser, draft=condition.draft, **sampling
+            )
 
     def next_token(self, speech: _core.SpeechTokens) -> int | None:
         with self._turn:
-            return speech.next()
+            token = speech.next()
+            if token is None and self.drafts is not None:
+                self.drafts.count(speech)
+            return token
 
     def tokens(self, speech: _core.SpeechTokens) -> Iterator[int]:
         while (token := self.next_token(speech)) is not None:
@@ -104,7 +116,7 @@ class Engine:
     ) -> np.ndarray:
         with self._turn:
             condition = self._condition(voice, number("emotion_adv", voice.emotion_adv))
-            return self.t3.logits(text_tokens, speech_tokens, condition)
+            return self.t3.logits(text_tokens, speech_tokens, condition.cache)
 
     def begin_mel(
         self, tokens: Sequence[int] | np.ndarray, voice: Voice, **request: Any
@@ -155,15 +167,26 @@ class Engine:
             _warn_of(unknown, folder)
         return self._baker
 
-    def _condition(self, voice: Voice, emotion: float) -> _core.KvCache:
+    def _condition(self, voice: Voice, emotion: float) -> _Condition:
         """What T3 makes of a voice, kept for the voices used last."""
         key = (voice, emotion)
         if key not in self._conditions:
             speaker, prompt_tokens = _t3_side(voice)
-            self._conditions[key] = self.t3.condition(speaker, prompt_tokens, emotion)
+            side = (speaker, prompt_tokens, emotion)
+            self._conditions[key] = _Condition(
+                self.t3.condition(*side), self.drafts.in_voice(*side) if self.drafts else None
+            )
             if len(self._conditions) > KEPT_CONDITIONS:
                 del self._conditions[next(iter(self._conditions))]
         return self._conditions[key]
+
+
+@dataclass(frozen=True)
+class _Condition:
+    """What T3 makes of a voice, and what proposes tokens in it."""
+
+    cache: _core.KvCache
+    draft: _core.Draft | None
 
 
 def _warn_of(unknown: list[str], path: Path) -> None:

@@ -22,6 +22,7 @@ def load(
     dtype: str | None = None,
     kv_bits: int | None = None,
     kv_budget: float | None = None,
+    draft: str | Path | None = None,
     device: str = "auto",
     threads: int | None = None,
     offline: bool = False,
@@ -32,9 +33,11 @@ def load(
     bits: 8 or 4 for the matrices that T3 decodes with, on a GPU. dtype: float32, float16 or
     bfloat16 for the weights; None keeps the file's. kv_bits: 8 or 4 for T3's KV cache; None is 8
     with bits and else the weights' type. kv_budget: share of the speech that the cache keeps, above
-    0 and at most 1, on a CPU; None keeps all. device: auto takes a GPU where MLX has one. threads:
-    of the CPU backend; None means all cores. offline: use only what an earlier download left.
-    progress: False hides the download's progress bars.
+    0 and at most 1, on a CPU; None keeps all. draft: what proposes tokens for T3 to check several
+    at a time, on a CPU, without changing any: ngram, layers, or the path of a smaller T3 made for
+    this model. device: auto takes a GPU where MLX has one. threads: of the CPU backend; None means
+    all cores. offline: use only what an earlier download left. progress: False hides the
+    download's progress bars.
     """
     if model is None:
         raise Error(
@@ -49,11 +52,18 @@ def load(
     if bits is not None and not gpu:
         raise Error(f"bits={bits} needs a GPU so far: leave it out, or use device='gpu'")
     kv = KvOptions.checked(kv_bits, kv_budget, bits, gpu)
+    if draft is not None and (not isinstance(draft, (str, Path)) or not str(draft)):
+        raise ValueError(f"draft must be ngram, layers or a path, not {draft!r}")
+    if draft is not None and gpu:
+        raise Error(
+            "draft needs a CPU: a GPU checks several tokens by other kernels than it speaks with, "
+            "so that tokens could change: leave it out, or use device='cpu'"
+        )
     if threads is not None:
         if isinstance(threads, bool) or not isinstance(threads, int) or threads < 1:
             raise ValueError(f"threads must be a whole number above 0, not {threads!r}")
         _core.set_threads(threads)
-    return TTS(resolve(model, offline, progress), dtype, bits, gpu, kv)
+    return TTS(resolve(model, offline, progress), dtype, bits, gpu, kv, draft)
 
 
 def _wants_gpu(device: str) -> bool:

@@ -32,10 +32,16 @@ class TTS:
     """A loaded checkpoint. Calls from several threads take turns, token by token."""
 
     def __init__(
-        self, folder: Path, dtype: str | None, bits: int | None, gpu: bool, kv: KvOptions
+        self,
+        folder: Path,
+        dtype: str | None,
+        bits: int | None,
+        gpu: bool,
+        kv: KvOptions,
+        draft: str | Path | None = None,
     ) -> None:
         self._checkpoint = find_checkpoint(folder)
-        self._engine = Engine(self._checkpoint, dtype, bits, gpu, kv)
+        self._engine = Engine(self._checkpoint, dtype, bits, gpu, kv, draft)
         self._tokenizer = Tokenizer(
             self._checkpoint.tokenizer,
             self._checkpoint.languages,
@@ -73,6 +79,8 @@ class TTS:
             "bakes_voices": engine.bakes_voices,
             "t3": dict(engine.settings),
         }
+        if engine.drafts is not None:
+            info["draft"] = engine.drafts.info
         if engine.flow is not None and engine.vocoder is not None:
             info["flow"] = engine.flow.describe()
             info["vocoder"] = {"weight_bytes": engine.vocoder.weight_bytes}

@@ -41,6 +41,9 @@ def add_model_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--kv-budget", type=float, help="share of the speech that it keeps, 0 to 1 (default: all)"
     )
+    group.add_argument(
+        "--draft", help="proposes tokens to T3, on a CPU: ngram, layers or a smaller T3's path"
+    )
     group.add_argument("--device", choices=DEVICES, default="auto")
     group.add_argument("--threads", type=int, help="of the CPU (default: all cores)")
     group.add_argument("--offline", action="store_true", help="use only what was downloaded before")
@@ -58,6 +61,7 @@ def model_settings(args: argparse.Namespace) -> dict[str, Any]:
         "dtype": args.dtype,
         "kv_bits": args.kv_bits,
         "kv_budget": args.kv_budget,
+        "draft": args.draft,
         "device": args.device,
         "threads": args.threads,
         "offline": args.offline,
