@@ -201,7 +201,14 @@ void bind_t3(nb::module_& m) {
 
   nb::class_<SpeechTokens>(m, "SpeechTokens")
       .def(
-          "next", &SpeechTokens::next, nb::call_guard<nb::gil_scoped_release>())
+          "next",
+          [](SpeechTokens& speech,
+             const std::vector<std::shared_ptr<SpeechTokens>>& ahead) {
+            nb::gil_scoped_release release;
+            return speech.next(ahead);
+          },
+          nb::arg("ahead") = nb::list(),
+          "The next token; where it is computed, so are those of `ahead`.")
       .def_prop_ro(
           "cache_bytes",
           [](const SpeechTokens& speech) {

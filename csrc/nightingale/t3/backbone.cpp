@@ -22,6 +22,15 @@ void check_room(const KvCache& cache, int count) {
   }
 }
 
+void keep_weights(
+    const std::vector<mx::array>& weights,
+    TextAttention* text_attention) {
+  if (text_attention) {
+    auto& kept = text_attention->weights;
+    kept.insert(kept.end(), weights.begin(), weights.end());
+  }
+}
+
 } // namespace
 
 Backbone::Backbone(Weights& weights, const T3Config& config, mx::Dtype vectors)
@@ -100,9 +109,12 @@ KvCache Backbone::fork(
   return cache;
 }
 
-ops::AttentionWatch Backbone::watch_for(int layer, const TextAttention& text)
+ops::AttentionWatch Backbone::watch_for(int layer, const TextAttention* text)
     const {
-  ops::AttentionWatch watch{{}, text.rows, text.begin, text.count};
+  if (!text) {
+    return {};
+  }
+  ops::AttentionWatch watch{{}, text->rows, text->begin, text->count};
   for (auto [at, head] : alignment_heads_) {
     if (at == layer) {
       watch.heads.push_back(head);
@@ -124,21 +136,21 @@ mx::array Backbone::run_layer(
       frequencies_,
       cache.layers[index],
       cache.length,
-      text_attention ? watch_for(index, *text_attention)
-                     : ops::AttentionWatch{},
+      watch_for(index, text_attention),
       layer.out,
       x,
       s);
   cache.layers[index] = attention.cache;
-  if (text_attention) {
-    text_attention->weights.insert(
-        text_attention->weights.end(),
-        attention.weights.begin(),
-        attention.weights.end());
-  }
-  auto gated =
-      ops::norm_swiglu(attention.x, layer.ffn_norm, kNormEps, layer.gate_up, s);
-  return ops::linear(gated, layer.down, {.residual = attention.x}, s);
+  keep_weights(attention.weights, text_attention);
+  return feed_forward(layer, attention.x, s);
+}
+
+mx::array Backbone::feed_forward(
+    const Layer& layer,
+    const mx::array& x,
+    mx::Stream s) const {
+  auto gated = ops::norm_swiglu(x, layer.ffn_norm, kNormEps, layer.gate_up, s);
+  return ops::linear(gated, layer.down, {.residual = x}, s);
 }
 
 mx::array Backbone::forward(
@@ -172,6 +184,47 @@ mx::array Backbone::skim(
     x = run_layer(i, x, cache, nullptr, s);
   }
   cache.length += input.shape(1);
+  return x;
+}
+
+mx::array Backbone::forward_together(
+    const mx::array& input,
+    const std::vector<KvCache*>& caches,
+    const std::vector<TextAttention*>& text_attention,
+    mx::Stream s) const {
+  for (const KvCache* cache : caches) {
+    check_room(*cache, 1);
+  }
+  auto x = input;
+  for (size_t i = 0; i < layers_.size(); ++i) {
+    const Layer& layer = layers_[i];
+    auto qkv =
+        ops::norm_linear(x, layer.attention_norm, kNormEps, layer.qkv, s);
+    std::vector<mx::array> attended;
+    int begin = 0;
+    for (size_t u = 0; u < caches.size(); ++u) {
+      auto& cache = caches[u]->layers[i];
+      int end = begin + cache.keys.shape(0);
+      auto attention = ops::self_attention(
+          mx::slice(qkv, {begin, 0, 0}, {end, 1, qkv.shape(2)}, s),
+          frequencies_,
+          cache.keys,
+          cache.values,
+          caches[u]->length,
+          watch_for(i, text_attention[u]),
+          s);
+      cache = {attention.keys, attention.values};
+      attended.push_back(attention.out);
+      keep_weights(attention.weights, text_attention[u]);
+      begin = end;
+    }
+    x = ops::linear(
+        mx::concatenate(attended, 0, s), layer.out, {.residual = x}, s);
+    x = feed_forward(layer, x, s);
+  }
+  for (KvCache* cache : caches) {
+    ++cache->length;
+  }
   return x;
 }
 

@@ -50,6 +50,16 @@ class Backbone {
       const std::vector<int>& layers,
       mx::Stream s) const;
 
+  // One position of each of several utterances: what is multiplied, is
+  // multiplied for all of them at once, so that the weights are read once.
+  // x: [R, 1, hidden], the rows of each cache in turn; text_attention: as many,
+  // which may be null
+  mx::array forward_together(
+      const mx::array& x,
+      const std::vector<KvCache*>& caches,
+      const std::vector<TextAttention*>& text_attention,
+      mx::Stream s) const;
+
   // The last norm and a product with `head`. x: [..., hidden]
   mx::array read_out(const mx::array& x, const ops::Matrix& head, mx::Stream s)
       const;
@@ -78,8 +88,11 @@ class Backbone {
       TextAttention* text_attention,
       mx::Stream s) const;
 
-  // The aligned heads of one layer.
-  ops::AttentionWatch watch_for(int layer, const TextAttention& text) const;
+  mx::array feed_forward(const Layer& layer, const mx::array& x, mx::Stream s)
+      const;
+
+  // The aligned heads of one layer, or none without `text`.
+  ops::AttentionWatch watch_for(int layer, const TextAttention* text) const;
 
   int heads_;
   mx::Dtype dtype_;

@@ -142,30 +142,88 @@ SpeechTokens::SpeechTokens(
       proposal_length_(request_.proposals),
       spoken_{kStartSpeech} {}
 
-// Feeds the last token in and gives the logits of what follows: [rows, V].
-mx::array SpeechTokens::step_logits(TextAttention* text_attention) {
-  auto input = [&] {
-    if (!prompt_) {
-      return model_->next_speech(sampler_.token, sampler_.position, rows_);
-    }
-    // The reference gives the start of speech twice: once at the end of the
-    // prompt, once as the first token fed in.
-    auto start = model_->speech(sampler_.token, sampler_.position, rows_);
-    return mx::concatenate({*prompt_, start}, 1, model_->stream());
-  };
-  auto logits = model_->forward(input(), cache_, 1, text_attention);
-  prompt_.reset();
-  return mx::reshape(logits, {rows_, -1}, model_->stream());
+// What is fed in next: the last token, after the prompt where that was not yet.
+mx::array SpeechTokens::step_input() const {
+  if (!prompt_) {
+    return model_->next_speech(sampler_.token, sampler_.position, rows_);
+  }
+  // The reference gives the start of speech twice: once at the end of the
+  // prompt, once as the first token fed in.
+  auto start = model_->speech(sampler_.token, sampler_.position, rows_);
+  return mx::concatenate({*prompt_, start}, 1, model_->stream());
+}
+
+TextAttention SpeechTokens::watched_text() const {
+  TextAttention text = text_;
+  text.rows = prompt_ ? 2 : 1; // both starts of speech
+  return text;
+}
+
+// Chooses the token that follows the last one by its logits: [rows, V].
+void SpeechTokens::take(
+    const mx::array& logits,
+    const std::vector<mx::array>& weights) {
+  sampler_ =
+      ops::choose_token(logits, weights, std::move(sampler_), model_->stream());
+  mx::async_eval({sampler_.token, sampler_.report});
+  queue_.push_back({sampler_.token, sampler_.report});
 }
 
 void SpeechTokens::queue_step() {
-  TextAttention text_attention = text_;
-  text_attention.rows = sampler_.position == 0 ? 2 : 1; // both starts of speech
-  auto logits = step_logits(request_.analyser ? &text_attention : nullptr);
-  sampler_ = ops::choose_token(
-      logits, text_attention.weights, std::move(sampler_), model_->stream());
-  mx::async_eval({sampler_.token, sampler_.report});
-  queue_.push_back({sampler_.token, sampler_.report});
+  auto text = watched_text();
+  auto logits = model_->forward(
+      step_input(), cache_, 1, request_.analyser ? &text : nullptr);
+  prompt_.reset();
+  take(mx::reshape(logits, {rows_, -1}, model_->stream()), text.weights);
+}
+
+// Whether no more tokens are to be chosen; waits for the last one.
+bool SpeechTokens::has_ended() {
+  return stopped_ || sampler_.position >= request_.max_tokens ||
+      (!queue_.empty() && queue_.back().token.item<int>() == kStopSpeech);
+}
+
+void SpeechTokens::queue_together(
+    const std::vector<std::shared_ptr<SpeechTokens>>& ahead) {
+  std::vector<SpeechTokens*> group{this};
+  int rows = rows_;
+  for (const auto& other : ahead) {
+    require(
+        other->model_ == model_ && !other->draft_ &&
+            ops::has_independent_rows(model_->stream()),
+        "only utterances of one model on the CPU, and without drafts, are "
+        "spoken together");
+    if (rows + other->rows_ <= ops::kIndependentRows && !other->has_ended()) {
+      group.push_back(other.get());
+      rows += other->rows_;
+    }
+  }
+  std::erase_if(group, [](SpeechTokens* each) {
+    bool begins = each->prompt_.has_value();
+    if (begins) {
+      each->queue_step(); // prompts have other lengths, and work of their own
+    }
+    return begins;
+  });
+  if (group.empty()) {
+    return;
+  }
+  std::vector<mx::array> inputs;
+  std::vector<KvCache*> caches;
+  std::vector<TextAttention> texts;
+  for (auto* each : group) {
+    inputs.push_back(each->step_input());
+    caches.push_back(&each->cache_);
+    texts.push_back(each->watched_text());
+  }
+  std::vector<TextAttention*> watched;
+  for (size_t i = 0; i < group.size(); ++i) {
+    watched.push_back(group[i]->request_.analyser ? &texts[i] : nullptr);
+  }
+  auto logits = model_->forward_together(inputs, caches, watched);
+  for (size_t i = 0; i < group.size(); ++i) {
+    group[i]->take(logits[i], texts[i].weights);
+  }
 }
 
 void SpeechTokens::queue_round() {
@@ -244,12 +302,15 @@ int SpeechTokens::choose(
   return spoken_.back();
 }
 
-std::optional<int> SpeechTokens::next() {
-  size_t ahead = ops::queues_ahead(model_->stream()) ? 2 : 1;
-  while (!stopped_ && queue_.size() < ahead &&
+std::optional<int> SpeechTokens::next(
+    const std::vector<std::shared_ptr<SpeechTokens>>& ahead) {
+  size_t least = ops::queues_ahead(model_->stream()) ? 2 : 1;
+  while (!stopped_ && queue_.size() < least &&
          sampler_.position < request_.max_tokens) {
     if (draft_) {
       queue_round();
+    } else if (!ahead.empty()) {
+      queue_together(ahead);
     } else {
       queue_step();
     }

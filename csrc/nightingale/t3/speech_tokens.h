@@ -50,7 +50,15 @@ class SpeechTokens {
   SpeechTokens(std::shared_ptr<const T3> model, SpeechRequest request);
 
   // The next speech token, or none after the stop token or max_tokens.
-  std::optional<int> next();
+  std::optional<int> next() {
+    return next({});
+  }
+
+  // The same. Where it has to be computed, so are the next tokens of `ahead`,
+  // in one pass that reads the weights once; they are kept until they are asked
+  // for. All of one model on the CPU, of them as many as have independent rows.
+  std::optional<int> next(
+      const std::vector<std::shared_ptr<SpeechTokens>>& ahead);
 
   // Where in the text the last token was spoken: an index into the text tokens
   // with start and stop; -1 before the first token or without an analyser.
@@ -69,8 +77,12 @@ class SpeechTokens {
   }
 
  private:
+  bool has_ended();
   void queue_step();
-  mx::array step_logits(TextAttention* text_attention);
+  void queue_together(const std::vector<std::shared_ptr<SpeechTokens>>& ahead);
+  TextAttention watched_text() const;
+  mx::array step_input() const;
+  void take(const mx::array& logits, const std::vector<mx::array>& weights);
   void queue_round();
   void check(const std::vector<int>& proposals, SpeculationRound& round);
   int choose(const mx::array& logits, const std::vector<mx::array>& weights);

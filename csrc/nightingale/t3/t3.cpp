@@ -236,6 +236,24 @@ mx::array T3::forward(
   return backbone_.read_out(last, speech_head_, stream_);
 }
 
+std::vector<mx::array> T3::forward_together(
+    const std::vector<mx::array>& x,
+    const std::vector<KvCache*>& caches,
+    const std::vector<TextAttention*>& text_attention) const {
+  auto hidden = backbone_.forward_together(
+      mx::concatenate(x, 0, stream_), caches, text_attention, stream_);
+  auto logits = backbone_.read_out(hidden, speech_head_, stream_);
+  std::vector<mx::array> each;
+  int begin = 0, vocabulary = config_.speech_vocabulary;
+  for (const auto& one : x) {
+    int end = begin + one.shape(0);
+    auto rows = mx::slice(logits, {begin, 0, 0}, {end, 1, vocabulary}, stream_);
+    each.push_back(mx::reshape(rows, {end - begin, vocabulary}, stream_));
+    begin = end;
+  }
+  return each;
+}
+
 mx::array T3::skim(
     const mx::array& x,
     KvCache& cache,

@@ -79,6 +79,13 @@ class T3 {
       int count,
       TextAttention* text_attention) const;
 
+  // One position of each of several utterances, as Backbone's: the logits of
+  // each, [rows, speech_vocabulary]. x: [rows, 1, hidden] of each
+  std::vector<mx::array> forward_together(
+      const std::vector<mx::array>& x,
+      const std::vector<KvCache*>& caches,
+      const std::vector<TextAttention*>& text_attention) const;
+
   // The logits of x: [rows, 1, hidden] by some of the layers, which is what a
   // draft takes for the model's: [rows, 1, speech_vocabulary]
   mx::array skim(
