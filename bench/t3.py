@@ -89,7 +89,7 @@ class Speech:
 
     def token_at(self, context: int) -> int:
         """Which token is drawn when this many positions have been attended to."""
-        voice = self.engine._condition(self.voice, EMOTION).length
+        voice = self.engine._condition(self.voice, EMOTION).cache.length
         # Beside the text: its start and stop, and the start of speech, which is given twice.
         return context - (voice + TEXT_TOKENS + 2 + 1)
 
