@@ -17,8 +17,11 @@ T3Voice make_voice(
       emotion};
 }
 
+// A draft in one voice, and what its utterances so far have taught.
 struct BoundDraft {
   MakeDraft make;
+  std::shared_ptr<ProposalLength> length =
+      std::make_shared<ProposalLength>(std::nullopt);
 };
 
 nb::dict describe(const T3& model) {
@@ -180,7 +183,8 @@ void bind_t3(nb::module_& m) {
                 min_tokens,
                 max_tokens,
                 draft ? draft->make : nullptr,
-                proposals};
+                proposals,
+                draft ? draft->length : nullptr};
             return std::make_shared<SpeechTokens>(model, std::move(request));
           },
           nb::arg("text_tokens"),

@@ -1,6 +1,8 @@
 #include "nightingale/t3/proposal_length.h"
 
+#include <algorithm>
 #include <cmath>
+#include <iterator>
 
 namespace nightingale {
 
@@ -8,6 +10,7 @@ namespace {
 
 constexpr double kAcceptanceWeight = 0.1; // of the last proposal
 constexpr double kTimeWeight = 0.2; // of the last measurement
+constexpr double kLeastGain = 1.05; // over plain decoding
 constexpr int kPatience = 64; // tokens between tries while none pay
 
 // Tokens that a round gives when each proposal is right by itself with
@@ -52,13 +55,18 @@ void ProposalLength::learn(const SpeculationRound& round) {
   since_proposals_ = round.asked > 0 ? 0 : since_proposals_ + 1;
 }
 
-// Of a length not tried yet: as long as the next shorter one takes, so that it
-// is tried.
+// What a pass takes: no more than any longer one has taken, so that one bad
+// measurement does not last; not tried yet, as long as the next shorter one, so
+// that it is tried.
 double ProposalLength::pass_seconds(int positions) const {
-  while (!passes_[positions].known()) {
-    --positions;
+  std::optional<double> seconds;
+  for (int i = positions; i < std::ssize(passes_); ++i) {
+    if (passes_[i].known()) {
+      seconds =
+          std::min(seconds.value_or(passes_[i].value()), passes_[i].value());
+    }
   }
-  return passes_[positions].value();
+  return seconds ? *seconds : pass_seconds(positions - 1);
 }
 
 double ProposalLength::tokens_per_second(int proposals) const {
@@ -76,7 +84,8 @@ int ProposalLength::best() const {
       best = length;
     }
   }
-  return best;
+  bool pays = tokens_per_second(best) > kLeastGain * tokens_per_second(0);
+  return pays ? best : 0;
 }
 
 } // namespace nightingale

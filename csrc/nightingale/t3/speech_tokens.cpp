@@ -139,7 +139,10 @@ SpeechTokens::SpeechTokens(
           prompt_->shape(1) + request_.max_tokens)),
       sampler_(sampler_for(request_, *model_)),
       draft_(request_.draft ? request_.draft(request_) : nullptr),
-      proposal_length_(request_.proposals),
+      proposal_length_(
+          request_.proposal_length && !request_.proposals
+              ? request_.proposal_length
+              : std::make_shared<ProposalLength>(request_.proposals)),
       spoken_{kStartSpeech} {}
 
 // What is fed in next: the last token, after the prompt where that was not yet.
@@ -235,7 +238,7 @@ void SpeechTokens::queue_round() {
   // The last of a round's tokens must still be within max_tokens.
   int room = request_.max_tokens - sampler_.position - 1;
   SpeculationRound round;
-  round.asked = std::min(proposal_length_.next(), room);
+  round.asked = std::min(proposal_length_->next(), room);
   std::vector<int> proposals;
   if (round.asked > 0) {
     Stopwatch watch;
@@ -243,7 +246,7 @@ void SpeechTokens::queue_round() {
     round.draft_seconds = watch.seconds();
   }
   check(proposals, round);
-  proposal_length_.learn(round);
+  proposal_length_->learn(round);
   counts_.rounds += !proposals.empty();
   counts_.proposed += round.proposed;
   counts_.accepted += round.accepted;

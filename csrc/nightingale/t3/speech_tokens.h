@@ -29,6 +29,8 @@ struct SpeechRequest {
   // CPU only. It changes no token.
   MakeDraft draft = nullptr;
   std::optional<int> proposals = std::nullopt; // none: as many as pay
+  // What earlier utterances taught about the draft; none: it is learnt anew.
+  std::shared_ptr<ProposalLength> proposal_length = nullptr;
 
   // Guidance takes a second row without the text.
   int rows() const {
@@ -96,7 +98,7 @@ class SpeechTokens {
   ops::Sampler sampler_;
 
   std::unique_ptr<Draft> draft_; // may be null
-  ProposalLength proposal_length_;
+  std::shared_ptr<ProposalLength> proposal_length_;
   std::vector<int> spoken_; // for the draft: the start of speech, and tokens
   SpeculationCounts counts_;
 

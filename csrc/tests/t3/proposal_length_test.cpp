@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include <vector>
+
 using namespace nightingale;
 
 namespace {
@@ -82,6 +84,15 @@ TEST_CASE("a draft as slow as the model is not worth its time") {
 TEST_CASE("where every position costs a pass, none is checked ahead") {
   auto all = lengths({.draft = 0.0, .position = 1.0}, 2, 100);
   CHECK(all.back() == 0);
+}
+
+TEST_CASE("a plain step measured in a bad moment keeps no bad draft on") {
+  ProposalLength length(std::nullopt);
+  length.learn(Machine{.pass = 50.0}.round(0, 0));
+  for (int i = 0; i < 100; ++i) {
+    length.learn(Machine{.draft = 0.0}.round(length.next(), 0));
+  }
+  CHECK(length.next() == 0);
 }
 
 TEST_CASE("a draft that becomes right is found out") {

@@ -315,6 +315,24 @@ TEST_CASE("a stop token ends speech in the middle of a round") {
   CHECK(speak(whole, nullptr, model) == expected);
 }
 
+TEST_CASE("what one utterance taught about a draft serves the next") {
+  auto plain = request();
+  plain.max_tokens = 60;
+  auto expected = speak(plain);
+  auto guessed = plain;
+  guessed.draft = prophet(expected.tokens(), 1);
+  guessed.proposal_length = std::make_shared<ProposalLength>(std::nullopt);
+  SpeculationCounts counts;
+  CHECK(speak(guessed, &counts) == expected);
+  CHECK(counts.rounds > 0); // nothing speaks against a draft at first
+  for (int i = 0; i < 50; ++i) {
+    SpeculationRound wrong{.asked = 1, .proposed = 1, .pass_seconds = 1.0};
+    guessed.proposal_length->learn(wrong);
+  }
+  CHECK(speak(guessed, &counts) == expected);
+  CHECK(counts.rounds == 0);
+}
+
 TEST_CASE("two utterances with drafts do not disturb each other") {
   auto a = request(), b = request();
   b.seed = 5;
