@@ -9,6 +9,7 @@ import sys
 import tempfile
 import textwrap
 import threading
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ import pytest
 
 import nightingale
 from nightingale import _core
+from nightingale.engine import Engine
 from nightingale.streaming import CROSS_FADE, FRAME_SAMPLES, Chunking
 
 from .recordings import speech
@@ -330,3 +332,34 @@ def test_an_empty_text_is_refused(tts: nightingale.TTS) -> None:
     for text in ("", "  \n"):
         with pytest.raises(ValueError, match="there is no text to speak"):
             tts.generate(text)
+
+
+def test_sentences_spoken_together_sound_as_if_alone(
+    quick_tts: nightingale.TTS, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = "One is said. [pause 100ms] Two is said, at more length. " + "\n\nMore." * 9
+    together = quick_tts.generate(text, max_tokens=12)
+    monkeypatch.setattr(Engine, "speaks_together", False)
+    alone = quick_tts.generate(text, max_tokens=12)
+    np.testing.assert_array_equal(together.tokens, alone.tokens)
+    np.testing.assert_array_equal(together.samples, alone.samples)
+    assert together.words == alone.words
+
+
+def test_generate_speaks_later_sentences_along_and_a_stream_does_not(
+    quick_tts: nightingale.TTS, device: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    most: list[int] = []
+    plain = Engine.next_token
+
+    def count(self: Engine, speech: object, ahead: Sequence[object] = ()) -> int | None:
+        most.append(len(ahead))
+        return plain(self, speech, ahead)
+
+    monkeypatch.setattr(Engine, "next_token", count)
+    text = "A word is said.\n\n" * 10
+    list(quick_tts.stream(text, max_tokens=8))
+    assert set(most) == {0}
+    most.clear()
+    quick_tts.generate(text, max_tokens=8)
+    assert (most[0], most[-1]) == ((7, 0) if device == "cpu" else (0, 0))

@@ -100,9 +100,17 @@ class Engine:
                 text_tokens, condition.cache, analyser=analyser, draft=condition.draft, **sampling
             )
 
-    def next_token(self, speech: _core.SpeechTokens) -> int | None:
+    @property
+    def speaks_together(self) -> bool:
+        """Whether several texts can be spoken at once, without changing any."""
+        return self.settings["device"] == "cpu" and self.drafts is None
+
+    def next_token(
+        self, speech: _core.SpeechTokens, ahead: Sequence[_core.SpeechTokens] = ()
+    ) -> int | None:
+        """The next token; where that takes a step, those `ahead` take theirs in the same pass."""
         with self._turn:
-            token = speech.next()
+            token = speech.next(list(ahead))
             if token is None and self.drafts is not None:
                 self.drafts.count(speech)
             return token

@@ -6,10 +6,12 @@ import logging
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 import numpy as np
 
+from . import _core
 from .audio import SAMPLE_RATE
 from .engine import Engine
 from .streaming import LOOKAHEAD_TOKENS, Chunking, SentenceSound
@@ -22,6 +24,8 @@ logger = logging.getLogger(__name__)
 SPEECH_CODES = 6561  # ids below are sound
 # Seconds of silence after a piece that another follows, by how it ends.
 GAPS = {"sentence": 0.2, "paragraph": 0.5, "clause": 0.08, "cut": 0.0}
+# Sentences spoken at once: as many as have independent rows, two each with guidance.
+TOGETHER = 8
 # The analyser's reasons for ending the speech: earlier text again, the same token again.
 TEXT_REPETITION, TOKEN_REPETITION = 2, 4
 
@@ -51,7 +55,17 @@ class SpeechRequest:
     steps: int
     speed: float
     chunking: Chunking | None  # None: every sentence whole
+    together: bool  # may later sentences be spoken while an earlier one is?
     started: float  # by time.perf_counter
+
+
+@dataclass(frozen=True, eq=False)
+class _Utterance:
+    """A piece of the text on its way to tokens."""
+
+    text_tokens: int
+    words: WordTimes
+    speech: _core.SpeechTokens
 
 
 class Speaker:
@@ -66,6 +80,7 @@ class Speaker:
         self._first_sound: float | None = None
         self._samples = 0
         self._chunks = 0
+        self._begun: dict[int, _Utterance] = {}  # by the number of the piece
 
     def run(self) -> Iterator[Chunk | None]:
         pieces = self._request.pieces
@@ -73,16 +88,42 @@ class Speaker:
             last = number == len(pieces) - 1
             silence = _silence(piece, last)
             if piece.text:
-                yield from self._sentence(number, _said(piece), silence)
+                yield from self._sentence(number, silence)
             elif len(silence):
                 yield self._chunk(silence)
 
-    def _sentence(self, number: int, text: str, silence: np.ndarray) -> Iterator[Chunk | None]:
+    def _begin(self, number: int) -> _Utterance:
+        """A piece that is being spoken or is about to be."""
+        if number not in self._begun:
+            request = self._request
+            began = time.perf_counter()
+            text = _said(request.pieces[number])
+            text_tokens, *spoken = self._tokenizer.encode_words(text, request.language)
+            encoded = time.perf_counter()
+            speech = self._engine.speak(
+                text_tokens,
+                request.voice,
+                request.exaggeration,
+                seed=request.seed,
+                sentence=number,
+                **request.sampling,
+            )
+            words = WordTimes(*spoken, request.speed)
+            self._begun[number] = _Utterance(len(text_tokens), words, speech)
+            self._seconds["text"] += encoded - began
+            self._seconds["t3"] += time.perf_counter() - encoded
+        return self._begun[number]
+
+    def _ahead(self, number: int) -> list[_core.SpeechTokens]:
+        """What may be spoken along with a piece: those that follow it."""
+        if not (self._request.together and self._engine.speaks_together):
+            return []
+        later = (n for n, piece in enumerate(self._request.pieces) if n > number and piece.text)
+        return [self._begin(n).speech for n in islice(later, TOGETHER - 1)]
+
+    def _sentence(self, number: int, silence: np.ndarray) -> Iterator[Chunk | None]:
         request = self._request
-        began = time.perf_counter()
-        text_tokens, *spoken = self._tokenizer.encode_words(text, request.language)
-        words = WordTimes(*spoken, request.speed)
-        self._seconds["text"] += time.perf_counter() - began
+        words = self._begin(number).words
         offset = self._samples / SAMPLE_RATE
         sound = SentenceSound(
             self._engine,
@@ -94,14 +135,15 @@ class Speaker:
             speed=request.speed,
         )
         tokens: list[int] = []
-        for _ in self._speak(number, text_tokens, words, tokens):
+        for _ in self._speak(number, tokens):
             if sound.ready(tokens):
                 yield from self._advance(sound, tokens, words, offset)
             yield None
         if tokens:
             yield from self._advance(sound, tokens, words, offset, silence)
         else:
-            logger.warning("the model said nothing for %r", text)
+            logger.warning("the model said nothing for %r", _said(request.pieces[number]))
+        del self._begun[number]
 
     def _advance(
         self,
@@ -125,31 +167,22 @@ class Speaker:
             self._add(sound)
             yield self._chunk(samples, tokens[told : sound.solved], spoken, offset)
 
-    def _speak(
-        self, number: int, text_tokens: np.ndarray, words: WordTimes, tokens: list[int]
-    ) -> Iterator[None]:
+    def _speak(self, number: int, tokens: list[int]) -> Iterator[None]:
         """Puts what T3 says in `tokens`, one a turn; what it says astray goes at the end."""
-        request = self._request
+        said, ahead = self._begin(number), self._ahead(number)
+        speech = said.speech
         began = time.perf_counter()
-        speech = self._engine.speak(
-            text_tokens,
-            request.voice,
-            request.exaggeration,
-            seed=request.seed,
-            sentence=number,
-            **request.sampling,
-        )
         positions: list[int] = []
-        while (token := self._engine.next_token(speech)) is not None:
+        while (token := self._engine.next_token(speech, ahead)) is not None:
             if token < SPEECH_CODES:
                 tokens.append(token)
                 positions.append(speech.text_position)
-                words.hear(positions[-1])
+                said.words.hear(positions[-1])
             self._seconds["t3"] += time.perf_counter() - began
             yield None
             began = time.perf_counter()
         self._seconds["t3"] += time.perf_counter() - began
-        end = len(text_tokens) + 2
+        end = said.text_tokens + 2
         del tokens[len(tokens) - _astray(tokens, positions, end, speech.stop_forced) :]
 
     def _add(self, sound: SentenceSound) -> None:

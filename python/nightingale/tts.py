@@ -113,7 +113,7 @@ class TTS:
         setting, for exaggeration the voice's. speed: 0.5 to 2. max_tokens: of a sentence.
         """
         settings = {name: value for name, value in locals().items() if name not in ("self", "text")}
-        chunks = [chunk for chunk in self._speak(text, None, **settings) if chunk is not None]
+        chunks = [chunk for chunk in self._speak(text, None, True, **settings) if chunk is not None]
         if not chunks:
             raise Error("the model said nothing: try another seed or a longer text")
         return Audio(
@@ -162,7 +162,7 @@ class TTS:
         chunking = None
         if first_chunk is not None:
             chunking = Chunking.checked(first_chunk, chunk, overlap, context)
-        return self._speak(text, chunking, **settings)
+        return self._speak(text, chunking, False, **settings)
 
     def speech_tokens(self, text: str, **settings: Any) -> np.ndarray:
         """The speech tokens of one piece of text, int32; settings as in `iter_speech_tokens`."""
@@ -311,6 +311,7 @@ class TTS:
         self,
         text: str,
         chunking: Chunking | None,
+        together: bool,
         *,
         voice: Voice | str | Path | None = None,
         language: str = "en",
@@ -346,6 +347,7 @@ class TTS:
             steps=default_steps if steps is None else _steps(steps),
             speed=speed,
             chunking=chunking,
+            together=together,
             started=started,
         )
         return Speaker(self._engine, self._tokenizer, request).run()
