@@ -3,11 +3,14 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <tuple>
 #include <vector>
 
+#include "nightingale/checkpoint/crc32.h"
+#include "nightingale/checkpoint/file_notes.h"
 #include "nightingale/checkpoint/json.h"
 #include "nightingale/error.h"
 
@@ -45,36 +48,71 @@ class Safetensors : public TensorFile {
     Json header = Json::parse(text, path() + ": header");
     for (auto& [name, entry] : header.object(path() + ": header")) {
       if (name == "__metadata__") {
-        check_metadata(entry);
+        read_metadata(entry);
       } else {
         add_entry(name, entry);
       }
     }
     check_coverage();
+    join_codes(notes_.shapes);
   }
 
  protected:
   std::unique_ptr<ElementReader> elements(
       const std::string& name) const override {
+    const Range& range = ranges_.at(name);
+    std::optional<Checksum> checksum;
+    if (auto found = notes_.checksums.find(name);
+        found != notes_.checksums.end()) {
+      checksum = {
+          crc32(0, range.line.data(), range.line.size()), found->second};
+    }
     return std::make_unique<RangeReader>(
-        file(), data_begin_ + begins_.at(name), "tensor '" + name + "'");
+        file(), data_begin_ + range.begin, "tensor '" + name + "'", checksum);
   }
 
  private:
+  struct Range {
+    uint64_t begin; // from data_begin_
+    std::string line; // that its checksum begins with
+  };
+
+  struct Checksum {
+    uint32_t sum, expected;
+  };
+
   class RangeReader : public ElementReader {
    public:
-    RangeReader(const InputFile& file, uint64_t offset, std::string what)
-        : file_(file), offset_(offset), what_(std::move(what)) {}
+    RangeReader(
+        const InputFile& file,
+        uint64_t offset,
+        std::string what,
+        std::optional<Checksum> checksum)
+        : file_(file),
+          offset_(offset),
+          what_(std::move(what)),
+          checksum_(checksum) {}
 
     void read(void* dst, size_t size) override {
       file_.read(offset_, dst, size, what_);
       offset_ += size;
+      if (checksum_) {
+        checksum_->sum = crc32(checksum_->sum, dst, size);
+      }
+    }
+
+    void finish() override {
+      if (checksum_ && checksum_->sum != checksum_->expected) {
+        file_.fail(
+            "the file is damaged: " + what_ + " does not have its checksum");
+      }
     }
 
    private:
     const InputFile& file_;
     uint64_t offset_;
     std::string what_;
+    std::optional<Checksum> checksum_;
   };
 
   std::string read_header() const {
@@ -93,10 +131,13 @@ class Safetensors : public TensorFile {
     return text;
   }
 
-  void check_metadata(const Json& metadata) const {
+  void read_metadata(const Json& metadata) {
     std::string what = path() + ": header: __metadata__";
     for (auto& [key, value] : metadata.object(what)) {
-      value.string(what + "." + key);
+      add_metadata(key, value.string(what + "." + key));
+      if (key == "nightingale") {
+        notes_ = FileNotes::parse(value.string(what), what + "." + key);
+      }
     }
   }
 
@@ -140,13 +181,14 @@ class Safetensors : public TensorFile {
           std::to_string(end) + "], expected " + std::to_string(info.nbytes()) +
           " bytes for " + type + " " + to_string(info.shape));
     }
-    begins_.emplace(name, begin);
+    ranges_.emplace(
+        name, Range{uint64_t(begin), checksum_line(name, type, info.shape)});
   }
 
   void check_coverage() const {
     std::vector<std::tuple<uint64_t, uint64_t, std::string_view>> ranges;
-    for (auto& [name, begin] : begins_) {
-      ranges.emplace_back(begin, begin + info(name).nbytes(), name);
+    for (auto& [name, range] : ranges_) {
+      ranges.emplace_back(range.begin, range.begin + info(name).nbytes(), name);
     }
     std::ranges::sort(ranges);
     uint64_t covered = 0;
@@ -174,7 +216,8 @@ class Safetensors : public TensorFile {
   }
 
   uint64_t data_begin_ = 0;
-  std::map<std::string, uint64_t> begins_; // from data_begin_
+  FileNotes notes_;
+  std::map<std::string, Range> ranges_;
 };
 
 } // namespace

@@ -97,6 +97,11 @@ std::optional<double> TensorFile::scalar(const std::string& name) const {
   return found == scalars_.end() ? std::nullopt : std::optional(found->second);
 }
 
+std::optional<std::string> TensorFile::metadata(const std::string& key) const {
+  auto found = metadata_.find(key);
+  return found == metadata_.end() ? std::nullopt : std::optional(found->second);
+}
+
 void TensorFile::read(const std::string& name, mx::Dtype dtype, void* dst)
     const {
   const TensorInfo& tensor = info(name);
@@ -105,6 +110,18 @@ void TensorFile::read(const std::string& name, mx::Dtype dtype, void* dst)
         "tensor '" + name + "' is " + dtype_name(tensor.dtype) +
         ", which cannot be read as " + dtype_name(dtype));
   }
+  if (auto codes = codes_.find(name); codes != codes_.end()) {
+    read_dequantized(name, codes->second, dtype, dst);
+  } else {
+    read_elements(name, tensor, dtype, dst);
+  }
+}
+
+void TensorFile::read_elements(
+    const std::string& name,
+    const TensorInfo& tensor,
+    mx::Dtype dtype,
+    void* dst) const {
   auto reader = elements(name);
   if (tensor.dtype == dtype && dtype != mx::bool_) {
     reader->read(dst, tensor.nbytes());
@@ -166,6 +183,12 @@ const TensorInfo& TensorFile::add_tensor(
 void TensorFile::add_scalar(const std::string& name, double value) {
   check_is_new(name);
   scalars_.emplace(name, value);
+}
+
+void TensorFile::add_metadata(
+    const std::string& key,
+    const std::string& value) {
+  metadata_.emplace(key, value);
 }
 
 void TensorFile::check_name(const std::string& name) const {

@@ -100,6 +100,17 @@ mx::array Weights::take_rows(
     const std::vector<std::string>& names,
     const mx::Shape& expected_each,
     mx::Dtype dtype) {
+  auto stacked =
+      memory_.allocate(check_rows(names, expected_each, dtype), dtype);
+  read_rows(names, dtype, stacked);
+  nbytes_ += stacked.nbytes();
+  return stacked;
+}
+
+mx::Shape Weights::check_rows(
+    const std::vector<std::string>& names,
+    const mx::Shape& expected_each,
+    mx::Dtype dtype) const {
   if (names.empty() || expected_each.empty()) {
     throw Error("take_rows: expected one or more tensors that have rows");
   }
@@ -113,16 +124,19 @@ mx::array Weights::take_rows(
       fail(name, "too many rows to stack");
     }
   }
+  return shape;
+}
 
-  auto stacked = memory_.allocate(shape, dtype);
-  auto* rows = stacked.data<char>();
+void Weights::read_rows(
+    const std::vector<std::string>& names,
+    mx::Dtype dtype,
+    mx::array& rows) {
+  auto* out = rows.data<char>();
   for (const std::string& name : names) {
-    file_->read(name, dtype, rows);
-    rows += find(name).size * dtype.size();
+    file_->read(name, dtype, out);
+    out += find(name).size * dtype.size();
   }
   taken_.insert(names.begin(), names.end());
-  nbytes_ += stacked.nbytes();
-  return stacked;
 }
 
 mx::array Weights::take_rows(

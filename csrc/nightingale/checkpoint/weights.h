@@ -12,6 +12,7 @@
 #include "mlx/dtype.h"
 #include "nightingale/checkpoint/tensor_file.h"
 #include "nightingale/checkpoint/weight_memory.h"
+#include "nightingale/ops/matrix.h"
 
 namespace nightingale {
 
@@ -50,6 +51,14 @@ class Weights {
       const std::vector<std::string>& names,
       const mx::Shape& expected_each);
 
+  // The same as the matrix of a product on `s`. What the file has as codes
+  // stays codes, floats become codes of `bits`, or are kept where that is 0.
+  ops::Matrix take_matrix(
+      const std::vector<std::string>& names,
+      const mx::Shape& expected_each,
+      int bits,
+      mx::Stream s);
+
   // The kernel of a convolution, [O, C, K] in the file, as the ops read it:
   // [O, K, C]. Weight normalisation, under its old or its new names, is folded
   // into it. `layer` is the name without ".weight".
@@ -81,6 +90,24 @@ class Weights {
       const std::string& name,
       const mx::Shape& expected,
       mx::Dtype dtype) const;
+  // The shape of tensors one below the other.
+  mx::Shape check_rows(
+      const std::vector<std::string>& names,
+      const mx::Shape& expected_each,
+      mx::Dtype dtype) const;
+  void read_rows(
+      const std::vector<std::string>& names,
+      mx::Dtype dtype,
+      mx::array& rows);
+  ops::Matrix read_codes(
+      const std::vector<std::string>& names,
+      const mx::Shape& shape,
+      mx::Stream s);
+  ops::Matrix quantized(
+      const std::vector<std::string>& names,
+      const mx::Shape& shape,
+      int bits,
+      mx::Stream s);
   // Reads a tensor as float32 and counts it as taken.
   std::vector<float> read(const std::string& name, const mx::Shape& expected);
   // The [A, B, K] kernel of a layer, weight normalisation folded.
