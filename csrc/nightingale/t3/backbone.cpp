@@ -6,6 +6,7 @@
 #include "nightingale/ops/cache_codes.h"
 #include "nightingale/ops/linear.h"
 #include "nightingale/ops/rotary.h"
+#include "nightingale/t3/quantization.h"
 
 namespace nightingale {
 
@@ -33,29 +34,38 @@ void keep_weights(
 
 } // namespace
 
-Backbone::Backbone(Weights& weights, const T3Config& config, mx::Dtype vectors)
+Backbone::Backbone(
+    Weights& weights,
+    const T3Config& config,
+    int bits,
+    mx::Dtype vectors,
+    mx::Stream s)
     : heads_(config.heads()),
       dtype_(weights.dtype()),
       alignment_heads_(config.settings.alignment_heads),
       norm_(weights.take("tfmr.norm.weight", {config.hidden}, vectors)),
       frequencies_(ops::rotary_frequencies(kHeadDim, ops::RotaryScaling{})) {
   int hidden = config.hidden, ffn = config.ffn;
+  auto matrix = [&](const std::vector<std::string>& names,
+                    const mx::Shape& each) {
+    return weights.take_matrix(names, each, t3_bits(names[0], bits), s);
+  };
   for (int i = 0; i < config.layers; ++i) {
     std::string layer = "tfmr.layers." + std::to_string(i) + ".";
     std::string attention = layer + "self_attn.", mlp = layer + "mlp.";
     layers_.push_back(
         {weights.take(layer + "input_layernorm.weight", {hidden}, vectors),
-         weights.take_rows(
+         matrix(
              {attention + "q_proj.weight",
               attention + "k_proj.weight",
               attention + "v_proj.weight"},
              {hidden, hidden}),
-         weights.take(attention + "o_proj.weight", {hidden, hidden}),
+         matrix({attention + "o_proj.weight"}, {hidden, hidden}),
          weights.take(
              layer + "post_attention_layernorm.weight", {hidden}, vectors),
-         weights.take_rows(
+         matrix(
              {mlp + "gate_proj.weight", mlp + "up_proj.weight"}, {ffn, hidden}),
-         weights.take(mlp + "down_proj.weight", {hidden, ffn})});
+         matrix({mlp + "down_proj.weight"}, {hidden, ffn})});
   }
 }
 
@@ -242,14 +252,6 @@ size_t Backbone::step_bytes() const {
         layer.down.nbytes();
   }
   return total;
-}
-
-void Backbone::quantize(int bits, mx::Stream s) {
-  for (auto& layer : layers_) {
-    for (auto* matrix : {&layer.qkv, &layer.out, &layer.gate_up, &layer.down}) {
-      *matrix = ops::Matrix::quantized(matrix->w, bits, s);
-    }
-  }
 }
 
 } // namespace nightingale

@@ -20,7 +20,13 @@ struct TextAttention {
 // The Llama stack.
 class Backbone {
  public:
-  Backbone(Weights& weights, const T3Config& config, mx::Dtype vectors);
+  // Matrices that `weights` has in floats become codes of `bits`, but for 0.
+  Backbone(
+      Weights& weights,
+      const T3Config& config,
+      int bits,
+      mx::Dtype vectors,
+      mx::Stream s);
 
   // An Error where the options cannot be had on `s`. Before the first cache.
   void keep_cache(const KvOptions& options, mx::Stream s);
@@ -66,9 +72,6 @@ class Backbone {
 
   // Bytes of the matrices, which one decoding step reads.
   size_t step_bytes() const;
-
-  // Replaces the matrices by codes of `bits`.
-  void quantize(int bits, mx::Stream s);
 
  private:
   struct Layer {

@@ -85,7 +85,10 @@ void apply(const Json& t3, const std::string& what, T3Settings& settings) {
   }
 }
 
-void check(const T3Config& config, const TensorFile& file) {
+void check(
+    const T3Config& config,
+    const TensorFile& file,
+    const std::string& settings_of) {
   auto fail = [&](const std::string& what) {
     throw Error(file.path() + " is not a T3 checkpoint: " + what);
   };
@@ -116,7 +119,7 @@ void check(const T3Config& config, const TensorFile& file) {
           std::to_string(config.layers) + " layers of " +
           std::to_string(config.heads()) +
           " heads; set t3.alignment_heads in nightingale.json beside " +
-          file.path());
+          settings_of);
     }
   }
   if (config.settings.analyser && config.settings.alignment_heads.empty()) {
@@ -140,7 +143,7 @@ T3Settings T3Settings::for_file(const std::string& path) {
   return settings;
 }
 
-T3Config T3Config::of(const TensorFile& file) {
+T3Config T3Config::of(const TensorFile& file, const std::string& settings_of) {
   T3Config config;
   config.layers = count_layers(file, "tfmr.layers.");
   config.hidden = size_of(file, "speech_emb.weight", 2, 1);
@@ -154,8 +157,8 @@ T3Config T3Config::of(const TensorFile& file) {
   config.speaker_size = size_of(file, "cond_enc.spkr_enc.weight", 2, 1);
   config.perceiver_queries =
       size_of(file, "cond_enc.perceiver.pre_attention_query", 3, 1);
-  config.settings = T3Settings::for_file(file.path());
-  check(config, file);
+  config.settings = T3Settings::for_file(settings_of);
+  check(config, file, settings_of);
   return config;
 }
 

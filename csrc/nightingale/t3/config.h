@@ -45,7 +45,8 @@ struct T3Config {
   }
 
   // Reads the sizes off the tensors; an Error where they do not make a T3.
-  static T3Config of(const TensorFile& file);
+  // Settings are those of the file `settings_of`.
+  static T3Config of(const TensorFile& file, const std::string& settings_of);
 };
 
 } // namespace nightingale

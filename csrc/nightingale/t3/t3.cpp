@@ -9,6 +9,7 @@
 #include "nightingale/checkpoint/tensor_sizes.h"
 #include "nightingale/error.h"
 #include "nightingale/ops/embedding.h"
+#include "nightingale/t3/quantization.h"
 
 namespace nightingale {
 
@@ -18,6 +19,27 @@ namespace {
 const std::vector<std::string> kUnused{
     "text_head.weight",
     "tfmr.embed_tokens.weight"};
+
+const std::string kHead = "speech_head.weight";
+
+// The bits to load with: those of the codes that the file has, or those asked
+// for; 0 for neither.
+int wanted_bits(const TensorFile& file, std::optional<int> bits) {
+  int stored = file.fewest_bits();
+  if (bits && stored != 0 && *bits != stored) {
+    throw Error(
+        file.path() + " holds codes of " + std::to_string(stored) +
+        " bits, which cannot be loaded as " + std::to_string(*bits) +
+        ": ask for none or " + std::to_string(stored) +
+        ", or load the checkpoint it was made of");
+  }
+  return bits.value_or(stored);
+}
+
+mx::Dtype default_dtype(const TensorFile& file, int bits) {
+  auto stored = stored_dtype(file, "speech_emb.weight");
+  return bits != 0 && stored == mx::float32 ? mx::float16 : stored;
+}
 
 mx::array ids(const std::vector<int>& values) {
   return mx::array(values.data(), {static_cast<int>(values.size())});
@@ -62,12 +84,13 @@ void check_speech(const std::vector<int>& tokens, const T3Config& config) {
 
 } // namespace
 
-T3::T3(Weights& weights, const T3Config& config, mx::Stream s)
+T3::T3(Weights& weights, const T3Config& config, int bits, mx::Stream s)
     : config_(config),
       stream_(s),
       dtype_(weights.dtype()),
+      bits_(bits),
       conditioning_(weights, config, ops::vector_dtype(dtype_, s)),
-      backbone_(weights, config, ops::vector_dtype(dtype_, s)),
+      backbone_(weights, config, bits, ops::vector_dtype(dtype_, s), s),
       text_table_(weights.take(
           "text_emb.weight",
           {config.text_vocabulary, config.hidden})),
@@ -80,9 +103,11 @@ T3::T3(Weights& weights, const T3Config& config, mx::Stream s)
       speech_positions_(weights.take(
           "speech_pos_emb.emb.weight",
           {config.speech_positions, config.hidden})),
-      speech_head_(weights.take(
-          "speech_head.weight",
-          {config.speech_vocabulary, config.hidden})) {
+      speech_head_(weights.take_matrix(
+          {kHead},
+          {config.speech_vocabulary, config.hidden},
+          t3_bits(kHead, bits),
+          s)) {
   weight_bytes_ = weights.nbytes();
 }
 
@@ -91,15 +116,13 @@ T3 T3::load(
     std::optional<mx::Dtype> dtype,
     std::optional<int> bits,
     mx::Stream s,
-    std::vector<std::string>* unknown) {
+    std::vector<std::string>* unknown,
+    const std::optional<std::string>& settings_of) {
   auto file = TensorFile::open(path);
-  T3Config config = T3Config::of(*file);
-  Weights weights(
-      file, dtype.value_or(stored_dtype(*file, "speech_head.weight")));
-  T3 model(weights, config, s);
-  if (bits) {
-    model.quantize(*bits);
-  }
+  int kept = wanted_bits(*file, bits);
+  T3Config config = T3Config::of(*file, settings_of.value_or(path));
+  Weights weights(file, dtype.value_or(default_dtype(*file, kept)));
+  T3 model(weights, config, kept, s);
   if (unknown) {
     *unknown = weights.unused(kUnused);
   }
@@ -108,11 +131,6 @@ T3 T3::load(
 
 size_t T3::step_bytes() const {
   return backbone_.step_bytes() + speech_head_.nbytes();
-}
-
-void T3::quantize(int bits) {
-  backbone_.quantize(bits, stream_);
-  speech_head_ = ops::Matrix::quantized(speech_head_.w, bits, stream_);
 }
 
 void T3::check(const std::vector<int>& text_tokens) const {

@@ -15,14 +15,17 @@ namespace nightingale {
 class T3 {
  public:
   // Reads `path` with its matrices as `dtype`, or as the file has them; with
-  // `bits`, those that decoding reads as codes of 8 or 4. The names of tensors
-  // it does not know are put in `unknown`.
+  // `bits`, those that decoding reads as codes of 8 or 4, and without a `dtype`
+  // the others as float16 where the file has float32. Codes that the file has
+  // are kept. The names of tensors it does not know are put in `unknown`.
+  // Settings are those of `settings_of`, the file that `path` was made of.
   static T3 load(
       const std::string& path,
       std::optional<mx::Dtype> dtype,
       std::optional<int> bits,
       mx::Stream s,
-      std::vector<std::string>* unknown);
+      std::vector<std::string>* unknown,
+      const std::optional<std::string>& settings_of = std::nullopt);
 
   const T3Config& config() const {
     return config_;
@@ -34,6 +37,10 @@ class T3 {
   size_t step_bytes() const;
   mx::Dtype dtype() const {
     return dtype_;
+  }
+  // The fewest of any codes; 0 without codes.
+  int bits() const {
+    return bits_;
   }
   const mx::Stream& stream() const {
     return stream_;
@@ -104,15 +111,15 @@ class T3 {
       int chunk) const;
 
  private:
-  T3(Weights& weights, const T3Config& config, mx::Stream s);
+  T3(Weights& weights, const T3Config& config, int bits, mx::Stream s);
 
-  void quantize(int bits);
   void check(const std::vector<int>& text_tokens) const;
   void check(const T3Voice& voice) const;
 
   T3Config config_;
   mx::Stream stream_;
   mx::Dtype dtype_;
+  int bits_;
   size_t weight_bytes_ = 0;
   Conditioning conditioning_;
   Backbone backbone_;
