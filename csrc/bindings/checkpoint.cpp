@@ -1,9 +1,44 @@
+#include <algorithm>
+
 #include "bindings.h"
 #include "mlx/allocator.h"
+#include "mlx/transforms.h"
 #include "nightingale/checkpoint/dtype.h"
 #include "nightingale/checkpoint/tensor_file.h"
+#include "nightingale/ops/matrix.h"
 
 using nightingale::TensorFile;
+
+namespace {
+
+// The bytes of an array as they lie in a file: uint8 [nbytes].
+nb::object to_bytes(mx::array x) {
+  auto* owner = new mx::array(std::move(x));
+  nb::capsule keep(
+      owner, [](void* p) noexcept { delete static_cast<mx::array*>(p); });
+  return nb::cast(nb::ndarray<nb::numpy, uint8_t, nb::ndim<1>>(
+      owner->data<uint8_t>(), {owner->nbytes()}, keep));
+}
+
+nb::tuple quantize(const TensorFile& file, const std::string& name, int bits) {
+  std::optional<nightingale::ops::Codes> parts;
+  {
+    nb::gil_scoped_release release;
+    const auto& info = file.info(name);
+    auto data = mx::allocator::malloc(info.size * sizeof(float));
+    int rows = info.shape.at(0);
+    int columns = static_cast<int>(info.size / std::max(rows, 1));
+    mx::array matrix(std::move(data), {rows, columns}, mx::float32);
+    file.read(name, mx::float32, matrix.data<void>());
+    auto s = mx::default_stream(mx::Device::cpu);
+    parts = nightingale::ops::Matrix::quantized(matrix, bits, s).unpacked();
+    mx::eval(parts->codes, parts->scales, parts->biases);
+  }
+  return nb::make_tuple(
+      to_bytes(parts->codes), to_bytes(parts->scales), to_bytes(parts->biases));
+}
+
+} // namespace
 
 void bind_checkpoint(nb::module_& m) {
   nb::class_<TensorFile>(m, "TensorFile")
@@ -27,7 +62,18 @@ void bind_checkpoint(nb::module_& m) {
           [](const TensorFile& file, const std::string& name) {
             return nightingale::dtype_name(file.info(name).dtype);
           })
+      .def("bits", &TensorFile::bits)
+      .def("fewest_bits", &TensorFile::fewest_bits)
+      .def("metadata", &TensorFile::metadata)
       .def("scalar", &TensorFile::scalar)
+      .def(
+          "quantize",
+          &quantize,
+          nb::arg("name"),
+          nb::arg("bits"),
+          "The tensor, its rows flattened, as the bytes of MLX's codes "
+          "(uint32),"
+          " scales and biases (float16).")
       .def(
           "read",
           [](const TensorFile& file, const std::string& name) {

@@ -1,6 +1,7 @@
 #include "nightingale/t3/t3.h"
 #include "bindings.h"
 #include "nightingale/checkpoint/dtype.h"
+#include "nightingale/t3/quantization.h"
 #include "nightingale/t3/speech_tokens.h"
 
 using namespace nightingale;
@@ -35,6 +36,7 @@ nb::dict describe(const T3& model) {
   info["text_positions"] = config.text_positions;
   info["speech_positions"] = config.speech_positions;
   info["dtype"] = dtype_name(model.dtype());
+  info["bits"] = model.bits() == 0 ? nb::none() : nb::cast(model.bits());
   const auto& kv = model.kv();
   info["kv_bits"] = kv.bits ? nb::cast(kv.bits) : nb::none();
   info["kv_budget"] = kv.budget > 0.0f ? nb::cast(kv.budget) : nb::none();
@@ -50,6 +52,13 @@ nb::dict describe(const T3& model) {
 } // namespace
 
 void bind_t3(nb::module_& m) {
+  m.def(
+      "t3_bits",
+      &t3_bits,
+      nb::arg("name"),
+      nb::arg("bits"),
+      "The bits in which T3 keeps a tensor that is loaded with `bits`.");
+
   nb::class_<KvCache>(m, "KvCache")
       .def_prop_ro("length", [](const KvCache& cache) { return cache.length; })
       .def_prop_ro("nbytes", &KvCache::nbytes);
@@ -89,16 +98,19 @@ void bind_t3(nb::module_& m) {
           [](const std::string& path,
              const std::optional<std::string>& dtype,
              bool gpu,
-             std::optional<int> bits) {
+             std::optional<int> bits,
+             const std::optional<std::string>& settings_of) {
             auto type = dtype_from(dtype);
             return load_model([&](auto* unknown) {
-              return T3::load(path, type, bits, model_stream(gpu), unknown);
+              auto s = model_stream(gpu);
+              return T3::load(path, type, bits, s, unknown, settings_of);
             });
           },
           nb::arg("path"),
           nb::arg("dtype").none(),
           nb::arg("gpu"),
           nb::arg("bits") = nb::none(),
+          nb::arg("settings_of") = nb::none(),
           "The model and the names of tensors it does not know.")
       .def("describe", &describe)
       .def(
