@@ -17,6 +17,7 @@ from .arguments import floats, number, token_ids
 from .checkpoint import S3GEN_FILES, VOICE_ENCODER_FILES, Checkpoint
 from .draft import Drafts
 from .kv_cache import KvOptions
+from .quantized_cache import load_t3
 from .recording import Recording
 from .voice import Voice
 
@@ -47,7 +48,7 @@ class Engine:
         self.checkpoint = checkpoint
         if gpu:
             _core.set_cache_limit(GPU_CACHE_BYTES)
-        self.t3, unknown = _core.T3.load(str(checkpoint.t3), dtype, gpu, bits)
+        self.t3, unknown = load_t3(checkpoint.t3, dtype, bits, gpu)
         self.t3.keep_cache(kv.bits, kv.budget)
         _warn_of(unknown, checkpoint.t3)
         self.drafts: Drafts | None = None

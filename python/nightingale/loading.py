@@ -30,14 +30,14 @@ def load(
 ) -> TTS:
     """Loads a checkpoint from a folder or a hub id (owner/name).
 
-    bits: 8 or 4 for the matrices that T3 decodes with, on a GPU. dtype: float32, float16 or
-    bfloat16 for the weights; None keeps the file's. kv_bits: 8 or 4 for T3's KV cache; None is 8
-    with bits and else the weights' type. kv_budget: share of the speech that the cache keeps, above
-    0 and at most 1, on a CPU; None keeps all. draft: what proposes tokens for T3 to check several
-    at a time, on a CPU, without changing any: ngram, layers, or the path of a smaller T3 made for
-    this model. device: auto takes a GPU where MLX has one. threads: of the CPU backend; None means
-    all cores. offline: use only what an earlier download left. progress: False hides the
-    download's progress bars.
+    bits: 8 or 4 for the matrices that T3 decodes with; None keeps the file's. dtype: float32,
+    float16 or bfloat16 for the weights; None keeps the file's, or takes float16 beside bits.
+    kv_bits: 8 or 4 for T3's KV cache; None is 8 with bits and else the weights' type. kv_budget:
+    share of the speech that the cache keeps, above 0 and at most 1, on a CPU; None keeps all.
+    draft: what proposes tokens for T3 to check several at a time, on a CPU, without changing any:
+    ngram, layers, or the path of a smaller T3 made for this model. device: auto takes a GPU where
+    MLX has one. threads: of the CPU backend; None means all cores. offline: use only what an
+    earlier download left. progress: False hides the download's progress bars.
     """
     if model is None:
         raise Error(
@@ -49,8 +49,6 @@ def load(
     if bits is not None and bits not in BITS:
         raise ValueError(f"bits must be 8, 4 or None, not {bits!r}")
     gpu = _wants_gpu(device)
-    if bits is not None and not gpu:
-        raise Error(f"bits={bits} needs a GPU so far: leave it out, or use device='gpu'")
     kv = KvOptions.checked(kv_bits, kv_budget, bits, gpu)
     if draft is not None and (not isinstance(draft, (str, Path)) or not str(draft)):
         raise ValueError(f"draft must be ngram, layers or a path, not {draft!r}")

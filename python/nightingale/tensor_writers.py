@@ -22,6 +22,7 @@ SAFETENSORS_DTYPES = {
     "int8": "I8",
     "int16": "I16",
     "int32": "I32",
+    "uint32": "U32",
     "int64": "I64",
     "float16": "F16",
     "bfloat16": "BF16",
@@ -44,15 +45,30 @@ TORCH_STORAGES = {
 
 
 @contextmanager
-def atomic_path(path: str | Path) -> Iterator[Path]:
-    """Gives a temporary name beside `path`: renamed to it on success, removed on error."""
+def atomic_path(path: str | Path, durable: bool = False) -> Iterator[Path]:
+    """Gives a temporary name beside `path`: renamed to it on success, removed on error.
+
+    durable: what has the name is on the disk by then, also where the power fails.
+    """
     path = Path(path)
     partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}.partial")
     try:
         yield partial
+        if durable:
+            _sync(partial)
         os.replace(partial, path)
+        if durable and os.name == "posix":
+            _sync(path.parent)
     finally:
         partial.unlink(missing_ok=True)
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def write_safetensors(
@@ -75,6 +91,16 @@ def stream_safetensors(
 
     Values are cast to the layout's dtype, which may be "bfloat16".
     """
+    with atomic_path(path) as unfinished, open(unfinished, "xb") as file:
+        file.write(safetensors_header(layout, metadata))
+        for name, (dtype, shape) in layout.items():
+            file.write(stored_bytes(name, dtype, shape, partial(values, name)))
+
+
+def safetensors_header(
+    layout: Mapping[str, tuple[str, tuple[int, ...]]], metadata: Mapping[str, str] | None = None
+) -> bytes:
+    """What a file of these tensors begins with; their bytes follow in the same order."""
     header: dict[str, Any] = {"__metadata__": dict(metadata)} if metadata else {}
     offset = 0
     for name, (dtype, shape) in layout.items():
@@ -89,11 +115,14 @@ def stream_safetensors(
         offset = end
     encoded = json.dumps(header, separators=(",", ":")).encode()
     encoded += b" " * (-len(encoded) % 8)  # the format aligns the data to 8 bytes
-    with atomic_path(path) as unfinished, open(unfinished, "xb") as file:
-        file.write(struct.pack("<Q", len(encoded)))
-        file.write(encoded)
-        for name, (dtype, shape) in layout.items():
-            file.write(_Tensor(name, dtype, shape, partial(values, name)).stored().data)
+    return struct.pack("<Q", len(encoded)) + encoded
+
+
+def stored_bytes(
+    name: str, dtype: str, shape: tuple[int, ...], values: Callable[[], np.ndarray]
+) -> memoryview:
+    """A tensor as it lies in a file."""
+    return _Tensor(name, dtype, shape, values).stored().data
 
 
 def write_torch(path: str | Path, tree: Mapping[str, Any]) -> None:

@@ -23,6 +23,7 @@ COMMANDS = (
     "synthetic",
     "voices",
     "pull",
+    "quantize",
     "serve",
     "batch",
     "bench",

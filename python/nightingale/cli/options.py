@@ -7,7 +7,7 @@ import sys
 from typing import Any
 
 from ..kv_cache import KV_BITS
-from ..loading import DEVICES, DTYPES
+from ..loading import BITS, DEVICES, DTYPES
 from ..tts import TTS
 
 T3_SETTINGS: dict[str, tuple[type, str]] = {
@@ -36,6 +36,9 @@ def add_model_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--model", help="a checkpoint's folder or a hub id (owner/name)")
     group.add_argument("--dtype", choices=DTYPES, help="of the weights (default: the file's)")
     group.add_argument(
+        "--bits", type=int, choices=BITS, help="of T3's matrices (default: the file's)"
+    )
+    group.add_argument(
         "--kv-bits", type=int, choices=KV_BITS, help="of T3's KV cache (default: floats)"
     )
     group.add_argument(
@@ -58,6 +61,7 @@ def load_model(args: argparse.Namespace) -> TTS:
 def model_settings(args: argparse.Namespace) -> dict[str, Any]:
     """What `nightingale.load` takes besides the model."""
     return {
+        "bits": args.bits,
         "dtype": args.dtype,
         "kv_bits": args.kv_bits,
         "kv_budget": args.kv_budget,

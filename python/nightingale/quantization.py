@@ -1,0 +1,201 @@
+"""Model files whose matrices are stored as codes of 8 or 4 bits."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import shutil
+import zlib
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from . import _core
+from ._core import Error, TensorFile
+from .checkpoint import SETTINGS_FILE, VOICES_FOLDER, Checkpoint
+from .tensor_writers import SAFETENSORS_DTYPES, atomic_path, safetensors_header, stored_bytes
+
+GROUP = 64  # columns that share a scale and a bias
+VERSION = 1  # of what is noted in a file
+NOTES = "nightingale"  # the key of the notes among a file's metadata
+FEWEST_ROWS = 32
+
+# What reads out or in and is small: the ends of S3Gen's networks.
+S3GEN_FLOATS = re.compile(
+    r"embedding|embed_affine|_proj\.weight$|conv_post|project_down|classifier|m_source|pos_bias"
+)
+
+Progress = Callable[[int, int], None]
+Layout = dict[str, tuple[str, tuple[int, ...]]]
+
+
+def t3_bits(bits: int) -> Callable[[TensorFile, str], int]:
+    """Which bits T3 keeps a tensor in, 0 for floats."""
+    return lambda _, name: _core.t3_bits(name, bits)
+
+
+def s3gen_bits(file: TensorFile, name: str) -> int:
+    """The same of S3Gen, the vocoder and the encoders: 8 for what products read."""
+    shape = file.shape(name)
+    return (
+        8
+        if "float" in file.dtype(name)
+        and len(shape) > 1
+        and shape[0] >= FEWEST_ROWS
+        and math.prod(shape[1:]) % GROUP == 0
+        and not S3GEN_FLOATS.search(name)
+        else 0
+    )
+
+
+def write_quantized(
+    source: Path,
+    target: Path,
+    bits_of: Callable[[TensorFile, str], int],
+    notes: dict[str, Any] | None = None,
+    progress: Progress | None = None,
+) -> None:
+    """Writes the model file `source` with the tensors that `bits_of` names as codes, the others as
+    they are. The file appears whole, and on the disk, or not at all."""
+    file = TensorFile.open(str(source))
+    if file.fewest_bits():
+        raise Error(f"{source} is quantised already, in {file.fewest_bits()} bits")
+    bits = {name: bits_of(file, name) for name in file.names()}
+    layout: Layout = {}
+    shapes: dict[str, tuple[int, ...]] = {}
+    for name in file.names():
+        layout |= _parts(name, file.dtype(name), file.shape(name), bits[name])
+        if bits[name] and len(file.shape(name)) > 2:
+            shapes[name] = file.shape(name)
+    sums = dict.fromkeys(layout, "0" * 8)
+    total, done = sum(math.prod(file.shape(name)) for name in file.names()), 0
+
+    def header() -> bytes:
+        noted = {"version": VERSION, "group": GROUP, **(notes or {})}
+        text = json.dumps({**noted, "shapes": shapes, "crc32": sums}, separators=(",", ":"))
+        return safetensors_header(layout, {"format": "mlx", NOTES: text})
+
+    try:
+        with atomic_path(target, durable=True) as unfinished, open(unfinished, "xb") as written:
+            written.write(header())
+            for name in file.names():
+                for part, data in _stored(file, name, bits[name]):
+                    sums[part] = _checksum(part, *layout[part], data)
+                    written.write(data)
+                done += math.prod(file.shape(name))
+                if progress is not None:
+                    progress(done, total)
+            written.seek(0)
+            written.write(header())  # now with the sums, which take the same room
+    except OSError as error:
+        raise Error(f"cannot write {target}: {error.strerror or error}") from error
+
+
+def notes_of(path: Path) -> dict[str, Any] | None:
+    """What `write_quantized` noted in a file, None where it wrote none."""
+    text = TensorFile.open(str(path)).metadata(NOTES)
+    return None if text is None else json.loads(text)
+
+
+def write_folder(
+    checkpoint: Checkpoint,
+    folder: Path,
+    bits: int,
+    s3gen: bool = False,
+    force: bool = False,
+    progress: Progress | None = None,
+) -> None:
+    """Makes `folder` a checkpoint of its own: T3 in codes of `bits`, with `s3gen` also S3Gen, the
+    vocoder and the encoders in 8, and the other files copied. T3 comes last: a folder without it is
+    not taken for a checkpoint."""
+    if folder.resolve() == checkpoint.folder.resolve():
+        raise Error(f"{folder} is the model's own folder; name another")
+    coded = _coded_files(checkpoint, s3gen)
+    copied = _copied_files(checkpoint, coded.values())
+    targets = [folder / name for name in (*copied, *coded)]
+    there = [target for target in targets if target.exists()]
+    if there and not force:
+        raise Error(f"{there[0]} exists; --force replaces it")
+    sizes = {name: path.stat().st_size for name, path in (copied | coded).items()}
+    done = 0
+
+    def report(part: float) -> None:
+        if progress is not None:
+            progress(done + int(part), sum(sizes.values()))
+
+    try:
+        for name, path in copied.items():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            with atomic_path(folder / name, durable=True) as unfinished:
+                shutil.copyfile(path, unfinished)
+            done += sizes[name]
+            report(0)
+    except OSError as error:
+        raise Error(f"cannot write {folder / name}: {error.strerror or error}") from error
+    for name, path in coded.items():
+        choice = t3_bits(bits) if path == checkpoint.t3 else s3gen_bits
+        nominal = bits if path == checkpoint.t3 else 8
+        write_quantized(
+            path,
+            folder / name,
+            choice,
+            {"bits": nominal, "source": {"name": path.name, "size": sizes[name]}},
+            lambda part, whole, size=sizes[name]: report(size * part / whole),
+        )
+        done += sizes[name]
+        report(0)
+
+
+def _coded_files(checkpoint: Checkpoint, s3gen: bool) -> dict[str, Path]:
+    """Files to write in codes by their names in the new folder, T3 last."""
+    parts = [checkpoint.s3gen, checkpoint.voice_encoder] if s3gen else []
+    files = [path for path in (*parts, checkpoint.t3) if path is not None]
+    return {path.with_suffix(".safetensors").name: path for path in files}
+
+
+def _copied_files(checkpoint: Checkpoint, coded: Iterable[Path]) -> dict[str, Path]:
+    """The checkpoint's other files by their names in the new folder."""
+    settings = checkpoint.folder / SETTINGS_FILE
+    files = [
+        checkpoint.tokenizer,
+        checkpoint.cangjie,
+        checkpoint.dicta,
+        checkpoint.s3gen,
+        checkpoint.voice_encoder,
+        checkpoint.voice,
+        settings if settings.is_file() else None,
+    ]
+    written = set(coded)
+    copied = {path.name: path for path in files if path is not None and path not in written}
+    voices = {f"{VOICES_FOLDER}/{path.name}": path for path in checkpoint.voices.values()}
+    return copied | voices
+
+
+def _parts(name: str, dtype: str, shape: tuple[int, ...], bits: int) -> Layout:
+    """What a tensor is stored as: itself, or codes with their scales and biases."""
+    if bits == 0:
+        return {name: (dtype, shape)}
+    rows, columns = shape[0], math.prod(shape[1:])
+    prefix = name.removesuffix(".weight")
+    groups = ("float16", (rows, columns // GROUP))
+    return {
+        name: ("uint32", (rows, columns * bits // 32)),
+        f"{prefix}.scales": groups,
+        f"{prefix}.biases": groups,
+    }
+
+
+def _stored(file: TensorFile, name: str, bits: int) -> Iterable[tuple[str, memoryview]]:
+    """The parts of a tensor and their bytes."""
+    dtype, shape = file.dtype(name), file.shape(name)
+    parts = _parts(name, dtype, shape, bits)
+    if bits == 0:
+        return [(name, stored_bytes(name, dtype, shape, lambda: file.read(name)))]
+    return zip(parts, (array.data for array in file.quantize(name, bits)), strict=True)
+
+
+def _checksum(name: str, dtype: str, shape: tuple[int, ...], data: memoryview) -> str:
+    """As csrc/nightingale/checkpoint/file_notes.h says."""
+    line = f"{name} {SAFETENSORS_DTYPES[dtype]} {list(shape)}"
+    return f"{zlib.crc32(data, zlib.crc32(line.encode())):08x}"
