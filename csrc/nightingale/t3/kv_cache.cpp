@@ -1,8 +1,15 @@
 #include "nightingale/t3/kv_cache.h"
 
-#include "mlx/ops.h"
+#include "nightingale/error.h"
 
 namespace nightingale {
+
+void KvCache::trim(int new_length) {
+  if (new_length < length && !layers.empty() && layers[0].eviction) {
+    throw Error("a KV cache with a budget drops positions: it cannot rewind");
+  }
+  length = new_length;
+}
 
 size_t KvCache::held_bytes() const {
   size_t total = 0;

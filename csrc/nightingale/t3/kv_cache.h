@@ -16,8 +16,8 @@ struct KvOptions {
 
 // Keys and values of every layer for positions [0, length). A plain value: a
 // copy taken earlier still reads its own positions, and trimming is all that
-// rewinding takes. Two copies must not both be appended to. Only a cache that
-// drops positions cannot be rewound: they are gone.
+// rewinding takes. Two copies must not both be appended to. A cache that drops
+// positions cannot be rewound, because they are gone.
 struct KvCache {
   std::vector<ops::LayerCache> layers;
   int length = 0;
@@ -26,9 +26,8 @@ struct KvCache {
     return layers.empty() ? 0 : layers[0].keys.shape(2);
   }
 
-  void trim(int new_length) {
-    length = new_length;
-  }
+  // An Error where that is shorter and positions may have been dropped.
+  void trim(int new_length);
 
   size_t nbytes() const {
     size_t total = 0;

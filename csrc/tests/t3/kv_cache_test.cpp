@@ -184,6 +184,14 @@ TEST_CASE("the analyser sees the whole text over a small cache") {
   CHECK(speech.text_position() < int(kText.size()) + 2);
 }
 
+TEST_CASE("a cache with a budget cannot be rewound") {
+  auto model = keeping({.budget = 0.5f});
+  auto cache = model->begin(model->condition(tiny_voice()), 2, 40);
+  mx::eval(model->forward(model->prompt(kText, 2), cache, 1, nullptr));
+  cache.trim(cache.length);
+  CHECK_THROWS_AS(cache.trim(cache.length - 1), Error);
+}
+
 TEST_CASE("caches that cannot be had are refused") {
   CHECK_THROWS_WITH_AS(
       keeping({.bits = 5}), "a KV cache takes 8 or 4 bits, not 5", Error);
