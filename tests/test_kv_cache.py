@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import nightingale
+from nightingale import cli
+from nightingale.batch import Requests
+from nightingale.checkpoint import find_checkpoint
 from nightingale.kv_cache import KvOptions
+from nightingale.manifest import Line
 
 TEXT = "The quick brown fox jumps over the lazy dog."
 
@@ -75,3 +80,22 @@ def test_a_whole_budget_changes_nothing(checkpoint: Path) -> None:
     plain = nightingale.load(checkpoint, device="cpu")
     tokens = plain.speech_tokens(TEXT, seed=5, max_tokens=80)
     assert np.array_equal(whole.speech_tokens(TEXT, seed=5, max_tokens=80), tokens)
+
+
+def test_the_command_line_keeps_the_cache_as_load_does(
+    checkpoint: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["tokens", TEXT, "--json", "--max-tokens", "40", "--model", str(checkpoint)]
+    cli.main([*words, "--device", "cpu", "--kv-bits", "4", "--kv-budget", "0.5"])
+    tts = nightingale.load(checkpoint, kv_bits=4, kv_budget=0.5, device="cpu")
+    tokens = tts.speech_tokens(TEXT, max_tokens=40)
+    assert json.loads(capsys.readouterr().out) == tokens.tolist()
+
+
+def test_a_batch_says_again_what_was_said_with_another_cache(checkpoint: Path) -> None:
+    line = Line(1, TEXT, "one.wav", {})
+    digests = {
+        Requests(find_checkpoint(checkpoint), None, {}, kv).request(line).digest
+        for kv in ({}, {"kv_bits": 8}, {"kv_bits": 4}, {"kv_bits": 8, "kv_budget": 0.5})
+    }
+    assert len(digests) == 4
