@@ -104,7 +104,8 @@ class Engine:
     @property
     def speaks_together(self) -> bool:
         """Whether several texts can be spoken at once, without changing any."""
-        return self.settings["device"] == "cpu" and self.drafts is None
+        on_cpu = self.settings["device"] == "cpu"
+        return on_cpu and self.drafts is None and self.settings["kv_budget"] is None
 
     def next_token(
         self, speech: _core.SpeechTokens, ahead: Sequence[_core.SpeechTokens] = ()

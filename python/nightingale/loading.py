@@ -57,6 +57,8 @@ def load(
             "draft needs a CPU: a GPU checks several tokens by other kernels than it speaks with, "
             "so that tokens could change: leave it out, or use device='cpu'"
         )
+    if draft is not None and kv_budget is not None:
+        raise Error("draft needs a whole KV cache: leave out kv_budget, or the draft")
     if threads is not None:
         if isinstance(threads, bool) or not isinstance(threads, int) or threads < 1:
             raise ValueError(f"threads must be a whole number above 0, not {threads!r}")

@@ -67,6 +67,9 @@ SpeechRequest checked(SpeechRequest request, const T3& model) {
       "a draft needs the CPU: on a GPU, positions that are checked together "
       "do not have the same bits as one by one, and tokens could change");
   require(
+      !request.draft || model.kv().budget == 0.0f,
+      "a draft needs a whole KV cache: one with a budget cannot be rewound");
+  require(
       !request.proposals ||
           (*request.proposals >= 0 &&
            *request.proposals <= ProposalLength::kMost),
@@ -193,9 +196,10 @@ void SpeechTokens::queue_together(
   for (const auto& other : ahead) {
     require(
         other->model_ == model_ && !other->draft_ &&
+            model_->kv().budget == 0.0f &&
             ops::has_independent_rows(model_->stream()),
-        "only utterances of one model on the CPU, and without drafts, are "
-        "spoken together");
+        "only utterances of one model on the CPU, without drafts and with "
+        "whole caches, are spoken together");
     if (rows + other->rows_ <= ops::kIndependentRows && !other->has_ended()) {
       group.push_back(other.get());
       rows += other->rows_;

@@ -127,8 +127,8 @@ TEST_CASE("the ones ahead may be dropped or spoken alone at any time") {
 
 TEST_CASE("utterances that cannot be spoken together are refused") {
   const std::string message =
-      "only utterances of one model on the CPU, and without drafts, are spoken "
-      "together";
+      "only utterances of one model on the CPU, without drafts and with whole "
+      "caches, are spoken together";
   auto model = aligned_t3();
   auto r = request(*model, 0, false);
   SpeechTokens first(model, r);
@@ -138,6 +138,18 @@ TEST_CASE("utterances that cannot be spoken together are refused") {
   r.draft = ngram_draft({});
   auto drafted = std::make_shared<SpeechTokens>(model, r);
   CHECK(argument_error_of([&] { first.next({drafted}); }) == message);
+
+  auto forgetful = std::make_shared<T3>(*model);
+  forgetful->keep_cache({.budget = 0.5f});
+  SpeechTokens short_of(forgetful, request(*forgetful, 0, false));
+  auto likewise =
+      std::make_shared<SpeechTokens>(forgetful, request(*forgetful, 1, false));
+  CHECK(argument_error_of([&] { short_of.next({likewise}); }) == message);
+  auto with_draft = request(*forgetful, 0, false);
+  with_draft.draft = ngram_draft({});
+  CHECK(
+      argument_error_of([&] { SpeechTokens(forgetful, with_draft); }) ==
+      "a draft needs a whole KV cache: one with a budget cannot be rewound");
 
   EmulatedGpu as_gpu;
   auto gpu = TinyT3{}.load(mx::float32, std::nullopt, kernel_stream());
