@@ -19,15 +19,20 @@ TEXT = "The quick brown fox jumps over the lazy dog."
 
 
 def test_weights_in_codes_have_a_cache_in_codes() -> None:
-    assert KvOptions.checked(None, None, None, gpu=True) == KvOptions(0, 0.0)
-    assert KvOptions.checked(None, None, 4, gpu=True) == KvOptions(8, 0.0)
-    assert KvOptions.checked(4, None, 8, gpu=True) == KvOptions(4, 0.0)
-    assert KvOptions.checked(8, 1, None, gpu=False) == KvOptions(8, 1.0)
+    assert KvOptions.checked(None, None, gpu=True).bits_beside(None) == 0
+    assert KvOptions.checked(None, None, gpu=True).bits_beside(4) == 8
+    assert KvOptions.checked(4, None, gpu=True).bits_beside(8) == 4
+    assert KvOptions.checked(8, 1, gpu=False) == KvOptions(8, 1.0)
 
 
 def test_a_budget_on_a_gpu_is_an_error() -> None:
     with pytest.raises(nightingale.Error, match="kv_budget works on the CPU only"):
-        KvOptions.checked(None, 0.5, None, gpu=True)
+        KvOptions.checked(None, 0.5, gpu=True)
+
+
+def test_a_draft_beside_a_budget_is_an_error(checkpoint: Path) -> None:
+    with pytest.raises(nightingale.Error, match="draft needs a whole KV cache"):
+        nightingale.load(checkpoint, kv_budget=0.5, draft="ngram", device="cpu")
 
 
 @pytest.mark.parametrize("kv_bits", [8, 4])

@@ -49,7 +49,7 @@ class Engine:
         if gpu:
             _core.set_cache_limit(GPU_CACHE_BYTES)
         self.t3, unknown = load_t3(checkpoint.t3, dtype, bits, gpu)
-        self.t3.keep_cache(kv.bits, kv.budget)
+        self.t3.keep_cache(kv.bits_beside(self.t3.describe()["bits"]), kv.budget)
         _warn_of(unknown, checkpoint.t3)
         self.drafts: Drafts | None = None
         if draft is not None:

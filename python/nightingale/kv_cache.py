@@ -13,17 +13,16 @@ KV_BITS = (8, 4)
 
 @dataclass(frozen=True)
 class KvOptions:
-    """bits: of codes, 0 for floats; budget: share of the speech that is kept, 0 for all of it."""
+    """bits: of codes, None for what suits the weights; budget: share of the speech that is kept, 0
+    for all of it."""
 
-    bits: int = 0
+    bits: int | None = None
     budget: float = 0.0
 
     @classmethod
-    def checked(cls, kv_bits: Any, kv_budget: Any, bits: int | None, gpu: bool) -> KvOptions:
-        """Of the arguments of `load`; weights in codes have a cache of 8 bits unless told."""
-        if kv_bits is None:
-            kv_bits = 0 if bits is None else 8
-        elif not isinstance(kv_bits, int) or kv_bits not in KV_BITS:
+    def checked(cls, kv_bits: Any, kv_budget: Any, gpu: bool) -> KvOptions:
+        """Of the arguments of `load`."""
+        if kv_bits is not None and (not isinstance(kv_bits, int) or kv_bits not in KV_BITS):
             raise ValueError(f"kv_bits must be 8, 4 or None, not {kv_bits!r}")
         if kv_budget is None:
             return cls(kv_bits)
@@ -33,3 +32,9 @@ class KvOptions:
         if gpu:
             raise Error("kv_budget works on the CPU only: leave it out, or use device='cpu'")
         return cls(kv_bits, kv_budget)
+
+    def bits_beside(self, weight_bits: int | None) -> int:
+        """Of the cache, 0 for floats: weights in codes have a cache of 8 bits unless told."""
+        if self.bits is not None:
+            return self.bits
+        return 0 if weight_bits is None else 8

@@ -49,7 +49,7 @@ def load(
     if bits is not None and bits not in BITS:
         raise ValueError(f"bits must be 8, 4 or None, not {bits!r}")
     gpu = _wants_gpu(device)
-    kv = KvOptions.checked(kv_bits, kv_budget, bits, gpu)
+    kv = KvOptions.checked(kv_bits, kv_budget, gpu)
     if draft is not None and (not isinstance(draft, (str, Path)) or not str(draft)):
         raise ValueError(f"draft must be ngram, layers or a path, not {draft!r}")
     if draft is not None and gpu:
