@@ -72,8 +72,8 @@ TEST_CASE("a rehearsal chooses as the sampler would and leaves it alone") {
   for (float temperature : {0.0f, 0.8f}) {
     for (uint64_t seed : {0, 1, 2, 3}) {
       auto original = sampler(temperature, seed);
-      auto rehearsed = rehearse(
-          original, 4, [&](const auto&, int) { return logits; }, s);
+      auto rehearsed =
+          rehearse(original, 4, [&](const auto&, int) { return logits; }, s);
       std::vector<int> chosen;
       auto last = sampler(temperature, seed);
       while (chosen.size() < 4) {
