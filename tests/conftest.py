@@ -4,11 +4,13 @@ import signal
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import nightingale
-from nightingale import _core
+from nightingale import _core, quantized_cache
 from nightingale.synthetic import write_checkpoint
+from nightingale.tensor_writers import write_safetensors
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -79,3 +81,31 @@ def keep_threads() -> Iterator[None]:
     threads = _core.threads()
     yield
     _core.set_threads(threads)
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty cache; the folder is made by what is first written."""
+    folder = tmp_path / "cache" / "quantized"
+    monkeypatch.setattr(quantized_cache, "cache_folder", lambda: folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def t3_file(checkpoint: Path) -> Path:
+    return checkpoint / "t3_mtl23ls_v2.safetensors"
+
+
+@pytest.fixture(scope="session")
+def tiny_source(t3_file: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same T3 with vocabularies cut, so that it is quantised and loaded in no time."""
+    file = _core.TensorFile.open(str(t3_file))
+    tensors = {name: file.read(name) for name in file.names()}
+    for name, rows in (("text_pos_emb.emb", 64), ("speech_pos_emb.emb", 64), ("text_emb", 300)):
+        tensors[f"{name}.weight"] = tensors[f"{name}.weight"][:rows]
+    for name in ("speech_emb", "speech_head"):
+        tensors[f"{name}.weight"] = tensors[f"{name}.weight"][:6600]
+    tensors = {name: tensors[name] for name in tensors if ".layers." not in name or ".0." in name}
+    path = tmp_path_factory.mktemp("tiny") / "t3_cfg.safetensors"
+    write_safetensors(path, {name: array.astype(np.float16) for name, array in tensors.items()})
+    return path

@@ -135,12 +135,6 @@ def test_the_english_model_speaks_only_english(checkpoints: Path) -> None:
 
 
 @pytest.mark.skipif(_core.gpu_available(), reason="there is a GPU")
-def test_bits_without_a_gpu_are_an_error(checkpoint: Path) -> None:
-    message = error_of(nightingale.Error, nightingale.load, checkpoint, bits=8)
-    assert "bits=8 needs a GPU so far" in message
-
-
-@pytest.mark.skipif(_core.gpu_available(), reason="there is a GPU")
 def test_a_gpu_that_is_not_there_is_an_error(checkpoint: Path) -> None:
     message = error_of(nightingale.Error, nightingale.load, checkpoint, device="gpu")
     assert "device='gpu', but this MLX finds none" in message

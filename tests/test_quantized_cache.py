@@ -1,0 +1,144 @@
+"""Copies in the cache: which file they belong to, and what happens to damaged ones."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import nightingale
+from nightingale import cli, quantized_cache
+from nightingale._core import T3
+from nightingale.quantization import notes_of, t3_bits, write_quantized
+
+TEXT = np.arange(5, 25, dtype=np.int32)
+SPEECH = np.array([6561, 12, 900, 4, 6000], np.int32)
+
+
+def logits(model: T3) -> np.ndarray:
+    voice = model.condition(np.full(256, 0.05, np.float32), None, 0.5)
+    return model.logits(TEXT, SPEECH, voice)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_the_type_beside_codes_is_the_one_asked_for(
+    dtype: str, checkpoint: Path, t3_file: Path, cache: Path
+) -> None:
+    quantized_cache.write_cached(t3_file, 8)
+    cached, _ = quantized_cache.load_t3(t3_file, dtype, 8, False)
+    at_load, _ = T3.load(str(t3_file), dtype, False, 8)
+    assert cached.describe()["dtype"] == dtype
+    assert cached.describe() == at_load.describe()
+    np.testing.assert_array_equal(logits(cached), logits(at_load))
+
+
+def test_settings_of_a_cached_copy_are_those_of_its_source(
+    checkpoint: Path, tmp_path: Path, cache: Path
+) -> None:
+    folder = tmp_path / "model"
+    shutil.copytree(checkpoint, folder)
+    assert cli.main(["quantize", str(folder)]) == 0
+    settings = {"t3": {"alignment_heads": [[1, 0]], "repetition_penalty": 1.75}}
+    (folder / "nightingale.json").write_text(json.dumps(settings))
+    loaded = nightingale.load(folder, bits=8, device="cpu")
+    assert loaded.info["t3"]["repetition_penalty"] == 1.75
+
+
+@pytest.mark.parametrize("change", ["content", "time"])
+def test_a_changed_source_has_no_cached_copy(change: str, t3_file: Path, tmp_path: Path) -> None:
+    source = tmp_path / t3_file.name
+    shutil.copy2(t3_file, source)
+    before = quantized_cache.cached_path(source, 8)
+    assert quantized_cache.cached_path(source, 8) == before
+    assert quantized_cache.cached_path(source, 4) != before
+    status = source.stat()
+    if change == "content":
+        with open(source, "r+b") as file:
+            file.seek(1000)
+            file.write(b"X")
+    os.utime(source, ns=(status.st_atime_ns, status.st_mtime_ns + (change == "time")))
+    assert quantized_cache.cached_path(source, 8) != before
+
+
+def test_a_copy_of_another_file_is_not_taken(
+    t3_file: Path, cache: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = quantized_cache.write_cached(t3_file, 8)
+    write_quantized(t3_file, path, t3_bits(8), {"bits": 8, "source": {"name": "other"}})
+    quantized_cache.load_t3(t3_file, None, 8, False)
+    assert f"{path} does not say that it was made of {t3_file}; it is made again" in caplog.text
+    assert notes_of(path)["source"]["name"] == t3_file.name
+
+
+def test_damage_anywhere_is_found_or_harmless(tiny_source: Path, tmp_path: Path) -> None:
+    path = tmp_path / "t3.safetensors"
+    write_quantized(tiny_source, path, t3_bits(8))
+    whole = path.read_bytes()
+    expected = logits(T3.load(str(path), None, False)[0])
+    header = 8 + int.from_bytes(whole[:8], "little")
+    draw = random.Random(5)
+    places = [draw.randrange(header) for _ in range(100)]
+    places += [draw.randrange(len(whole)) for _ in range(100)]
+    found = 0
+    for place in places:
+        damaged = bytearray(whole)
+        damaged[place] ^= draw.randrange(1, 256)
+        path.write_bytes(damaged)
+        try:
+            model, _ = T3.load(str(path), None, False)
+        except nightingale.Error:
+            found += 1
+        else:
+            np.testing.assert_array_equal(logits(model), expected, err_msg=f"byte {place}")
+    assert found > 150  # not, for one, in a tensor that is never read
+
+
+def test_a_damaged_copy_is_made_again(
+    tiny_source: Path, cache: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = quantized_cache.write_cached(tiny_source, 8)
+    whole = path.read_bytes()
+    expected = logits(quantized_cache.load_t3(tiny_source, None, 8, False)[0])
+    assert caplog.text == ""
+    for place in (3, 2000, len(whole) // 2):
+        caplog.clear()
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
+        model, _ = quantized_cache.load_t3(tiny_source, None, 8, False)
+        assert "it is made again" in caplog.text
+        assert path.read_bytes() == whole
+        np.testing.assert_array_equal(logits(model), expected)
+
+
+@pytest.mark.parametrize("kept", [0, 7, 5000, -1])
+def test_a_truncated_copy_is_made_again(
+    kept: int, tiny_source: Path, cache: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = quantized_cache.write_cached(tiny_source, 4)
+    whole = path.read_bytes()
+    path.write_bytes(whole[:kept])
+    quantized_cache.load_t3(tiny_source, None, 4, False)
+    assert "it is made again" in caplog.text
+    assert path.read_bytes() == whole
+
+
+def test_a_damaged_copy_that_cannot_be_replaced_is_passed_over(
+    tiny_source: Path,
+    cache: Path,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    path = quantized_cache.write_cached(tiny_source, 8)
+    path.write_bytes(path.read_bytes()[:-1])
+
+    def refuse(*_: object) -> None:
+        raise nightingale.Error("cannot write it: Read-only file system")
+
+    monkeypatch.setattr(quantized_cache, "write_quantized", refuse)
+    model, _ = quantized_cache.load_t3(tiny_source, None, 8, False)
+    assert model.describe()["bits"] == 8
+    assert "Read-only file system; t3_cfg.safetensors is quantised in memory" in caplog.text
