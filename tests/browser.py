@@ -23,7 +23,7 @@ FLAGS = [
     "--disable-sync",
     "--autoplay-policy=no-user-gesture-required",
 ]
-PATIENCE = 60_000  # ms
+PATIENCE = 300_000  # ms
 LOUDNESS = """() => {
   const { analyser } = window.nightingale;
   const heard = new Float32Array(analyser.fftSize);

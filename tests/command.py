@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any
 
 COMMAND = [sys.executable, "-m", "nightingale"]
+PATIENCE = 300  # seconds that a busy machine may take for what takes one
 
 
 def run(*args: str | Path, **kwargs: Any) -> subprocess.CompletedProcess[str]:
     command = [*COMMAND, *map(str, args)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, **kwargs)
+    return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, **kwargs)
 
 
 def start(*args: str | Path, **kwargs: Any) -> subprocess.Popen[str]:

@@ -16,9 +16,7 @@ from typing import Any
 import httpx
 import numpy as np
 
-from .command import start
-
-PATIENCE = 60
+from .command import PATIENCE, start
 
 
 @dataclass

@@ -29,7 +29,7 @@ from nightingale.checkpoint import find_checkpoint
 from nightingale.journal import Journal, locked
 from nightingale.manifest import Line
 
-from .command import names_in, run, start
+from .command import PATIENCE, names_in, run, start
 from .descendants import descendants
 
 SHORT = {"max_tokens": 2, "steps": 1}
@@ -88,7 +88,7 @@ def cluster() -> Iterator[Cluster]:
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
     with subprocess.Popen(command, text=True, env=env, **pipes) as process:
         yield Cluster(process.stdout.readline().strip(), process.pid, env)
-        process.communicate("\n", timeout=60)
+        process.communicate("\n", timeout=PATIENCE)
     assert process.returncode == 0
 
 
@@ -119,7 +119,7 @@ def test_two_hundred_lines_interrupted_twice_are_each_made_once(
     with start(*command) as batch:
         wait_until(lambda: len(results_of(folder)) >= 30, batch)
         batch.send_signal(signal.SIGINT)
-        assert batch.communicate(timeout=60) == ("", "nightingale: stopped\n")
+        assert batch.communicate(timeout=PATIENCE) == ("", "nightingale: stopped\n")
     assert batch.returncode == 130
     stopped_at = check_kept()
     assert 30 <= stopped_at < 200
@@ -128,7 +128,7 @@ def test_two_hundred_lines_interrupted_twice_are_each_made_once(
     with start(*command, start_new_session=True) as batch:
         wait_until(lambda: len(results_of(folder)) >= stopped_at + 30, batch)
         os.killpg(batch.pid, signal.SIGKILL)
-        batch.communicate(timeout=60)
+        batch.communicate(timeout=PATIENCE)
     assert batch.returncode == -signal.SIGKILL
     (session,) = (Path(tempfile.gettempdir()) / "ray").glob(f"session_*_{batch.pid}")
     shutil.rmtree(session)  # which Ray had no time for
@@ -144,7 +144,7 @@ def test_two_hundred_lines_interrupted_twice_are_each_made_once(
     with start(*command, "--address", cluster.address, env=cluster.env) as batch:
         wait_until(lambda: len(results_of(folder)) >= killed_at + 10, batch)
         os.kill(descendants(cluster.pid, "ray::MapWorker")[0], signal.SIGKILL)
-        assert batch.communicate(timeout=300) == ("", "")
+        assert batch.communicate(timeout=PATIENCE) == ("", "")
     assert batch.returncode == 0
     assert check_kept() == 200
     names = [f"{number:06}.wav" for number in range(1, 201)]

@@ -18,7 +18,7 @@ import pytest
 import nightingale
 from nightingale import cli, synthetic
 
-from .command import names_in, run, start
+from .command import PATIENCE, names_in, run, start
 
 FILES = ["Cangjie5_TC.json", "conds.pt", "grapheme_mtl_merged_expanded_v1.json"]
 FILES += ["nightingale.json", "s3gen.pt", "t3_mtl23ls_v2.safetensors", "ve.pt"]
@@ -191,13 +191,13 @@ def test_a_full_disk_leaves_nothing_half_written(
 def test_ctrl_c_leaves_nothing_half_written(tmp_path: Path) -> None:
     with start("synthetic", tmp_path / "model", "--size", "full") as writer:
         try:
-            deadline = time.monotonic() + 30
+            deadline = time.monotonic() + PATIENCE
             while not any(tmp_path.glob(".model.*/.t3_*.partial")):
                 assert writer.poll() is None
                 assert time.monotonic() < deadline
                 time.sleep(0.01)
             writer.send_signal(signal.SIGINT)
-            output, errors = writer.communicate(timeout=20)
+            output, errors = writer.communicate(timeout=PATIENCE)
         finally:
             writer.kill()
     assert (writer.returncode, output, errors) == (130, "", "nightingale: stopped\n")

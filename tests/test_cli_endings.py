@@ -14,7 +14,7 @@ import pytest
 
 from nightingale import cli
 
-from .command import names_in, run, start
+from .command import PATIENCE, names_in, run, start
 
 LONG = "Hello there, this takes a while to say.\n\n" * 30
 
@@ -30,7 +30,7 @@ def test_a_reader_that_leaves_ends_the_work_quietly(command: str, model: list[st
         assert len(speaker.stdout.read(1000)) == 1000
         speaker.stdout.close()
         errors = speaker.stderr.read()
-        assert speaker.wait(timeout=20) == 141
+        assert speaker.wait(timeout=PATIENCE) == 141
     assert errors == b""
 
 
@@ -51,7 +51,7 @@ def test_stopping_leaves_no_file(
             (partial,) = names_in(tmp_path)
             assert partial.startswith(".a.wav.")
             speaker.send_signal(number)
-            _, errors = speaker.communicate(timeout=20)
+            _, errors = speaker.communicate(timeout=PATIENCE)
         finally:
             speaker.kill()
     assert (speaker.returncode, errors) == (status, message)
@@ -132,5 +132,5 @@ def test_without_standard_streams_nothing_else_is_written_to(
 
     closed = {"stdout": None, "stderr": None, "preexec_fn": close_streams}
     with start("stream", "Hello.", "-o", tmp_path / "a.wav", *model, **closed) as speaker:
-        assert speaker.wait(timeout=60) == 0
+        assert speaker.wait(timeout=PATIENCE) == 0
     assert names_in(tmp_path) == ["a.wav"]

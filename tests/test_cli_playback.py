@@ -17,7 +17,7 @@ import nightingale
 from nightingale import cli
 from nightingale.cli.outputs import open_output
 
-from .command import names_in
+from .command import PATIENCE, names_in
 
 TEXT = "Hello there."
 SETTINGS = {"max_tokens": 20, "steps": 1}
@@ -42,7 +42,7 @@ class Device:
     def write(self, block: np.ndarray) -> None:
         assert not self.stopped
         assert (block.ndim, block.dtype) == (2, np.float32)
-        assert self.ready.wait(20)
+        assert self.ready.wait(PATIENCE)
         time.sleep(self.pace)
         if self.fails:
             raise PortAudioError("the device is gone")

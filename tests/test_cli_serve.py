@@ -6,18 +6,24 @@ import os
 import re
 import signal
 import socket
-import threading
 import time
 from pathlib import Path
 
 import httpx
+import numpy as np
 import pytest
 
-from .command import names_in, run
+import nightingale
+
+from .command import PATIENCE, names_in, run
 from .recordings import speech, wav_bytes
-from .serving import PATIENCE, serving, until
+from .serving import Running, pcm, serving, until
 
 KEY = "correct horse battery staple"
+
+
+def get(server: Running, path: str, **headers: str) -> httpx.Response:
+    return httpx.get(server.url + path, headers=headers, timeout=PATIENCE)
 
 
 @pytest.mark.parametrize(
@@ -73,15 +79,14 @@ def test_a_key_is_asked_for_and_the_page_is_not_secret(
         paths = ("/v1/models", "/v1/audio/voices", "/metrics")
         for headers in ({}, {"Authorization": "Bearer wrong"}, {"Authorization": f"Basic {KEY}"}):
             for path in paths:
-                refused = httpx.get(server.url + path, headers=headers)
+                refused = get(server, path, **headers)
                 assert refused.status_code == 401
                 assert refused.json()["error"]["code"] == "invalid_api_key"
                 assert refused.headers["www-authenticate"] == "Bearer"
         for path in paths:
-            headers = {"Authorization": f"Bearer {KEY}"}
-            assert httpx.get(server.url + path, headers=headers).status_code == 200
-        assert httpx.get(server.url + "/health").status_code == 200
-        page = httpx.get(server.url)
+            assert get(server, path, Authorization=f"Bearer {KEY}").status_code == 200
+        assert get(server, "/health").status_code == 200
+        page = get(server, "/")
         assert page.headers["content-security-policy"].startswith("default-src 'self'")
         assert KEY not in "".join(server.log)
 
@@ -91,7 +96,7 @@ def test_other_sites_and_other_names_are_refused(quick_checkpoint: Path, tmp_pat
         port = server.url.rpartition(":")[2]
 
         def status(**headers: str) -> int:
-            return httpx.get(f"{server.url}/v1/models", headers=headers).status_code
+            return get(server, "/v1/models", **headers).status_code
 
         assert status(host=f"localhost:{port}") == 200
         assert status(host="box.local") == 200
@@ -99,7 +104,7 @@ def test_other_sites_and_other_names_are_refused(quick_checkpoint: Path, tmp_pat
         assert status(origin=server.url) == 200
         assert status(origin="https://evil.example") == 403
         assert status(origin="null") == 403
-        answer = httpx.get(f"{server.url}/v1/models", headers={"origin": server.url})
+        answer = get(server, "/v1/models", origin=server.url)
         assert not [name for name in answer.headers if name.startswith("access-control")]
 
 
@@ -111,7 +116,7 @@ def test_limits_of_the_command_line_hold(quick_checkpoint: Path, tmp_path: Path)
         def upload(name: str, seconds: float) -> int:
             files = {"audio_sample": wav_bytes(speech(seconds, 24000), 24000)}
             url = f"{server.url}/v1/audio/voices"
-            return httpx.post(url, data={"name": name}, files=files, timeout=60).status_code
+            return httpx.post(url, data={"name": name}, files=files, timeout=PATIENCE).status_code
 
         assert upload("Anna", 10) == 413
         assert upload("Anna", 2) == 201
@@ -128,20 +133,19 @@ def test_an_idle_model_is_unloaded_and_loaded_again(quick_checkpoint: Path, tmp_
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_what_runs_is_finished_at_the_end(
-    quick_checkpoint: Path, tmp_path: Path, number: signal.Signals
+    quick_checkpoint: Path, quick_tts: nightingale.TTS, tmp_path: Path, number: signal.Signals
 ) -> None:
-    with serving(quick_checkpoint, tmp_path, "--grace", "30") as server:
-        whole = server.speech("Hello there.").content
-        answers: list[bytes] = []
-        asking = threading.Thread(
-            target=lambda: answers.append(server.speech("Hello there.").content)
-        )
-        asking.start()
-        until(lambda: server.health()["running"] == 1)
-        server.process.send_signal(number)
-        asking.join(PATIENCE)
-        assert answers == [whole]
+    text = "Hello there. How are you?"
+    body = {"model": "nightingale", "input": text, "response_format": "pcm"}
+    with serving(quick_checkpoint, tmp_path, "--grace", str(PATIENCE)) as server:
+        url = f"{server.url}/v1/audio/speech"
+        with httpx.stream("POST", url, json=body, timeout=PATIENCE) as answer:
+            parts = answer.iter_raw()
+            first = next(parts)
+            server.process.send_signal(number)
+            said = first + b"".join(parts)
         assert server.process.wait(PATIENCE) == 128 + number
+    assert said == pcm(np.concatenate([chunk.samples for chunk in quick_tts.stream(text)]))
     assert not [line for line in server.log if "Traceback" in line]
 
 
@@ -150,7 +154,8 @@ def test_what_would_take_longer_is_cut_off_at_the_end(
 ) -> None:
     body = {"model": "nightingale", "input": "One sentence of many. " * 400}
     with serving(quick_checkpoint, tmp_path, "--grace", "1") as server:
-        with httpx.stream("POST", f"{server.url}/v1/audio/speech", json=body, timeout=60) as answer:
+        url = f"{server.url}/v1/audio/speech"
+        with httpx.stream("POST", url, json=body, timeout=PATIENCE) as answer:
             parts = answer.iter_raw()
             next(parts)
             server.process.send_signal(signal.SIGTERM)
@@ -170,7 +175,7 @@ def test_several_workers_serve_at_one_address_and_come_back(
         assert len(workers) >= 2
 
         def seconds() -> float:
-            text = httpx.get(f"{server.url}/metrics").text
+            text = get(server, "/metrics").text
             return float(re.search(r"^nightingale_speech_seconds_total (\S+)$", text, re.M)[1])
 
         # Whichever worker is asked, the counts are those of both.

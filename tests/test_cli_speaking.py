@@ -20,7 +20,7 @@ import soundfile
 import nightingale
 from nightingale import cli
 
-from .command import names_in, run, start
+from .command import PATIENCE, names_in, run, start
 
 TEXT = "Hello there."
 SETTINGS = {"max_tokens": 30, "steps": 2}
@@ -161,7 +161,7 @@ def test_stream_tells_of_every_chunk(
     chunking = {"first_chunk": 8, "chunk": 12, "overlap": 2, "context": 20}
     options = [f"--{name.replace('_', '-')}={value}" for name, value in chunking.items()]
     with start("stream", TEXT, "-o", "-", "--json", *options, *model, text=False) as speaker:
-        output, errors = speaker.communicate(timeout=60)
+        output, errors = speaker.communicate(timeout=PATIENCE)
     assert speaker.returncode == 0
     told = [json.loads(line) for line in errors.splitlines()]
     chunks = list(tts.stream(TEXT, **chunking, **SETTINGS))
@@ -198,7 +198,7 @@ def test_progress_is_shown_on_a_terminal(model: list[str], tmp_path: Path) -> No
     controller, terminal = os.openpty()
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("4H", 24, 200, 0, 0))
     with start("say", TEXT, "-o", tmp_path / "a.wav", *model, stderr=terminal) as speaker:
-        assert speaker.communicate(timeout=60)[0] == ""
+        assert speaker.communicate(timeout=PATIENCE)[0] == ""
     os.close(terminal)
     shown = os.read(controller, 100_000).decode()
     os.close(controller)

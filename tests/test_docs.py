@@ -21,6 +21,7 @@ import nightingale
 from nightingale import cli
 from nightingale.voice_folder import VoiceFolder
 
+from .command import PATIENCE
 from .recordings import speech
 
 ROOT = Path(__file__).parents[1]
@@ -112,7 +113,7 @@ def servers() -> Iterator[list[subprocess.Popen[bytes]]]:
     yield started
     for process in started:
         process.terminate()
-        process.communicate(timeout=60)
+        process.communicate(timeout=PATIENCE)
 
 
 def serve(script: str) -> subprocess.Popen[bytes]:
@@ -137,7 +138,7 @@ def test_every_example_runs(
             servers.append(serve(fence.text))
         elif fence.language == "sh" and (script := runnable(fence.text)):
             command = ["bash", "-euo", "pipefail", "-c", script]
-            done = subprocess.run(command, capture_output=True, text=True, timeout=180)
+            done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
             assert done.returncode == 0, f"{place}:\n{script}\n{done.stdout}{done.stderr}"
 
 

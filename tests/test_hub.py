@@ -20,6 +20,8 @@ import nightingale
 from nightingale import hub
 from nightingale.checkpoint import find_checkpoint
 
+from .command import PATIENCE
+
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 MULTILINGUAL = [
     "Cangjie5_TC.json",
@@ -155,7 +157,7 @@ def load(home: Path, endpoint: str, model: str, mode: str = "online", **environm
         env=clean | {"NO_PROXY": "*"} | settings | environment,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE,
     )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout) | {"bars": done.stderr.count("%|")}

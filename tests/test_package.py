@@ -14,12 +14,14 @@ import pytest
 import nightingale
 from nightingale import _core
 
+from .command import PATIENCE
+
 DISTRIBUTION = "nightingale-tts"
 
 
 def output_of(program: str, *args: str | Path) -> str:
     command = [sys.executable, "-c", program, *map(str, args)]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=PATIENCE)
     return done.stdout.strip()
 
 

@@ -82,7 +82,7 @@ class Cluster:
 
     def at_work(self) -> list[int]:
         """Requests that run or wait; each replica is all but sure to be among those asked."""
-        found = [httpx.get(f"{self.url}/health").json() for _ in range(10)]
+        found = [httpx.get(f"{self.url}/health", timeout=PATIENCE).json() for _ in range(10)]
         return [health["running"] + health["waiting"] for health in found]
 
 
@@ -184,7 +184,8 @@ def test_hanging_up_ends_the_work(cluster: Cluster) -> None:
 
 
 def test_a_web_socket_speaks(cluster: Cluster, said: dict[int, bytes]) -> None:
-    with connect(f"{cluster.url.replace('http', 'ws')}/v1/audio/speech/live") as socket:
+    live = f"{cluster.url.replace('http', 'ws')}/v1/audio/speech/live"
+    with connect(live, open_timeout=PATIENCE) as socket:
         for message in ({"type": "begin", "seed": 2}, {"type": "text", "text": TEXT}):
             socket.send(json.dumps(message))
         socket.send(json.dumps({"type": "end"}))
@@ -199,7 +200,8 @@ def test_a_web_socket_speaks(cluster: Cluster, said: dict[int, bytes]) -> None:
 
 
 def test_other_names_of_the_machine_are_refused(cluster: Cluster) -> None:
-    answer = httpx.get(f"{cluster.url}/v1/models", headers={"Host": "elsewhere.example"})
+    headers = {"Host": "elsewhere.example"}
+    answer = httpx.get(f"{cluster.url}/v1/models", headers=headers, timeout=PATIENCE)
     assert (answer.status_code, answer.json()["error"]["code"]) == (421, "unknown_host")
 
 

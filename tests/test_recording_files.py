@@ -20,6 +20,7 @@ import nightingale
 from nightingale import recording
 from nightingale.recording import read_recording
 
+from .command import PATIENCE
 from .recordings import assert_same, refusal, speech, wav_bytes
 
 EXPECTED = "expected a WAV, FLAC, OGG or MP3 file"
@@ -267,7 +268,7 @@ def test_mutated_files_never_crash_the_process(tmp_path: Path) -> None:
         capture_output=True,
         text=True,
         errors="replace",
-        timeout=120,
+        timeout=PATIENCE,
     )
     assert done.returncode == 0, done.stderr[-2000:]
     outcomes = json.loads(done.stdout)

@@ -17,6 +17,7 @@ import soundfile
 
 import nightingale
 
+from .command import PATIENCE
 from .recordings import speech
 
 av = pytest.importorskip("av")
@@ -67,7 +68,7 @@ def ffmpeg_decode(data: bytes, response_format: str) -> tuple[np.ndarray, str]:
     raw = ["-f", "s16le", "-ar", "24000", "-ac", "1"]
     source = [*(raw if response_format == "pcm" else []), "-i", "pipe:0"]
     command = [ffmpeg, "-v", "warning", *source, "-f", "f32le", "pipe:1"]
-    done = subprocess.run(command, input=data, capture_output=True, timeout=30)
+    done = subprocess.run(command, input=data, capture_output=True, timeout=PATIENCE)
     assert done.returncode == 0, done.stderr
     return np.frombuffer(done.stdout, "<f4"), done.stderr.decode()
 
@@ -328,9 +329,9 @@ def test_it_can_be_closed_while_another_thread_writes(
 
         writer = threading.Thread(target=write_on, args=(encoder, under_way, refusals))
         writer.start()
-        assert under_way.wait(30)
+        assert under_way.wait(PATIENCE)
         encoder.close()
-        writer.join(30)
+        writer.join(PATIENCE)
         assert refusals == ["this encoder is finished or closed"]
 
 

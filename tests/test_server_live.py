@@ -14,21 +14,22 @@ from websockets.sync.client import ClientConnection, connect
 
 import nightingale
 
-from .serving import Running, pcm, serving, until
+from .serving import PATIENCE, Running, pcm, serving, until
 
 GAP = round(0.2 * 24000)
 
 
 @pytest.fixture(scope="module")
 def server(quick_checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    limits = ("--max-characters", "300", "--socket-timeout", "1")
+    # Long enough for a client on a busy machine to go on, short enough to wait for once.
+    limits = ("--max-characters", "300", "--socket-timeout", "8")
     with serving(quick_checkpoint, tmp_path_factory.mktemp("voices"), *limits) as running:
         yield running
 
 
 @pytest.fixture
 def socket(server: Running) -> Iterator[ClientConnection]:
-    with connect(address(server)) as connection:
+    with connect(address(server), open_timeout=PATIENCE) as connection:
         yield connection
 
 
@@ -44,7 +45,7 @@ def received(socket: ClientConnection, last: str) -> tuple[list[dict[str, Any]],
     """Messages up to one of the type `last`, and the sound among them."""
     messages, sound = [], b""
     while True:
-        message = socket.recv(timeout=60)
+        message = socket.recv(timeout=PATIENCE)
         if isinstance(message, bytes):
             sound += message
             continue
@@ -169,7 +170,7 @@ def test_settings_cannot_change_in_the_middle(socket: ClientConnection) -> None:
 
 
 def test_hanging_up_ends_the_work(server: Running) -> None:
-    with connect(address(server)) as connection:
+    with connect(address(server), open_timeout=PATIENCE) as connection:
         send(connection, "text", text="This will not be heard to its end. " * 8)
         send(connection, "flush")
         received(connection, "sentence")
@@ -178,14 +179,14 @@ def test_hanging_up_ends_the_work(server: Running) -> None:
 
 def test_a_silent_client_is_let_go(socket: ClientConnection) -> None:
     with pytest.raises(ConnectionClosed) as closed:
-        socket.recv(timeout=60)
+        socket.recv(timeout=PATIENCE)
     assert closed.value.rcvd.code == 1001
 
 
 def test_a_page_of_another_site_is_refused(server: Running) -> None:
     with (
         pytest.raises(InvalidStatus) as refused,
-        connect(address(server), origin="https://example.com"),
+        connect(address(server), origin="https://example.com", open_timeout=PATIENCE),
     ):
         pass
     assert refused.value.response.status_code == 403

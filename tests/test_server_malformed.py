@@ -45,7 +45,8 @@ class Guarded:
 
     def live(self) -> ClientConnection:
         url = self.running.url.replace("http", "ws") + LIVE
-        return connect(url, additional_headers={"Authorization": f"Bearer {KEY}"})
+        headers = {"Authorization": f"Bearer {KEY}"}
+        return connect(url, additional_headers=headers, open_timeout=PATIENCE)
 
     def files(self) -> dict[str, str]:
         """Every file that a voice's name could reach, and a digest of what is in it."""

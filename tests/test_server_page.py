@@ -20,6 +20,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect
 
 from .browser import CHROMIUM, PATIENCE, Visit, chromium, visit
+from .command import PATIENCE as SECONDS
 from .recordings import speech, wav_bytes
 from .serving import Running, serving, until
 
@@ -132,7 +133,7 @@ def test_the_download_holds_every_sample(visiting: Visit, server: Running, tmp_p
     assert begun.value.suggested_filename == "hi.wav"
     begun.value.save_as(tmp_path / "hi.wav")
     samples, rate = soundfile.read(tmp_path / "hi.wav", dtype="int16")
-    expected = httpx.post(f"{server.url}/v1/audio/speech", json=settings, timeout=60)
+    expected = httpx.post(f"{server.url}/v1/audio/speech", json=settings, timeout=SECONDS)
     assert (rate, samples.ndim) == (24000, 1)
     np.testing.assert_array_equal(samples, np.frombuffer(expected.content, "<i2"))
 
@@ -246,7 +247,7 @@ def test_a_recording_becomes_a_voice_that_speaks_and_can_be_deleted(
     expect(voice).to_have_value("default")
     expect(voice).to_be_focused()
     expect(delete).to_be_hidden()
-    voices = httpx.get(f"{server.url}/v1/audio/voices").json()["data"]
+    voices = httpx.get(f"{server.url}/v1/audio/voices", timeout=SECONDS).json()["data"]
     assert [voice["id"] for voice in voices] == ["default"]
 
 
@@ -264,7 +265,7 @@ def test_a_refusal_is_told_in_words_and_loses_nothing(visiting: Visit, server: R
     upload(page, "Ben", wav_bytes(speech(2, 24000), 24000))
     says(page, "The voice Ben was added and is chosen.", "upload")
     complains(page, "", "upload")
-    httpx.delete(f"{server.url}{path}/Ben").raise_for_status()
+    httpx.delete(f"{server.url}{path}/Ben", timeout=SECONDS).raise_for_status()
     page.get_by_label("Text").fill(SHORT)
     page.get_by_role("button", name="Speak").click()
     complains(page, ".*'Ben'.*")
@@ -327,7 +328,7 @@ def test_a_busy_server_says_when_to_try_again(browser: Browser, guarded: Running
         page.get_by_label("Key of this server").fill(KEY)
         page.get_by_role("button", name="Use key").click()
         says(page, "Ready.")
-        client = stack.enter_context(httpx.Client(headers=headers, timeout=60))
+        client = stack.enter_context(httpx.Client(headers=headers, timeout=SECONDS))
         stack.enter_context(client.stream("POST", f"{guarded.url}/v1/audio/speech", json=body))
         page.evaluate(
             """([headers, body]) => {

@@ -15,7 +15,7 @@ import pytest
 pytest.importorskip("fastapi", reason="pip install 'nightingale-tts[server]'")
 pytest.importorskip("schemathesis")
 
-from .serving import serving
+from .serving import PATIENCE, serving
 
 # A schema cannot say which names a voice may have. Starlette's `Allow` tells of one route where two
 # have the same path.
@@ -35,7 +35,7 @@ def test_schemathesis_finds_nothing(quick_checkpoint: Path, tmp_path: Path) -> N
         command = [sys.executable, "-m", "schemathesis.cli", "run", f"{server.url}/openapi.json"]
         pipes = {"capture_output": True, "text": True, "cwd": tmp_path, "timeout": 600}
         found = subprocess.run([*command, *options], **pipes, env=os.environ | hooks)
-        counts = httpx.get(f"{server.url}/metrics").text
+        counts = httpx.get(f"{server.url}/metrics", timeout=PATIENCE).text
     assert found.returncode == 0, found.stdout + found.stderr
     assert "Traceback" not in "".join(server.log)
     answers: Counter[tuple[str, int]] = Counter()

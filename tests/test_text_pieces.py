@@ -13,6 +13,7 @@ from nightingale.text.graphemes import graphemes
 from nightingale.text.sentences import split_sentences
 from nightingale.text.speaking_time import speaking_time
 
+from .command import PATIENCE
 from .sentence_cases import CASES, LINE_CASES
 
 MARKED = [(language, case) for language, cases in CASES.items() for case in cases]
@@ -327,9 +328,8 @@ def test_english_is_expanded_and_nothing_else() -> None:
 
 def test_the_work_is_imported_when_there_is_text() -> None:
     program = "import sys, nightingale.text; print(*sorted(sys.modules))"
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60
-    )
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=PATIENCE)
     loaded = done.stdout.split()
     assert "nightingale.text.pieces" in loaded
     assert not {"nightingale.text.english", "nightingale.text.sentences"} & set(loaded)

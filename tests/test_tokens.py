@@ -19,6 +19,8 @@ import pytest
 import nightingale
 from nightingale import _core
 
+from .command import PATIENCE
+
 TEXT = "The quick brown fox jumps over the lazy dog."
 COUNT = 40
 
@@ -279,7 +281,7 @@ def test_ctrl_c_stops_a_running_sentence(checkpoint: Path, device: str) -> None:
             for _ in range(5):
                 assert 0 <= int(speaker.stdout.readline()) < 8194
             speaker.send_signal(signal.SIGINT)
-            output, errors = speaker.communicate(timeout=20)
+            output, errors = speaker.communicate(timeout=PATIENCE)
         finally:
             speaker.kill()
     assert output.splitlines()[-1] == "interrupted"
