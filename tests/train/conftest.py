@@ -1,10 +1,20 @@
-"""The tiny corpus that the tests of every stage train on."""
+"""The tiny corpus that the tests of every stage train on, and how many threads they take."""
 
 from __future__ import annotations
 
+import importlib.util
 from pathlib import Path
 
 import pytest
+
+
+@pytest.fixture(scope="package", autouse=True)
+def one_thread() -> None:
+    """Networks this small are no faster on two, which wait for each other on a busy machine."""
+    if importlib.util.find_spec("torch"):
+        import torch
+
+        torch.set_num_threads(1)
 
 
 @pytest.fixture(scope="session")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,7 +18,6 @@ from nightingale.synthetic import t3_weights  # noqa: E402
 from nightingale.tensor_writers import write_safetensors  # noqa: E402
 from nightingale.text.tokenizer import Tokenizer  # noqa: E402
 from train.alignment import follow, heard_phonemes, time_text, word_starts  # noqa: E402
-from train.corpus import write_tiny  # noqa: E402
 from train.data import Corpus, load_tokens  # noqa: E402
 from train.networks.t3 import SIZES, STOP_SPEECH, T3, lay_out, rows_at, text_weights  # noqa: E402
 from train.state import load_stage  # noqa: E402
@@ -72,10 +72,10 @@ def voice() -> nightingale.Voice:
 
 
 @pytest.fixture(scope="module")
-def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def corpus(tiny_corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The stand-in, with tokens that say its phonemes and a speaker embedding for each voice."""
-    folder = tmp_path_factory.mktemp("corpus")
-    write_tiny(folder)
+    folder = tmp_path_factory.mktemp("spoken") / "corpus"
+    shutil.copytree(tiny_corpus, folder)
     corpus = Corpus(folder, "cpu", "valid")
     rng = np.random.default_rng(0)
     speakers = {voice: rng.random(256) for voice in corpus.voices}
@@ -295,7 +295,7 @@ def run(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def train(corpus: Path, out: Path, *options: str) -> None:
     stored = ["--tokens", str(corpus / "tokens.npz"), "--speakers", str(corpus / "speakers.npz")]
-    sizes = ["--size", "tiny", "--positions", "512", "--device", "cpu"]
+    sizes = ["--size", "tiny", "--positions", "512", "--device", "cpu", "--minutes", "1000"]
     Stage(parse([str(corpus), str(out), *stored, *sizes, *options])).run()
 
 
@@ -314,7 +314,8 @@ def test_the_stage_learns_and_saves_what_the_core_loads(run: Path) -> None:
 
 
 def test_the_stage_goes_on_from_its_weights(corpus: Path, run: Path, tmp_path: Path) -> None:
+    """Weights that are worse than those it goes on from are not kept."""
     before = load_stage(run / "t3.safetensors")[1]["valid"]["loss"]
-    train(corpus, tmp_path, "--steps", "40", "--resume", str(run / "t3.safetensors"))
-    after = load_stage(tmp_path / "t3.safetensors")[1]
-    assert after["valid"]["loss"] < before
+    train(corpus, tmp_path, "--steps", "2", "--resume", str(run / "t3.safetensors"))
+    after = load_stage(tmp_path / "t3.safetensors")[1]["valid"]["loss"]
+    assert after < before + 0.02  # that much float16 may cost
