@@ -16,7 +16,7 @@ from ._core import Error
 from .arguments import floats, number, token_ids
 from .checkpoint import S3GEN_FILES, VOICE_ENCODER_FILES, Checkpoint
 from .draft import Drafts
-from .kv_cache import KvOptions
+from .model_options import ModelOptions
 from .quantized_cache import load_t3
 from .recording import Recording
 from .voice import Voice
@@ -36,25 +36,18 @@ class Engine:
     Dropping what a `begin_*` or `speak` returned is all that cancelling takes.
     """
 
-    def __init__(
-        self,
-        checkpoint: Checkpoint,
-        dtype: str | None,
-        bits: int | None,
-        gpu: bool,
-        kv: KvOptions,
-        draft: str | Path | None = None,
-    ) -> None:
+    def __init__(self, checkpoint: Checkpoint, options: ModelOptions) -> None:
         self.checkpoint = checkpoint
+        dtype, gpu, kv = options.dtype, options.gpu, options.kv
         if gpu:
             _core.set_cache_limit(GPU_CACHE_BYTES)
-        self.t3, unknown = load_t3(checkpoint.t3, dtype, bits, gpu)
+        self.t3, unknown = load_t3(checkpoint.t3, dtype, options.bits, gpu)
         self.t3.keep_cache(kv.bits_beside(self.t3.describe()["bits"]), kv.budget)
         _warn_of(unknown, checkpoint.t3)
         self.drafts: Drafts | None = None
-        if draft is not None:
-            self.drafts = Drafts(draft, self.t3, dtype)
-            _warn_of(self.drafts.unknown, Path(draft))
+        if options.draft is not None:
+            self.drafts = Drafts(options.draft, self.t3, dtype)
+            _warn_of(self.drafts.unknown, Path(options.draft))
         self.flow: _core.Flow | None = None
         self.vocoder: _core.Vocoder | None = None
         if checkpoint.s3gen is not None:

@@ -7,12 +7,10 @@ from pathlib import Path
 from . import _core
 from ._core import Error
 from .hub import resolve
-from .kv_cache import KvOptions
+from .model_options import ModelOptions
 from .tts import TTS
 
-DTYPES = ("float32", "float16", "bfloat16")
 DEVICES = ("auto", "cpu", "gpu")
-BITS = (8, 4)
 
 
 def load(
@@ -44,26 +42,12 @@ def load(
             "no model was named and this version carries none: give a folder or a hub id, "
             "or make a checkpoint to try with `nightingale synthetic FOLDER`"
         )
-    if dtype is not None and dtype not in DTYPES:
-        raise ValueError(f"dtype must be one of {', '.join(DTYPES)}, not {dtype!r}")
-    if bits is not None and bits not in BITS:
-        raise ValueError(f"bits must be 8, 4 or None, not {bits!r}")
-    gpu = _wants_gpu(device)
-    kv = KvOptions.checked(kv_bits, kv_budget, gpu)
-    if draft is not None and (not isinstance(draft, (str, Path)) or not str(draft)):
-        raise ValueError(f"draft must be ngram, layers or a path, not {draft!r}")
-    if draft is not None and gpu:
-        raise Error(
-            "draft needs a CPU: a GPU checks several tokens by other kernels than it speaks with, "
-            "so that tokens could change: leave it out, or use device='cpu'"
-        )
-    if draft is not None and kv_budget is not None:
-        raise Error("draft needs a whole KV cache: leave out kv_budget, or the draft")
+    options = ModelOptions.checked(_wants_gpu(device), dtype, bits, kv_bits, kv_budget, draft)
     if threads is not None:
         if isinstance(threads, bool) or not isinstance(threads, int) or threads < 1:
             raise ValueError(f"threads must be a whole number above 0, not {threads!r}")
         _core.set_threads(threads)
-    return TTS(resolve(model, offline, progress), dtype, bits, gpu, kv, draft)
+    return TTS(resolve(model, offline, progress), options)
 
 
 def _wants_gpu(device: str) -> bool:

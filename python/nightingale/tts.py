@@ -16,7 +16,7 @@ from .arguments import floats, number, token_ids, whole
 from .audio import SAMPLE_RATE, Audio
 from .checkpoint import find_checkpoint
 from .engine import FRAME_SAMPLES, HARMONICS, MELS, Engine
-from .kv_cache import KvOptions
+from .model_options import ModelOptions
 from .recording import Source, read_recording
 from .speech import Chunk, Speaker, SpeechRequest
 from .streaming import Chunking, fade_in
@@ -31,17 +31,9 @@ SLOWEST, FASTEST = 0.5, 2.0
 class TTS:
     """A loaded checkpoint. Calls from several threads take turns, token by token."""
 
-    def __init__(
-        self,
-        folder: Path,
-        dtype: str | None,
-        bits: int | None,
-        gpu: bool,
-        kv: KvOptions,
-        draft: str | Path | None = None,
-    ) -> None:
+    def __init__(self, folder: Path, options: ModelOptions) -> None:
         self._checkpoint = find_checkpoint(folder)
-        self._engine = Engine(self._checkpoint, dtype, bits, gpu, kv, draft)
+        self._engine = Engine(self._checkpoint, options)
         self._tokenizer = Tokenizer(
             self._checkpoint.tokenizer,
             self._checkpoint.languages,

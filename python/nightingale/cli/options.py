@@ -7,7 +7,8 @@ import sys
 from typing import Any
 
 from ..kv_cache import KV_BITS
-from ..loading import BITS, DEVICES, DTYPES
+from ..loading import DEVICES
+from ..model_options import BITS, DTYPES
 from ..tts import TTS
 
 T3_SETTINGS: dict[str, tuple[type, str]] = {

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from ..loading import DTYPES
+from ..model_options import DTYPES
 from .options import on_terminal, remark
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from .. import _core
 from ..audio import Audio
-from ..loading import DTYPES
+from ..model_options import DTYPES
 from ..tts import TTS
 from . import languages, precision, repeatability, seams, spectrum
 from .repeatability import sha256

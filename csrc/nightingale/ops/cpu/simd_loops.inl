@@ -325,8 +325,8 @@ void norm_mish(
 
 #include "nightingale/ops/cpu/activation_loops.inl"
 #include "nightingale/ops/cpu/attention_loops.inl"
-#include "nightingale/ops/cpu/code_loops.inl"
 #include "nightingale/ops/cpu/cache_loops.inl"
+#include "nightingale/ops/cpu/code_loops.inl"
 #include "nightingale/ops/cpu/product_loops.inl"
 #include "nightingale/ops/cpu/source_loops.inl"
 #include "nightingale/ops/cpu/spectrum_loops.inl"
