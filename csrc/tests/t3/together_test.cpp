@@ -60,7 +60,7 @@ TEST_CASE("sentences spoken together say what they say alone") {
   for (mx::Dtype dtype : kFloatTypes) {
     auto model = aligned_t3(dtype);
     for (bool analyser : {false, true}) {
-      for (int count : {2, 3, 8, 11}) { // of which eight fit at a time
+      for (int count : {3, 11}) { // of which eight fit at a time
         CAPTURE(analyser);
         CAPTURE(count);
         std::vector<std::vector<Said>> expected;
