@@ -127,8 +127,8 @@ def decode(speech: Speech, context: tuple[int, int]) -> tuple[float, float, int]
 
 def likeliest(tts: Any, speech: Speech, drawn: np.ndarray) -> np.ndarray:
     """The likeliest token after each of `drawn`, fed one at a time as when speaking."""
-    condition = tts._engine._condition(speech.voice, EMOTION)
-    logits = tts._engine.t3.logits(speech.text, drawn, condition, 1)
+    voice = tts._engine._condition(speech.voice, EMOTION).cache
+    logits = tts._engine.t3.logits(speech.text, drawn, voice, 1)
     return (logits[0] + CFG_WEIGHT * (logits[0] - logits[1])).argmax(-1)
 
 

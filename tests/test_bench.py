@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from math import prod
+from pathlib import Path
 
 import pytest
 
 import nightingale
-from bench import apple, counts, projection, quoted, rounds
+from bench import apple, counts, kv, projection, quoted, rounds, speculation
 from bench.roofline import PAGE, Target, page
 from bench.t3 import Speech
 from nightingale.synthetic import SIZES, SPEECH_VOCABULARY, t3_weights
@@ -121,3 +123,26 @@ def test_a_spread_has_its_middle_and_its_ends() -> None:
     spread = rounds.spread([float(value) for value in range(1, 21)])
     assert spread == {"median": 10.5, "least": 1.0, "most": 20.0, "p90": pytest.approx(18.1)}
     assert rounds.shown({"median": 0.0125, "least": 0.01, "most": 0.02}) == "12.5 (10.0-20.0)"
+
+
+def test_caches_are_compared(
+    checkpoint: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["--folder", str(checkpoint), "--rounds", "1", "--context", "110", "120"]
+    monkeypatch.setattr(sys, "argv", ["bench.kv", *words, "--agreement", "6"])
+    kv.main()
+    table = capsys.readouterr().out
+    for mode in kv.modes("float16", "cpu"):
+        assert mode.name in table
+
+
+def test_drafts_are_compared(
+    checkpoint: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(
+        sys, "argv", ["bench.speculation", str(checkpoint), "--tokens", "10", "--rounds", "1"]
+    )
+    speculation.main()
+    table = capsys.readouterr().out
+    assert "plain" in table
+    assert "8 together" in table
