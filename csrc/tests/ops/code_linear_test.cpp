@@ -6,6 +6,7 @@
 #include "arrays.h"
 #include "cpu/thread_count.h"
 #include "epilogue_twin.h"
+#include "linear_twin.h"
 #include "nightingale/error.h"
 #include "nightingale/ops/attention.h"
 #include "nightingale/ops/cpu/ops.h"
@@ -28,22 +29,6 @@ mx::array decoded(const ops::Matrix& w) {
   auto floats = w.dequantized(mx::float32, cpu_stream());
   mx::eval(floats);
   return floats;
-}
-
-// x · wᵀ in double precision.
-Values product_twin(const mx::array& x, const mx::array& w) {
-  int inner = w.shape(1), outer = w.shape(0);
-  Values in = values(x), weights = values(w), y;
-  for (size_t row = 0; row < in.size() / inner; ++row) {
-    for (int o = 0; o < outer; ++o) {
-      double sum = 0.0;
-      for (int i = 0; i < inner; ++i) {
-        sum += in[row * inner + i] * weights[o * inner + i];
-      }
-      y.push_back(sum);
-    }
-  }
-  return y;
 }
 
 // Rows are rounded to 1 in 65,024 of the largest number beside them.
@@ -83,7 +68,7 @@ TEST_CASE("linear with codes is linear with what they stand for") {
       CAPTURE(outputs);
       auto x = noise_array({1, rows, columns}, 1);
       auto w = codes_of(outputs, columns, bits);
-      Values sums = product_twin(x, decoded(w));
+      Values sums = linear_twin(x, decoded(w));
       mx::Shape shape{1, rows, outputs};
       int index = 0;
       for (const auto& epilogue : epilogues(shape)) {
@@ -112,7 +97,7 @@ TEST_CASE("integer rows times codes are exact") {
     }
     auto weights = array_of(w, {40, 128}), rows = array_of(x, {3, 128});
     auto y = ops::linear(rows, ops::Matrix::quantized(weights, bits, s), s);
-    CHECK(relative_error(y, product_twin(rows, weights)) < 2e-7);
+    CHECK(relative_error(y, linear_twin(rows, weights)) < 2e-7);
   }
 }
 
@@ -126,7 +111,7 @@ TEST_CASE("linear with codes takes rows of every type and layout") {
     double rounding = dtype == mx::float32 ? kRounding
         : dtype == mx::float16             ? 5e-4
                                            : 4e-3;
-    CHECK(relative_error(y, product_twin(x, decoded(w))) < rounding);
+    CHECK(relative_error(y, linear_twin(x, decoded(w))) < rounding);
     check_views(x, [&](auto& v) { return ops::linear(v, w, s); });
   }
 }
@@ -250,7 +235,7 @@ TEST_CASE("rows of zeros and of very small numbers") {
   for (float scale : {1e-25f, 1e25f}) {
     auto scaled = mx::multiply(x, mx::array(scale), s);
     auto y = ops::linear(scaled, w, s);
-    CHECK(relative_error(y, product_twin(scaled, decoded(w))) < kRounding);
+    CHECK(relative_error(y, linear_twin(scaled, decoded(w))) < kRounding);
   }
 }
 

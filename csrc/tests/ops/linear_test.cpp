@@ -4,6 +4,7 @@
 
 #include "arrays.h"
 #include "epilogue_twin.h"
+#include "linear_twin.h"
 #include "nightingale/ops/cpu/ops.h"
 #include "nightingale/ops/graph/ops.h"
 
@@ -15,21 +16,6 @@ namespace {
 struct Sizes {
   int rows, inner, outer;
 };
-
-Values linear_twin(const mx::array& x, const mx::array& w) {
-  int inner = w.shape(1), outer = w.shape(0);
-  Values in = values(x), weights = values(w), y;
-  for (size_t row = 0; row < in.size() / inner; ++row) {
-    for (int o = 0; o < outer; ++o) {
-      double sum = 0.0;
-      for (int i = 0; i < inner; ++i) {
-        sum += in[row * inner + i] * weights[o * inner + i];
-      }
-      y.push_back(sum);
-    }
-  }
-  return y;
-}
 
 void check_linear(Sizes n, mx::Dtype dtype, double tolerance = 2e-6) {
   CAPTURE(n.rows);
