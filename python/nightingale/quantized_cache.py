@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import logging
-import os
-import sys
 from pathlib import Path
 from typing import Any
 
 from . import _core
 from ._core import Error
 from .quantization import Progress, notes_of, t3_bits, write_quantized
+from .user_folders import user_folder
 
 logger = logging.getLogger(__name__)
 
@@ -21,16 +20,7 @@ SAMPLE_BYTES = 1 << 16
 
 def cache_folder() -> Path:
     """Where quantised files are kept; all of it can be made again."""
-    home = Path.home()
-    if sys.platform == "darwin":
-        cache = home / "Library" / "Caches"
-    elif sys.platform == "win32":
-        cache = Path(os.environ.get("LOCALAPPDATA") or home / "AppData" / "Local")
-    else:
-        cache = Path(os.environ.get("XDG_CACHE_HOME") or "")
-        if not cache.is_absolute():  # the XDG rule for unset and relative values
-            cache = home / ".cache"
-    return cache / "nightingale" / "quantized"
+    return user_folder("Caches", "XDG_CACHE_HOME", ".cache") / "quantized"
 
 
 def source_identity(path: Path) -> dict[str, Any]:
@@ -53,19 +43,23 @@ def source_identity(path: Path) -> dict[str, Any]:
 
 def cached_path(source: Path, bits: int) -> Path:
     """Where the copy of `source` in `bits` is, or would be."""
-    identity = source_identity(source)
+    return _path_of(source, source_identity(source), bits)
+
+
+def _path_of(source: Path, identity: dict[str, Any], bits: int) -> Path:
     key = hashlib.blake2b(repr(sorted(identity.items())).encode(), digest_size=8).hexdigest()
     return cache_folder() / f"{source.stem}-{key}-int{bits}.safetensors"
 
 
 def write_cached(source: Path, bits: int, progress: Progress | None = None) -> Path:
     """Quantises a T3 file into the cache and gives the copy's path."""
-    target = cached_path(source, bits)
+    identity = source_identity(source)
+    target = _path_of(source, identity, bits)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise Error(f"cannot make {target.parent}: {error.strerror}") from error
-    notes = {"bits": bits, "source": source_identity(source)}
+    notes = {"bits": bits, "source": identity}
     write_quantized(source, target, t3_bits(bits), notes, progress)
     return target
 
@@ -75,25 +69,26 @@ def load_t3(
 ) -> tuple[_core.T3, list[str]]:
     """T3 and the names of tensors it does not know. With `bits` the cached copy is taken where
     there is one; a damaged one is made again."""
-    cached = None if bits is None else cached_path(source, bits)
-    if cached is None or not cached.is_file():
+    if bits is None:
+        return _core.T3.load(str(source), dtype, gpu)
+    identity = source_identity(source)
+    cached = _path_of(source, identity, bits)
+
+    def load_cached() -> tuple[_core.T3, list[str]]:
+        notes = notes_of(cached)
+        if notes is None or notes.get("source") != identity:
+            raise Error(f"{cached} does not say that it was made of {source}")
+        return _core.T3.load(str(cached), dtype, gpu, bits, str(source))
+
+    if not cached.is_file():
         return _core.T3.load(str(source), dtype, gpu, bits)
     try:
-        return _load_cached(source, cached, dtype, bits, gpu)
+        return load_cached()
     except Error as error:
         logger.warning("%s; it is made again", error)
     try:
         write_cached(source, bits)
-        return _load_cached(source, cached, dtype, bits, gpu)
+        return load_cached()
     except Error as error:
         logger.warning("%s; %s is quantised in memory", error, source.name)
     return _core.T3.load(str(source), dtype, gpu, bits)
-
-
-def _load_cached(
-    source: Path, cached: Path, dtype: str | None, bits: int, gpu: bool
-) -> tuple[_core.T3, list[str]]:
-    notes = notes_of(cached)
-    if notes is None or notes.get("source") != source_identity(source):
-        raise Error(f"{cached} does not say that it was made of {source}")
-    return _core.T3.load(str(cached), dtype, gpu, bits, str(source))

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import stat
-import sys
 import unicodedata
 from collections.abc import Collection
 from pathlib import Path
 
 from ._core import Error, TensorFile
+from .user_folders import user_folder
 from .voice import Voice
 
 SUFFIX = ".safetensors"
@@ -22,16 +21,7 @@ WINDOWS_DEVICES = {"CON", "PRN", "AUX", "NUL"} | {
 
 def default_voice_folder() -> Path:
     """Where the user's voices are kept unless another folder is named; save creates it."""
-    home = Path.home()
-    if sys.platform == "darwin":
-        data = home / "Library" / "Application Support"
-    elif sys.platform == "win32":
-        data = Path(os.environ.get("LOCALAPPDATA") or home / "AppData" / "Local")
-    else:
-        data = Path(os.environ.get("XDG_DATA_HOME") or "")
-        if not data.is_absolute():  # the XDG rule for unset and relative values
-            data = home / ".local" / "share"
-    return data / "nightingale" / "voices"
+    return user_folder("Application Support", "XDG_DATA_HOME", ".local/share") / "voices"
 
 
 def voice_name(name: str) -> str:
