@@ -233,8 +233,15 @@ def test_only_a_key_or_plain_words_let_other_names_in(tmp_path: Path) -> None:
     closed = server_settings({"queue": "7"}, Arguments(device="cpu", threads="3"))
     assert closed.hosts == ("127.0.0.1", "localhost", "[::1]")
     assert (closed.key, closed.queue) == (None, 7)
-    expected = {"dtype": None, "device": "cpu", "threads": 3, "offline": False, "progress": False}
-    assert closed.load == expected
+    assert closed.load == {
+        "dtype": None,
+        "kv_bits": None,
+        "kv_budget": None,
+        "device": "cpu",
+        "threads": 3,
+        "offline": False,
+        "progress": False,
+    }
     with_key = server_settings({}, Arguments(key_file=tmp_path / "key"))
     assert (with_key.key, with_key.hosts) == ("a long secret", None)
     anyone = server_settings({}, Arguments(let_anyone_in="true"))
