@@ -14,7 +14,7 @@ mx::array embed_token(
   int channels = table.shape(1);
   return launch_one(
       {.kernel = "embed_token",
-       .inputs = {table, places, token, numbers({place})},
+       .inputs = {table, places, token, mx::array({place})},
        .outputs = {{{rows, 1, channels}}},
        .constants = {{"K", channels}, {"ROWS", rows}},
        .threads = {1024, 512, 256, 128, 64, 32}},

@@ -46,9 +46,9 @@ inline mx::array launch_one(const Launch& one, mx::Stream s) {
 }
 
 // Numbers for a kernel, as an input of its own. The same numbers give the same
-// array: on CUDA, memory that the host has just written costs page faults, but
-// for the 8 bytes and less that MLX keeps where both sides reach them: numbers
-// that change with every step come in pairs at most.
+// array: on CUDA, memory that the host has just written costs page faults or a
+// copy. Numbers that change with every step are arrays of two at most, made
+// anew: MLX keeps 8 bytes and less where both sides reach them.
 mx::array numbers(const std::vector<int>& values);
 mx::array numbers(const std::vector<float>& values);
 inline mx::array numbers(std::initializer_list<int> values) {

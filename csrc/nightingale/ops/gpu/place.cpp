@@ -3,7 +3,6 @@
 #include <optional>
 
 #include "mlx/ops.h"
-#include "nightingale/ops/gpu/kernel.h"
 
 namespace nightingale::gpu {
 
@@ -17,7 +16,7 @@ mx::array place_of(int past, int capacity, mx::Stream s) {
   if (!last || last->past != past || last->capacity != capacity ||
       last->stream != s) {
     auto copies =
-        mx::add(mx::zeros({4, 2}, mx::int32, s), numbers({past, capacity}), s);
+        mx::add(mx::zeros({4, 2}, mx::int32, s), mx::array({past, capacity}), s);
     last = Place{past, capacity, s, copies};
   }
   return last->array;
