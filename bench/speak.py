@@ -94,6 +94,7 @@ def spoken(tts: Any, tokens: int, steps: int, whole: bool = False) -> Iterator[A
         steps=steps,
         speed=1.0,
         chunking=None if whole else Chunking(),
+        together=False,
         started=started,
     )
     return Speaker(tts._engine, tts._tokenizer, request).run()
