@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import nightingale
-from bench import apple, counts, kv, projection, quoted, rounds, speculation
+from bench import apple, counts, kv, projection, quoted, rounds, speak, speculation
 from bench.roofline import PAGE, Target, page
 from bench.t3 import Speech
 from nightingale.synthetic import SIZES, SPEECH_VOCABULARY, t3_weights
@@ -146,3 +146,11 @@ def test_drafts_are_compared(
     table = capsys.readouterr().out
     assert "plain" in table
     assert "8 together" in table
+
+
+def test_the_bench_streams_and_speaks_what_it_is_asked_for(tts: nightingale.TTS) -> None:
+    streamed = speak.chunks(tts, 30, 1)
+    (whole,) = speak.chunks(tts, 30, 1, whole=True)
+    assert len(streamed) > 1
+    assert sum(len(chunk.samples) for chunk in streamed) == len(whole.samples)
+    assert whole.timings.keys() >= {"text", "total", "ttfa", *speak.STAGES}
