@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import functools
 import math
 import sys
 from pathlib import Path
@@ -26,8 +27,9 @@ from .features import MEL_HOP
 from .networks.discriminators import DISCRIMINATOR_SIZES, Discriminators, DiscriminatorSize
 from .networks.vocoder import VOCODER_SIZES, Vocoder, VocoderSize
 from .options import add_training
+from .recorded import Losses, Recorded
 from .state import load_stage, save_stage
-from .vocoder_examples import CONTEXT, GivenMels, Windows, windows
+from .vocoder_examples import CONTEXT, FRAMES, GivenMels, Windows, waves, windows_of
 from .vocoder_losses import SpectralLoss, feature_loss, fooling_loss, telling_loss
 from .vocoder_validation import Validation
 
@@ -39,6 +41,7 @@ RESUMED_RATE = 3e-4
 BETAS = (0.8, 0.99)
 # Shares of the run after which discriminators learn, and after which the vocoder learns by them.
 TELL_FROM, FOOL_FROM = 0.10, 0.15
+PHASES = ((False, False), (True, False), (True, True))  # whether they learn, whether it does
 WEIGHTS = {"spectrum": 15.0, "features": 8.0, "fooling": 2.0, "f0": 1.0}
 LARGEST_GRADIENT = {"vocoder": 30.0, "f0": 5.0, "discriminators": 5.0}
 
@@ -53,13 +56,16 @@ class Stage:
         self.validation = Validation(Corpus(options.corpus, options.device, "valid"))
         if options.mels:
             given = GivenMels(options.mels, self.corpus)
-            self.batches = given.windows(options.windows, options.seed)
+            self.batches = given.waves(options.windows, options.seed)
         else:
-            self.batches = windows(self.corpus, options.windows, options.seed)
+            self.batches = waves(self.corpus, options.windows, options.seed)
         self.generator = torch.Generator(options.device).manual_seed(options.seed)
         self.vocoder, self.discriminators, self.begun = self._networks()
         self.average = Average(self.vocoder)
         self.spectral_loss = SpectralLoss().to(options.device)
+        self.steps = {
+            phase: Recorded(functools.partial(self.descend_once, *phase)) for phase in PHASES
+        }
         self.history: list[dict[str, float]] = []
 
     def _networks(self) -> tuple[Vocoder, Discriminators, bool]:
@@ -68,7 +74,7 @@ class Stage:
         discriminators = Discriminators(DISCRIMINATOR_SIZES[options.size])
         if not options.resume:
             vocoder = Vocoder(VOCODER_SIZES[options.size]).to(options.device)
-            vocoder.start_at(next(self.batches).mel.mean((0, 1)))
+            vocoder.start_at(windows_of(*next(self.batches)).mel.mean((0, 1)))
             return vocoder, discriminators.to(options.device), False
         vocoder = load_vocoder(options.resume).train().to(options.device)
         beside = Path(options.resume).with_name(f"{DISCRIMINATORS}.safetensors")
@@ -81,7 +87,8 @@ class Stage:
     def autocast(self) -> torch.autocast:
         """For the discriminators: what is made is computed in float32."""
         device = torch.device(self.options.device).type
-        return torch.autocast(device, torch.bfloat16, enabled=device == "cuda")
+        # What is recorded may not read what was rounded before.
+        return torch.autocast(device, torch.bfloat16, device == "cuda", cache_enabled=False)
 
     def train(self) -> None:
         options, device = self.options, torch.device(self.options.device).type
@@ -90,21 +97,16 @@ class Stage:
             f"{self.discriminators.parameter_count} to train it by, {self.corpus.hours:.1f} hours",
             flush=True,
         )
-        networks = (self.vocoder, self.discriminators)
-        optimisers = [
-            torch.optim.AdamW(network.parameters(), betas=BETAS, fused=device == "cuda")
-            for network in networks
-        ]
         # Not for its scale, which stays: it leaves out steps that are no numbers without asking
         # the device.
-        scaler = torch.amp.GradScaler(device, init_scale=1.0, growth_interval=2**30)
+        self.scaler = torch.amp.GradScaler(device, init_scale=1.0, growth_interval=2**30)
+        self.optimisers = [_optimiser(network) for network in (self.vocoder, self.discriminators)]
         peak = RESUMED_RATE if options.resume else PEAK_RATE
         clock = Clock(options.minutes, options.steps)
         while clock.tick():
-            for optimiser in optimisers:
-                for group in optimiser.param_groups:
-                    group["lr"] = clock.learning_rate(peak)
-            found = self.step(clock.progress, *optimisers, scaler)
+            for optimiser in self.optimisers:
+                _set_rate(optimiser, clock.learning_rate(peak))
+            found = self.step(clock.progress)
             self.average.update(self.vocoder)
             if clock.step == 1 or clock.due("report", 30):
                 self.report(clock, found)
@@ -114,34 +116,37 @@ class Stage:
         self.save(clock)
         self.validation.write(self.average.network, Path(options.out))
 
-    def step(
-        self,
-        progress: float,
-        optimiser: torch.optim.Optimizer,
-        telling: torch.optim.Optimizer,
-        scaler: torch.amp.GradScaler,
-    ) -> dict[str, Tensor]:
+    def step(self, progress: float) -> Losses:
         """One step of the vocoder and, once it is time, of the discriminators. → losses by name"""
         given = next(self.batches)
-        f0 = self.vocoder.f0(given.mel)
-        found = {"f0": (f0 - given.f0).abs().mean() / 100}
+        tells = self.begun or progress >= TELL_FROM
         fools = self.begun or progress >= FOOL_FROM
-        true, made = self.sounds(given, f0.detach() if fools else given.f0)
+        draws = self.vocoder.draws(len(given[0]), FRAMES + 2 * CONTEXT, self.generator)
+        return self.steps[tells, fools](*draws, *given)
+
+    def descend_once(self, tells: bool, fools: bool, *given: Tensor) -> Losses:
+        """given: phase and noise, as `Vocoder.sound` takes them, and what `windows_of` takes"""
+        draws, heard = given[:2], windows_of(*given[2:])
+        optimiser, telling = self.optimisers
+        f0 = self.vocoder.f0(heard.mel)
+        found = {"f0": (f0 - heard.f0).abs().mean() / 100}
+        true, made = self.sounds(heard, f0.detach() if fools else heard.f0, draws)
         found["spectrum"] = self.spectral_loss(made, true)
-        if self.begun or progress >= TELL_FROM:
+        if tells:
             loss = self.telling_loss(true, made.detach())
-            self.descend(loss, telling, self.discriminators, scaler)
+            self.descend(loss, telling, self.discriminators)
             found["telling"] = loss
         if fools:
             found |= self.fooling_losses(true, made)
         loss = sum(weight * found[name] for name, weight in WEIGHTS.items() if name in found)
-        self.descend(loss, optimiser, self.vocoder, scaler)
-        scaler.update()
-        return found
+        self.descend(loss, optimiser, self.vocoder)
+        self.scaler.update()
+        return {name: loss.detach() for name, loss in found.items()}
 
-    def sounds(self, given: Windows, f0: Tensor) -> tuple[Tensor, Tensor]:
+    def sounds(
+        self, given: Windows, f0: Tensor, draws: tuple[Tensor, ...]
+    ) -> tuple[Tensor, Tensor]:
         """What was said and what is made of it, without the context: [B, N] each."""
-        draws = self.vocoder.draws(*f0.shape, self.generator)
         made = self.vocoder.sound(given.mel, f0, *draws)
         inner = slice(CONTEXT * MEL_HOP, -CONTEXT * MEL_HOP)
         return given.wave[:, inner], made[:, inner]
@@ -161,19 +166,13 @@ class Stage:
             of_made = self.discriminators(made)
         return {"features": feature_loss(of_true, of_made), "fooling": fooling_loss(of_made)}
 
-    def descend(
-        self,
-        loss: Tensor,
-        optimiser: torch.optim.Optimizer,
-        network: nn.Module,
-        scaler: torch.amp.GradScaler,
-    ) -> None:
+    def descend(self, loss: Tensor, optimiser: torch.optim.Optimizer, network: nn.Module) -> None:
         optimiser.zero_grad(set_to_none=True)
-        scaler.scale(loss).backward()
-        scaler.unscale_(optimiser)
+        self.scaler.scale(loss).backward()
+        self.scaler.unscale_(optimiser)
         for name, parameters in gradient_groups(network).items():
             nn.utils.clip_grad_norm_(parameters, LARGEST_GRADIENT[name])
-        scaler.step(optimiser)
+        self.scaler.step(optimiser)
 
     def report(self, clock: Clock, found: dict[str, Tensor]) -> None:
         judged = self.validation.judge(self.average.network)
@@ -204,6 +203,24 @@ class Stage:
             size = dataclasses.asdict(self.discriminators.size)
             tensors = self.discriminators.state_dict()
             save_stage(out, DISCRIMINATORS, tensors, {"size": size}, half)
+
+
+def _optimiser(network: nn.Module) -> torch.optim.Optimizer:
+    """With a rate that a recorded step reads where it is."""
+    device = next(network.parameters()).device
+    on_gpu = device.type == "cuda"
+    rate = torch.zeros((), device=device) if on_gpu else 0.0
+    return torch.optim.AdamW(
+        network.parameters(), rate, betas=BETAS, fused=on_gpu, capturable=on_gpu
+    )
+
+
+def _set_rate(optimiser: torch.optim.Optimizer, rate: float) -> None:
+    for group in optimiser.param_groups:
+        if isinstance(group["lr"], Tensor):
+            group["lr"].fill_(rate)
+        else:
+            group["lr"] = rate
 
 
 def gradient_groups(network: nn.Module) -> dict[str, list[nn.Parameter]]:

@@ -30,15 +30,18 @@ class Windows:
     f0: Tensor  # [B, T] Hz, 0 where unvoiced
 
 
-def windows_of(wave: Tensor) -> Windows:
-    """wave: [B, 480 (T + 2 SPARE)], of which what is spare is cut off"""
+def windows_of(wave: Tensor, mel: Tensor | None = None) -> Windows:
+    """wave: [B, 480 (T + 2 SPARE)], of which what is spare is cut off; mel: [B, T, 80] to take
+    instead of the wave's own"""
     heard = slice(SPARE, -SPARE)
     inner = slice(SPARE * MEL_HOP, -SPARE * MEL_HOP)
-    return Windows(mel_24k(wave)[:, heard], wave[:, inner], f0_of(wave)[:, heard])
+    if mel is None:
+        mel = mel_24k(wave)[:, heard]
+    return Windows(mel, wave[:, inner], f0_of(wave)[:, heard])
 
 
-def windows(corpus: Corpus, count: int, seed: int) -> Iterator[Windows]:
-    """`count` at a time, from anywhere in the corpus, for ever."""
+def waves(corpus: Corpus, count: int, seed: int) -> Iterator[tuple[Tensor]]:
+    """What `windows_of` takes: `count` at a time, from anywhere in the corpus, for ever."""
     length = (FRAMES + 2 * (CONTEXT + SPARE)) * MEL_HOP
     seconds = FASTEST * length / RATE
     generator = torch.Generator(corpus.device).manual_seed(seed)
@@ -46,7 +49,7 @@ def windows(corpus: Corpus, count: int, seed: int) -> Iterator[Windows]:
     for batch in corpus.batches(count * seconds, seed, seconds):
         wave = batch.wave[:, :length].clone()
         wave[:varied] = vary(batch.wave[:varied], length, generator)
-        yield windows_of(wave)
+        yield (wave,)
 
 
 def vary(wave: Tensor, length: int, generator: torch.Generator) -> Tensor:
@@ -86,8 +89,8 @@ class GivenMels:
         self._rows, self._starts = rows[long_enough], starts[:-1][long_enough]
         self._frames = frames[long_enough]
 
-    def windows(self, count: int, seed: int) -> Iterator[Windows]:
-        """`count` at a time, from anywhere in the rows, for ever."""
+    def waves(self, count: int, seed: int) -> Iterator[tuple[Tensor, Tensor]]:
+        """What `windows_of` takes: `count` at a time, from anywhere in the rows, for ever."""
         rng = np.random.default_rng(seed)
         total = FRAMES + 2 * CONTEXT
         ends = self._frames.cumsum()
@@ -99,8 +102,7 @@ class GivenMels:
             spare = SPARE * MEL_HOP
             spoken = functional.pad(spoken, (spare, spare))
             at = self._at(first * MEL_HOP, total * MEL_HOP + 2 * spare)
-            heard = windows_of(spoken.gather(1, at))
-            yield Windows(mel.float(), heard.wave, heard.f0)
+            yield spoken.gather(1, at), mel.float()
 
     def _at(self, first: np.ndarray, length: int) -> Tensor:
         """[B] → [B, length], places from each first on"""
