@@ -29,7 +29,7 @@ from .networks.vocoder import VOCODER_SIZES, Vocoder, VocoderSize
 from .options import add_training
 from .recorded import Losses, Recorded
 from .state import load_stage, save_stage
-from .vocoder_examples import CONTEXT, FRAMES, GivenMels, Windows, waves, windows_of
+from .vocoder_examples import CONTEXT, GivenMels, Windows, windows
 from .vocoder_losses import SpectralLoss, feature_loss, fooling_loss, telling_loss
 from .vocoder_validation import Validation
 
@@ -56,9 +56,9 @@ class Stage:
         self.validation = Validation(Corpus(options.corpus, options.device, "valid"))
         if options.mels:
             given = GivenMels(options.mels, self.corpus)
-            self.batches = given.waves(options.windows, options.seed)
+            self.batches = given.windows(options.windows, options.seed)
         else:
-            self.batches = waves(self.corpus, options.windows, options.seed)
+            self.batches = windows(self.corpus, options.windows, options.seed)
         self.generator = torch.Generator(options.device).manual_seed(options.seed)
         self.vocoder, self.discriminators, self.begun = self._networks()
         self.average = Average(self.vocoder)
@@ -74,7 +74,7 @@ class Stage:
         discriminators = Discriminators(DISCRIMINATOR_SIZES[options.size])
         if not options.resume:
             vocoder = Vocoder(VOCODER_SIZES[options.size]).to(options.device)
-            vocoder.start_at(windows_of(*next(self.batches)).mel.mean((0, 1)))
+            vocoder.start_at(next(self.batches).mel.mean((0, 1)))
             return vocoder, discriminators.to(options.device), False
         vocoder = load_vocoder(options.resume).train().to(options.device)
         beside = Path(options.resume).with_name(f"{DISCRIMINATORS}.safetensors")
@@ -121,12 +121,12 @@ class Stage:
         given = next(self.batches)
         tells = self.begun or progress >= TELL_FROM
         fools = self.begun or progress >= FOOL_FROM
-        draws = self.vocoder.draws(len(given[0]), FRAMES + 2 * CONTEXT, self.generator)
-        return self.steps[tells, fools](*draws, *given)
+        draws = self.vocoder.draws(*given.f0.shape, self.generator)
+        return self.steps[tells, fools](given.mel, given.wave, given.f0, *draws)
 
     def descend_once(self, tells: bool, fools: bool, *given: Tensor) -> Losses:
-        """given: phase and noise, as `Vocoder.sound` takes them, and what `windows_of` takes"""
-        draws, heard = given[:2], windows_of(*given[2:])
+        """given: the fields of Windows, then phase and noise as `Vocoder.sound` takes them"""
+        heard, draws = Windows(*given[:3]), given[3:]
         optimiser, telling = self.optimisers
         f0 = self.vocoder.f0(heard.mel)
         found = {"f0": (f0 - heard.f0).abs().mean() / 100}

@@ -21,6 +21,7 @@ SPARE = 2  # frames besides on either side, which only the mel and the pitch hea
 VARIED = 0.25  # of the windows are played faster or slower and at another level
 FASTEST = 1.18
 QUIETEST, LOUDEST = -9.0, 3.0  # dB
+AHEAD = 8  # batches made at once: the pitch is found in many small steps, of any number of rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,27 +30,29 @@ class Windows:
     wave: Tensor  # [B, 480 T]
     f0: Tensor  # [B, T] Hz, 0 where unvoiced
 
+    def batches(self, count: int) -> Iterator[Windows]:
+        """`count` of them at a time."""
+        parts = (x.split(count) for x in (self.mel, self.wave, self.f0))
+        return map(Windows, *parts)
 
-def windows_of(wave: Tensor, mel: Tensor | None = None) -> Windows:
-    """wave: [B, 480 (T + 2 SPARE)], of which what is spare is cut off; mel: [B, T, 80] to take
-    instead of the wave's own"""
+
+def windows_of(wave: Tensor) -> Windows:
+    """wave: [B, 480 (T + 2 SPARE)], of which what is spare is cut off"""
     heard = slice(SPARE, -SPARE)
     inner = slice(SPARE * MEL_HOP, -SPARE * MEL_HOP)
-    if mel is None:
-        mel = mel_24k(wave)[:, heard]
-    return Windows(mel, wave[:, inner], f0_of(wave)[:, heard])
+    return Windows(mel_24k(wave)[:, heard], wave[:, inner], f0_of(wave)[:, heard])
 
 
-def waves(corpus: Corpus, count: int, seed: int) -> Iterator[tuple[Tensor]]:
-    """What `windows_of` takes: `count` at a time, from anywhere in the corpus, for ever."""
+def windows(corpus: Corpus, count: int, seed: int) -> Iterator[Windows]:
+    """`count` at a time, from anywhere in the corpus, for ever."""
     length = (FRAMES + 2 * (CONTEXT + SPARE)) * MEL_HOP
     seconds = FASTEST * length / RATE
     generator = torch.Generator(corpus.device).manual_seed(seed)
-    varied = round(VARIED * count)
-    for batch in corpus.batches(count * seconds, seed, seconds):
+    for batch in corpus.batches(AHEAD * count * seconds, seed, seconds):
         wave = batch.wave[:, :length].clone()
-        wave[:varied] = vary(batch.wave[:varied], length, generator)
-        yield (wave,)
+        varied = [row for row in range(len(wave)) if row % count < round(VARIED * count)]
+        wave[varied] = vary(batch.wave[varied], length, generator)
+        yield from windows_of(wave).batches(count)
 
 
 def vary(wave: Tensor, length: int, generator: torch.Generator) -> Tensor:
@@ -89,20 +92,21 @@ class GivenMels:
         self._rows, self._starts = rows[long_enough], starts[:-1][long_enough]
         self._frames = frames[long_enough]
 
-    def waves(self, count: int, seed: int) -> Iterator[tuple[Tensor, Tensor]]:
-        """What `windows_of` takes: `count` at a time, from anywhere in the rows, for ever."""
+    def windows(self, count: int, seed: int) -> Iterator[Windows]:
+        """`count` at a time, from anywhere in the rows, for ever."""
         rng = np.random.default_rng(seed)
         total = FRAMES + 2 * CONTEXT
         ends = self._frames.cumsum()
         while True:
-            chosen = np.searchsorted(ends, rng.random(count) * ends[-1], side="right")
-            first = (rng.random(count) * (self._frames[chosen] - total + 1)).astype(np.int64)
+            chosen = np.searchsorted(ends, rng.random(AHEAD * count) * ends[-1], side="right")
+            first = (rng.random(len(chosen)) * (self._frames[chosen] - total + 1)).astype(np.int64)
             mel = self._mels[self._at(self._starts[chosen] + first, total)]
             spoken = self._corpus.row_batch(self._rows[chosen]).wave
             spare = SPARE * MEL_HOP
             spoken = functional.pad(spoken, (spare, spare))
             at = self._at(first * MEL_HOP, total * MEL_HOP + 2 * spare)
-            yield spoken.gather(1, at), mel.float()
+            heard = windows_of(spoken.gather(1, at))
+            yield from Windows(mel.float(), heard.wave, heard.f0).batches(count)
 
     def _at(self, first: np.ndarray, length: int) -> Tensor:
         """[B] → [B, length], places from each first on"""

@@ -22,7 +22,7 @@ from train.networks.discriminators import DISCRIMINATOR_SIZES, Discriminators  #
 from train.networks.vocoder import VOCODER_SIZES, Vocoder, harmonics  # noqa: E402
 from train.passes import write_arrays  # noqa: E402
 from train.vocoder import load_vocoder  # noqa: E402
-from train.vocoder_examples import CONTEXT, FRAMES, GivenMels, waves, windows_of  # noqa: E402
+from train.vocoder_examples import CONTEXT, FRAMES, GivenMels, windows  # noqa: E402
 from train.vocoder_losses import SpectralLoss, feature_loss, telling_loss  # noqa: E402
 
 from .baking import speech  # noqa: E402
@@ -129,7 +129,7 @@ def test_given_mels_meet_their_own_speech(folder: Path, tmp_path: Path) -> None:
     starts = np.cumsum([0, *map(len, mels)])
     path = tmp_path / "mels.npz"
     write_arrays(path, rows=rows, starts=starts, mels=np.concatenate(mels).astype(np.float16))
-    given = windows_of(*next(GivenMels(path, whole).waves(8, seed=0)))
+    given = next(GivenMels(path, whole).windows(8, seed=0))
     assert given.mel.shape == (8, FRAMES + 2 * CONTEXT, 80)
     # Beyond the edges of a window the mel of its wave hears nothing of what was around it.
     alone = mel_24k(given.wave)
@@ -138,7 +138,7 @@ def test_given_mels_meet_their_own_speech(folder: Path, tmp_path: Path) -> None:
 
 
 def test_windows_are_of_one_length_with_their_pitch(folder: Path) -> None:
-    given = windows_of(*next(waves(Corpus(folder / "corpus", "cpu"), 8, seed=0)))
+    given = next(windows(Corpus(folder / "corpus", "cpu"), 8, seed=0))
     frames = FRAMES + 2 * CONTEXT
     assert given.wave.shape == (8, 480 * frames)
     assert given.mel.shape == (8, frames, 80)
