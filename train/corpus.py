@@ -36,11 +36,20 @@ SHORT = 12  # phonemes, below which pace says nothing
 LEAST_LEVEL = -45.0  # dB of full scale
 
 
+def make_folder(out: Path) -> None:
+    """One that is there already must be empty: a corpus is not written over another."""
+    if out.exists() and not out.is_dir():
+        raise SystemExit(f"{out} is not a folder; name a new one for the corpus")
+    if out.exists() and (found := sorted(path.name for path in out.iterdir())):
+        raise SystemExit(f"{out} already holds {found[0]}; name a new or an empty folder")
+    out.mkdir(parents=True, exist_ok=True)
+
+
 def write_tiny(out: Path) -> None:
     """Two minutes of the stand-in's sound in five languages."""
     from .stand_in import utterances
 
-    out.mkdir(parents=True, exist_ok=True)
+    make_folder(out)
     write_index(out, write_shard(out, "audio-00000.npy", utterances()))
 
 
@@ -163,7 +172,7 @@ def rewrite(
 def write_spoken(teacher: Path, texts: Path, out: Path, hours: float | None, parts: int) -> None:
     """The whole stage: has the teacher speak, then cuts, chooses and evens out what it said."""
     started = time.monotonic()
-    out.mkdir(parents=True)
+    make_folder(out)
     rows = select(texts, out / "texts.jsonl", hours)
     voices = {row["voice"] for row in rows}
     folders = speak(teacher, out / "texts.jsonl", voices, out, parts)

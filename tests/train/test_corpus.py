@@ -31,6 +31,21 @@ def test_the_stand_in_says_the_same_every_time(tiny_corpus: Path, tmp_path: Path
     assert 110 < len(first) / 24000 < 150
 
 
+def test_a_corpus_is_written_to_an_empty_folder_only(tmp_path: Path) -> None:
+    empty, full, file = (tmp_path / name for name in ("empty", "full", "file"))
+    for folder in (empty, full):
+        folder.mkdir()
+    for path in (full / "index.jsonl", file):
+        path.write_text("")
+    write_tiny(empty)
+    assert len(read_index(empty)) == 120
+    for write in (write_tiny, lambda out: write_spoken(tmp_path, tmp_path / "no", out, None, 1)):
+        with pytest.raises(SystemExit, match=r"full already holds index\.jsonl; name a new"):
+            write(full)
+        with pytest.raises(SystemExit, match="file is not a folder"):
+            write(file)
+
+
 def test_clips_are_whole_tokens_and_durations_fill_them(tiny_corpus: Path) -> None:
     for entry in read_index(tiny_corpus):
         assert entry["samples"] % 960 == 0
