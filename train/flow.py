@@ -133,7 +133,7 @@ class Stage:
             fused=torch.device(options.device).type == "cuda",
         )
         given = batches(self.speech, options.seconds, options.seed)
-        clock = Clock(options.minutes, options.steps)
+        clock = Clock(options.minutes, options.steps).heed_termination()
         while clock.tick():
             for group in optimiser.param_groups:
                 group["lr"] = clock.learning_rate(peak)
@@ -148,6 +148,8 @@ class Stage:
                 self.report(clock, found)
             if clock.due("save", 120):
                 self.save(clock)
+        if clock.terminated:
+            self.save(clock)  # before judging, for which there may be no time
         self.report(clock, found)
         self.save(clock)
 

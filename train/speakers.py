@@ -206,7 +206,7 @@ class Stage:
         parameters = [*self.speakers.parameters(), *self.heads.parameters()]
         optimiser = torch.optim.AdamW(parameters, weight_decay=0.05, fused=device.type == "cuda")
         batches = self.varied(options.seed)
-        clock = Clock(options.minutes, options.steps)
+        clock = Clock(options.minutes, options.steps).heed_termination()
         while clock.tick():
             for group in optimiser.param_groups:
                 group["lr"] = clock.learning_rate(PEAK_RATE)
@@ -226,6 +226,7 @@ class Stage:
                 self.save(clock)
         self.save(clock)
         self.report(clock, found)
+        self.write(clock)
 
     @torch.no_grad()
     def calibrate(self) -> None:
@@ -281,8 +282,11 @@ class Stage:
         return rates
 
     def save(self, clock: Clock) -> None:
-        """As float16, as it is shipped."""
         self.calibrate()
+        self.write(clock)
+
+    def write(self, clock: Clock) -> None:
+        """As float16, as it is shipped."""
         facts = {
             **dataclasses.asdict(self.size),
             "parameters": count(self.speakers),

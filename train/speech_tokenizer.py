@@ -80,7 +80,7 @@ class Stage:
             f"{self.corpus.hours:.1f} hours, {len(self.letters.alphabet)} letters",
             flush=True,
         )
-        clock = Clock(options.minutes, options.steps)
+        clock = Clock(options.minutes, options.steps).heed_termination()
         while clock.tick():
             for group in optimiser.param_groups:
                 group["lr"] = clock.learning_rate(PEAK_RATE)
@@ -94,6 +94,8 @@ class Stage:
                 self.report(clock, found)
             if clock.due("save", 120):
                 self.save(clock)
+        if clock.terminated:
+            self.save(clock)  # before judging, for which there may be no time
         self.report(clock, found)
         self.save(clock)
 

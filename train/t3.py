@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import copy
+import signal
 import sys
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
@@ -165,10 +166,16 @@ class Stage:
 
     def run(self) -> None:
         options = self.options
-        clock = Clock(options.minutes, options.steps)
+        clock = Clock(options.minutes, options.steps).heed_termination()
         on_gpu = self.device.type == "cuda"
         workers = WORKERS if on_gpu else 0
-        loader = DataLoader(self.stream, None, num_workers=workers, pin_memory=on_gpu)
+        loader = DataLoader(
+            self.stream,
+            None,
+            num_workers=workers,
+            pin_memory=on_gpu,
+            worker_init_fn=_outlive_termination,
+        )
         if options.compile:
             for layer in self.lesson.t3.tfmr.layers:
                 layer.compile(dynamic=True)
@@ -186,6 +193,8 @@ class Stage:
                 tally = Tally()
             if clock.due("save", 4 * options.every):
                 self._save()
+        if clock.terminated:
+            self._write()  # before judging, for which there may be no time
         self._tell(clock, tally)
         self._save()
 
@@ -264,6 +273,9 @@ class Stage:
             f"{found['length_50']:.2f} {found['length_95']:.2f} of the truth (5, 50, 95 %), "
             f"0.6-1.6: {found['good_length']:.0%}, token twice {found['repeated']:.1%}"
         )
+        self._write()
+
+    def _write(self) -> None:
         out = self.options.out
         save_stage(out, "t3", self.best.state_dict(), self.facts, torch.float16)
         write_json(out / "text_tokenizer.json", tokenizer_json())
@@ -304,6 +316,11 @@ def word_errors(batch: T3Batch, weights: np.ndarray) -> list[np.ndarray]:
         found = word_starts(is_space, follow(weights[row, :steps, :text]))
         errors.append(np.abs(found - truth))
     return errors
+
+
+def _outlive_termination(worker: int) -> None:
+    """For processes that make batches: the run ends them once it has taken its last step."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
 
 
 def _optimiser(lesson: nn.Module, device: torch.device) -> torch.optim.AdamW:

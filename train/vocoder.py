@@ -102,7 +102,7 @@ class Stage:
         self.scaler = torch.amp.GradScaler(device, init_scale=1.0, growth_interval=2**30)
         self.optimisers = [_optimiser(network) for network in (self.vocoder, self.discriminators)]
         peak = RESUMED_RATE if options.resume else PEAK_RATE
-        clock = Clock(options.minutes, options.steps)
+        clock = Clock(options.minutes, options.steps).heed_termination()
         while clock.tick():
             for optimiser in self.optimisers:
                 _set_rate(optimiser, clock.learning_rate(peak))
@@ -112,6 +112,8 @@ class Stage:
                 self.report(clock, found)
             if clock.due("save", 120):
                 self.save(clock)
+        if clock.terminated:
+            self.save(clock)  # before judging, for which there may be no time
         self.report(clock, found)
         self.save(clock)
         self.validation.write(self.average.network, Path(options.out))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib.util
+import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,6 +17,13 @@ def one_thread() -> None:
         import torch
 
         torch.set_num_threads(1)
+
+
+@pytest.fixture(autouse=True)
+def usual_termination() -> Iterator[None]:
+    """Stages heed SIGTERM in their own way; the process that tests them is ended by it as ever."""
+    yield
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 @pytest.fixture(scope="session")

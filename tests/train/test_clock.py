@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import os
+import signal
 import time
 
 import pytest
@@ -26,6 +28,22 @@ def test_minutes_end_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
     now += 31
     assert not clock.tick()
     assert clock.progress == 1.0
+
+
+def test_a_run_that_is_asked_to_end_finishes_its_step() -> None:
+    clock = Clock(steps=1000).heed_termination()
+    while clock.tick():
+        if clock.step == 3:
+            os.kill(os.getpid(), signal.SIGTERM)
+    assert clock.terminated
+    assert clock.step == 4
+    assert clock.progress == pytest.approx(0.003)
+
+
+def test_a_run_that_is_asked_to_end_before_it_began_takes_a_step() -> None:
+    clock = Clock(steps=1000).heed_termination()
+    os.kill(os.getpid(), signal.SIGTERM)
+    assert [clock.tick(), clock.tick()] == [True, False]
 
 
 def test_a_clock_needs_an_end() -> None:
