@@ -44,7 +44,7 @@ class SpokenRow:
     end: float
     last_word: int
     trust: float
-    tag: int
+    tag: int | None
     voice: str
 
     @property
@@ -76,10 +76,14 @@ class Phonemes:
 
 
 def spoken_rows(
-    rows: Sequence[Row], numbers: Sequence[int], tokens: Tokens, phonemes: Phonemes
+    rows: Sequence[Row],
+    numbers: Sequence[int],
+    tokens: Tokens,
+    phonemes: Phonemes,
+    tokenizer: TextTokenizer | None = None,
 ) -> list[SpokenRow]:
     """The rows of these numbers; `tokens` has the speech of all rows."""
-    tokenizer = TextTokenizer()
+    tokenizer = tokenizer or TextTokenizer()
     texts = tokenizer.encode([rows[number].text for number in numbers])
     made = []
     for number, letters in zip(numbers, texts, strict=True):
@@ -105,7 +109,7 @@ def spoken_rows(
 class Example:
     """One or more rows said in one go."""
 
-    text: np.ndarray  # [text], the language's tag first
+    text: np.ndarray  # [text], the language's tag first where there is one
     edges: np.ndarray  # [text + 3] float32: where start, text and stop begin, and the end
     speech: np.ndarray  # [tokens]
     phonemes: np.ndarray  # [tokens + 1]
@@ -119,7 +123,8 @@ class Example:
 
 def join(rows: Sequence[SpokenRow], places: tuple[int, ...], silence: int) -> Example:
     """`rows` one after another; the last silence and the stop of speech are the text's stop's."""
-    text, starts, speech, phonemes = [[rows[0].tag]], [], [], []
+    tag = [] if rows[0].tag is None else [rows[0].tag]
+    text, starts, speech, phonemes = [tag], [], [], []
     said = 0
     for number, row in enumerate(rows):
         is_last = number == len(rows) - 1
@@ -141,7 +146,7 @@ def join(rows: Sequence[SpokenRow], places: tuple[int, ...], silence: int) -> Ex
         said += last - first
     times = np.concatenate(starts)
     # Before the first word is the text's start; its tag has no time of its own.
-    edges = np.concatenate(([0.0, times[0]], times, [end, said + 1]))
+    edges = np.concatenate(([0.0], times[: len(tag)], times, [end, said + 1]))
     return Example(
         text=np.concatenate(text).astype(np.int64),
         edges=np.maximum.accumulate(np.clip(edges, 0, said + 1)).astype(np.float32),
@@ -181,8 +186,8 @@ class T3Batch:
 class Examples:
     """Batches of `rows`. speakers: [rows, 256] float32, a speaker embedding heard in each row.
 
-    varied: rows are joined, tokens are wrong, texts and prompts are left out; else all is as it
-    is, every row once.
+    varied: rows are joined, texts and prompts are left out, and the share `wrong` of the tokens is;
+    else all is as it is, every row once.
     """
 
     def __init__(
@@ -192,8 +197,10 @@ class Examples:
         size: T3Size,
         silence: int,
         varied: bool = True,
+        wrong: float = WRONG,
     ) -> None:
         self.rows, self.varied = rows, varied
+        self._wrong = wrong
         self._speakers, self._size, self._silence = speakers, size, silence
         self._of_voice = _places(row.voice for row in rows)
         self._alike = _places((row.voice, row.tag) for row in rows)
@@ -250,7 +257,9 @@ class Examples:
         rows = len(examples)
         texts = [example.text for example in examples]
         speech = [example.speech for example in examples]
-        fed = [_with_errors(tokens, rng) for tokens in speech] if self.varied else speech
+        fed = (
+            [_with_errors(tokens, self._wrong, rng) for tokens in speech] if self.varied else speech
+        )
         layout = lay_out(self._size, texts, fed)
         framed = [len(text) + 2 for text in texts]
         edges = _padded([example.edges for example in examples], np.float32, repeat=True)
@@ -316,9 +325,9 @@ def _drawn(places: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarr
     return places[rng.integers(len(places), size=count)]
 
 
-def _with_errors(speech: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+def _with_errors(speech: np.ndarray, share: float, rng: np.random.Generator) -> np.ndarray:
     """Some tokens replaced, half of them by a neighbour, as when speaking freely."""
-    wrong = rng.random(len(speech)) < WRONG
+    wrong = rng.random(len(speech)) < share
     drawn = rng.integers(0, START_SPEECH, len(speech))
     near = speech[np.clip(np.arange(len(speech)) + rng.choice((-1, 1)), 0, len(speech) - 1)]
     return np.where(wrong, np.where(rng.random(len(speech)) < 0.5, drawn, near), speech)

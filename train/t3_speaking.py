@@ -92,12 +92,16 @@ def choose(
     generator: torch.Generator,
 ) -> Tensor:
     """logits, unguided: [B, V] with and without text; seen: [B, V] bool → [B] tokens"""
-    x = logits + sampling.cfg_weight * (logits - unguided)
-    penalty = sampling.repetition_penalty
-    x = torch.where(seen, torch.where(x < 0, x * penalty, x / penalty), x)
+    x = penalised(logits + sampling.cfg_weight * (logits - unguided), seen, sampling)
     chances = (x / sampling.temperature).softmax(-1)
     least = sampling.min_p * chances.amax(-1, keepdim=True)
     return torch.multinomial(chances * (chances >= least), 1, generator=generator)[:, 0]
+
+
+def penalised(guided: Tensor, seen: Tensor, sampling: Sampling) -> Tensor:
+    """Logits with those of tokens that were heard made less likely: [B, V]"""
+    penalty = sampling.repetition_penalty
+    return torch.where(seen, torch.where(guided < 0, guided * penalty, guided / penalty), guided)
 
 
 def _mean_weights(queries: Tensor, keys: Tensor, heard: Tensor) -> Tensor:

@@ -98,23 +98,33 @@ def tokenizer_json() -> dict[str, Any]:
 
 
 class TextTokenizer:
-    """Text to ids as nightingale's own tokenizer gives them, where that is not built."""
+    """Text to ids as nightingale's own tokenizer gives them, where that is not built.
 
-    def __init__(self) -> None:
-        content = tokenizer_json()
+    content: of a checkpoint's tokenizer file, the embedded model's where none is given. One that is
+    not multilingual reads texts as they stand and has no tags.
+    """
+
+    def __init__(self, content: dict[str, Any] | None = None, multilingual: bool = True) -> None:
+        content = content or tokenizer_json()
         self._tokenizer = Tokenizer.from_str(json.dumps(content))
-        names = {i: token for token, i in content["model"]["vocab"].items()}
+        self._multilingual = multilingual
+        names = {i: token for token, i in self._tokenizer.get_vocab().items()}
         self.is_letter = np.array(
-            [names.get(i, "[")[0] not in f"[{MARKS}" for i in range(VOCABULARY)]
-        )  # [VOCABULARY] bool
+            [names.get(i, "[")[0] not in f"[{MARKS}" for i in range(max(VOCABULARY, *names) + 1)]
+        )  # [vocabulary] bool
 
-    def tag(self, language: str) -> int:
-        """The id that stands for a language before the text."""
-        return self._tokenizer.token_to_id(f"[{language}]")
+    def tag(self, language: str) -> int | None:
+        """The id that stands for a language before the text, where there is one."""
+        return self._tokenizer.token_to_id(f"[{language}]") if self._multilingual else None
+
+    def reads(self, language: str) -> bool:
+        return self.tag(language) is not None if self._multilingual else language == "en"
 
     def encode(self, texts: Sequence[str]) -> list[np.ndarray]:
         """Ids of each text, int16, without tag, start and stop."""
-        read = [normalize("NFKD", normalise_punctuation(text).lower()) for text in texts]
+        read = [normalise_punctuation(text) for text in texts]
+        if self._multilingual:
+            read = [normalize("NFKD", text.lower()) for text in read]
         encodings = self._tokenizer.encode_batch([text.replace(" ", "[SPACE]") for text in read])
         return [np.array(encoding.ids, dtype=np.int16) for encoding in encodings]
 

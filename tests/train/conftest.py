@@ -35,3 +35,28 @@ def tiny_corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("corpus")
     write_tiny(folder)
     return folder
+
+
+@pytest.fixture(scope="session")
+def spoken_corpus(tiny_corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The stand-in, with tokens that say its phonemes and a speaker embedding for each voice."""
+    import numpy as np
+
+    from train.alignment import heard_phonemes
+    from train.data import Corpus
+
+    folder = tmp_path_factory.mktemp("spoken")
+    for file in tiny_corpus.iterdir():
+        (folder / file.name).symlink_to(file)
+    corpus = Corpus(folder, "cpu", "valid")
+    rng = np.random.default_rng(0)
+    speakers = {voice: rng.random(256) for voice in corpus.voices}
+    tokens = []
+    for row in corpus.rows:
+        heard = heard_phonemes(row.samples // 960, len(row.phonemes), row.durations)
+        letters = np.array([ord(letter) for letter in row.phonemes + " "])[heard]
+        tokens.append(30 * letters + np.arange(len(letters)) % 2)
+    starts = np.cumsum([0, *map(len, tokens)])
+    np.savez(folder / "tokens.npz", starts=starts, tokens=np.concatenate(tokens).astype(np.int16))
+    np.savez(folder / "speakers.npz", speaker=np.stack([speakers[r.voice] for r in corpus.rows]))
+    return folder

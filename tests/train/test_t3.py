@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,7 +16,7 @@ from nightingale.synthetic import SIZES as SYNTHETIC_SIZES  # noqa: E402
 from nightingale.synthetic import t3_weights  # noqa: E402
 from nightingale.tensor_writers import write_safetensors  # noqa: E402
 from nightingale.text.tokenizer import Tokenizer  # noqa: E402
-from train.alignment import follow, heard_phonemes, time_text, word_starts  # noqa: E402
+from train.alignment import follow, time_text, word_starts  # noqa: E402
 from train.data import Corpus, load_tokens  # noqa: E402
 from train.networks.t3 import SIZES, STOP_SPEECH, T3, lay_out, rows_at, text_weights  # noqa: E402
 from train.state import load_stage  # noqa: E402
@@ -72,30 +71,10 @@ def voice() -> nightingale.Voice:
 
 
 @pytest.fixture(scope="module")
-def corpus(tiny_corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The stand-in, with tokens that say its phonemes and a speaker embedding for each voice."""
-    folder = tmp_path_factory.mktemp("spoken") / "corpus"
-    shutil.copytree(tiny_corpus, folder)
-    corpus = Corpus(folder, "cpu", "valid")
-    rng = np.random.default_rng(0)
-    speakers = {voice: rng.random(256) for voice in corpus.voices}
-    tokens = []
-    for row in corpus.rows:
-        heard = heard_phonemes(row.samples // 960, len(row.phonemes), row.durations)
-        letters = np.array([ord(letter) for letter in row.phonemes + " "])[heard]
-        tokens.append(30 * letters + np.arange(len(letters)) % 2)
-    starts = np.cumsum([0, *map(len, tokens)])
-    np.savez(folder / "tokens.npz", starts=starts, tokens=np.concatenate(tokens).astype(np.int16))
-    np.savez(folder / "speakers.npz", speaker=np.stack([speakers[r.voice] for r in corpus.rows]))
-    return folder
-
-
-@pytest.fixture(scope="module")
-def rows(corpus: Path) -> list[SpokenRow]:
-    found = Corpus(corpus, "cpu", "valid").rows
-    return spoken_rows(
-        found, range(len(found)), load_tokens(corpus / "tokens.npz"), Phonemes(found)
-    )
+def rows(spoken_corpus: Path) -> list[SpokenRow]:
+    found = Corpus(spoken_corpus, "cpu", "valid").rows
+    tokens = load_tokens(spoken_corpus / "tokens.npz")
+    return spoken_rows(found, range(len(found)), tokens, Phonemes(found))
 
 
 def examples_of(rows: list[SpokenRow], varied: bool) -> Examples:
@@ -287,9 +266,9 @@ def test_free_speech_draws_from_the_logits_it_would_be_taught_with(
 
 
 @pytest.fixture(scope="module")
-def run(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def run(spoken_corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("out")
-    train(corpus, out, "--steps", "40", "--learning-rate", "3e-3")
+    train(spoken_corpus, out, "--steps", "40", "--learning-rate", "3e-3")
     return out
 
 
@@ -313,9 +292,9 @@ def test_the_stage_learns_and_saves_what_the_core_loads(run: Path) -> None:
     assert loaded["repetition_penalty"] == pytest.approx(1.2)
 
 
-def test_the_stage_goes_on_from_its_weights(corpus: Path, run: Path, tmp_path: Path) -> None:
+def test_the_stage_goes_on_from_its_weights(spoken_corpus: Path, run: Path, tmp_path: Path) -> None:
     """Weights that are worse than those it goes on from are not kept."""
     before = load_stage(run / "t3.safetensors")[1]["valid"]["loss"]
-    train(corpus, tmp_path, "--steps", "2", "--resume", str(run / "t3.safetensors"))
+    train(spoken_corpus, tmp_path, "--steps", "2", "--resume", str(run / "t3.safetensors"))
     after = load_stage(tmp_path / "t3.safetensors")[1]["valid"]["loss"]
     assert after < before + 0.02  # that much float16 may cost

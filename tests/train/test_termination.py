@@ -8,12 +8,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 pytest.importorskip("torch")
-
-from train.data import Corpus
 
 # The stage gets the signal in its second step of nine.
 ASKED_TO_END = """
@@ -35,21 +32,6 @@ runpy.run_module(sys.argv[0], run_name="__main__")
 """
 
 
-@pytest.fixture(scope="module")
-def corpus(tiny_corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The stand-in, with tokens and speakers that mean nothing."""
-    folder = tmp_path_factory.mktemp("heard")
-    for file in tiny_corpus.iterdir():
-        (folder / file.name).symlink_to(file)
-    rows = Corpus(folder, "cpu").rows
-    starts = np.cumsum([0, *(row.samples // 960 for row in rows)])
-    rng = np.random.default_rng(0)
-    tokens = rng.integers(0, 6561, starts[-1]).astype(np.int16)
-    np.savez(folder / "tokens.npz", starts=starts, tokens=tokens)
-    np.savez(folder / "speakers.npz", speaker=rng.random((len(rows), 256), np.float32))
-    return folder
-
-
 @pytest.mark.parametrize(
     ("stage", "options"),
     [
@@ -60,13 +42,13 @@ def corpus(tiny_corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     ],
 )
 def test_a_stage_that_is_asked_to_end_saves_and_ends_well(
-    corpus: Path, tmp_path: Path, stage: str, options: list[str]
+    spoken_corpus: Path, tmp_path: Path, stage: str, options: list[str]
 ) -> None:
     if stage == "t3":
-        options = [*options, "--tokens", corpus / "tokens.npz"]
-        options += ["--speakers", corpus / "speakers.npz"]
+        options = [*options, "--tokens", spoken_corpus / "tokens.npz"]
+        options += ["--speakers", spoken_corpus / "speakers.npz"]
     fixed = ["--size", "tiny", "--device", "cpu", "--minutes", "1000", "--steps", "9"]
-    command = [sys.executable, "-c", ASKED_TO_END, f"train.{stage}", corpus, tmp_path]
+    command = [sys.executable, "-c", ASKED_TO_END, f"train.{stage}", spoken_corpus, tmp_path]
     root = Path(__file__).parents[2]
     ended = subprocess.run(
         [*command, *fixed, *options],

@@ -226,6 +226,8 @@ class Backbone(nn.Module):
                 queries.append(q[:, watched])
                 keys.append(k[:, watched])
                 middle = x
+        if not queries:
+            queries, keys = [q[:, :0]], [k[:, :0]]
         return Trace(self.norm(x), middle, torch.cat(queries, 1), torch.cat(keys, 1))
 
 

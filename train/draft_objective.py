@@ -1,0 +1,84 @@
+"""What a draft learns and how it is judged: by the tokens that decoding draws."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from .networks.t3 import START_SPEECH, STOP_SPEECH, T3, rows_at
+from .t3_examples import IGNORED, T3Batch
+from .t3_speaking import Sampling, penalised
+
+
+def guided_logits(model: T3, batch: T3Batch, cfg_weight: float) -> Tensor:
+    """What decoding looks at before each of a batch's speech tokens: [tokens of all rows, V]"""
+    voice = model.voice(batch.speaker, batch.emotion, batch.prompt, batch.prompt_counts)
+    kept = torch.arange(2 * len(voice), device=voice.device) < len(voice)
+    tokens, positions = batch.tokens.repeat(2, 1), batch.positions.repeat(2, 1)
+    trace = model(voice.repeat(2, 1, 1), model.embed(tokens, positions, kept))
+    asked = rows_at(trace.hidden, batch.ask.repeat(2, 1) + voice.shape[1])
+    spoken = batch.targets != IGNORED
+    told, untold = (model.speech_head(x[spoken]).float() for x in asked.chunk(2))
+    return told + cfg_weight * (told - untold)
+
+
+def seen_before(targets: Tensor, vocabulary: int) -> Tensor:
+    """Which tokens the repetition penalty knows of before each: [tokens of all rows, V] bool
+
+    targets: [B, K], IGNORED past each row's stop
+    """
+    spoken = targets != IGNORED
+    at = torch.arange(targets.shape[1], device=targets.device).expand_as(targets)
+    first = targets.new_full((len(targets), vocabulary), targets.shape[1])
+    first.scatter_reduce_(1, targets.clamp_min(0), at.where(spoken, targets.shape[1]), "amin")
+    first[:, START_SPEECH] = -1
+    row = torch.arange(len(targets), device=targets.device)[:, None].expand_as(targets)[spoken]
+    return first[row] < at[spoken][:, None]
+
+
+def log_chances(logits: Tensor, seen: Tensor, sampling: Sampling) -> Tensor:
+    """Logarithms of what tokens are drawn by, before the unlikely ones are left out: [N, V]"""
+    return (penalised(logits, seen, sampling) / sampling.temperature).log_softmax(-1)
+
+
+def drawable(chances: Tensor, min_p: float) -> Tensor:
+    """With the logarithms of tokens that are never drawn as -inf. chances: [N, V]"""
+    least = chances.amax(-1, keepdim=True) + math.log(max(min_p, 1e-30))
+    return chances.masked_fill(chances < least, -math.inf)
+
+
+def distillation_loss(teacher: Tensor, draft: Tensor, min_p: float) -> Tensor:
+    """Nats a token by which the draft is surprised at what the teacher draws, more than the teacher
+    itself. teacher, draft: [N, V], of log_chances"""
+    target = drawable(teacher, min_p).softmax(-1)
+    known = target * target.clamp_min(1e-30).log()
+    return (known - target * draft).sum(-1).mean()
+
+
+def draws_agree(teacher: Tensor, draft: Tensor, min_p: float, generator: torch.Generator) -> Tensor:
+    """Whether both draw the same token where they share the draw's noise, as in the core: [N] bool
+
+    teacher, draft: [N, V], of log_chances
+    """
+    noise = torch.empty_like(teacher).exponential_(generator=generator).log_()
+    chosen = [(drawable(chances, min_p) - noise).argmax(-1) for chances in (teacher, draft)]
+    # The core's draft ends before a stop.
+    return (chosen[0] == chosen[1]) & (chosen[0] != STOP_SPEECH)
+
+
+def tokens_a_round(agree: Sequence[np.ndarray], proposed: int) -> float:
+    """Tokens that a pass of the model gives where `proposed` are checked in it: those up to the
+    first that is wrong, and what is right in its place. agree: [n] bool of each utterance"""
+    rounds = spoken = 0
+    for right in agree:
+        at = 0
+        while at < len(right):
+            wrong = np.flatnonzero(~right[at : at + proposed])
+            at += 1 + (int(wrong[0]) if len(wrong) else proposed)
+            rounds += 1
+        spoken += len(right)
+    return spoken / max(rounds, 1)
