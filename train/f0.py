@@ -84,13 +84,15 @@ def _best_way(pitch: Tensor, strength: Tensor) -> Tensor:
     """The numbers of the offers taken. → [B, T, 1]"""
     octave = torch.log2(pitch.clamp_min(LOWEST))
     voiced = pitch > 0
+    jump = JUMP * (octave[:, 1:, :, None] - octave[:, :-1, None]).abs()
+    both = voiced[:, 1:, :, None] & voiced[:, :-1, None]
+    either = voiced[:, 1:, :, None] ^ voiced[:, :-1, None]
+    # Of all frames at once: what is left to do one after the other is little.
+    costs = (jump * both + TURN * either).unbind(1)
     total, origins = strength[:, 0], []
-    for now in range(1, pitch.shape[1]):
-        jump = JUMP * (octave[:, now, :, None] - octave[:, now - 1, None]).abs()
-        both = voiced[:, now, :, None] & voiced[:, now - 1, None]
-        either = voiced[:, now, :, None] ^ voiced[:, now - 1, None]
-        best, origin = (total[:, None] - jump * both - TURN * either).max(2)
-        total = best + strength[:, now]
+    for cost, gain in zip(costs, strength[:, 1:].unbind(1), strict=True):
+        best, origin = (total[:, None] - cost).max(2)
+        total = best + gain
         origins.append(origin)
     way = [total.argmax(1, keepdim=True)]
     for origin in reversed(origins):
