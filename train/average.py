@@ -13,13 +13,15 @@ class Average:
 
     def __init__(self, network: nn.Module, memory: float = 0.999) -> None:
         self.network = copy.deepcopy(network).eval().requires_grad_(False)
+        # Looked up once: that takes as long as some of a step's kernels.
+        self._means, self._news = list(self.network.parameters()), list(network.parameters())
         self._memory = memory
         self._updates = 0
 
     @torch.no_grad()
-    def update(self, network: nn.Module) -> None:
+    def update(self) -> None:
+        """After a step of the network that it was made of."""
         self._updates += 1
         # Short memory at first, or it would hold the untrained weights for long.
         share = max(1 - self._memory, 9 / (9 + self._updates))
-        means, news = list(self.network.parameters()), list(network.parameters())
-        torch._foreach_lerp_(means, news, share)
+        torch._foreach_lerp_(self._means, self._news, share)

@@ -126,7 +126,7 @@ class Stage:
             loss.backward()
             nn.utils.clip_grad_norm_(parameters, LARGEST_GRADIENT)
             optimiser.step()
-            self.average.update(self.draft)
+            self.average.update()
             if clock.due("report", 30):
                 self.report(clock, loss)
             if clock.due("save", 120):

@@ -143,7 +143,7 @@ class Stage:
             sum(found.values()).backward()
             nn.utils.clip_grad_norm_(parameters, 1.0)
             optimiser.step()
-            self.average.update(self.flow)
+            self.average.update()
             if clock.step == 1 or clock.due("report", 30):
                 self.report(clock, found)
             if clock.due("save", 120):

@@ -107,7 +107,7 @@ class Stage:
             for optimiser in self.optimisers:
                 _set_rate(optimiser, clock.learning_rate(peak))
             found = self.step(clock.progress)
-            self.average.update(self.vocoder)
+            self.average.update()
             if clock.step == 1 or clock.due("report", 30):
                 self.report(clock, found)
             if clock.due("save", 120):
