@@ -19,6 +19,7 @@ from pathlib import Path
 
 import torch
 from torch import Tensor, nn
+from torch.nn.utils import parametrize
 
 from .average import Average
 from .clock import Clock
@@ -162,7 +163,8 @@ class Stage:
 
     def fooling_losses(self, true: Tensor, made: Tensor) -> dict[str, Tensor]:
         self.discriminators.requires_grad_(False)
-        with self.autocast():
+        # Weights are normed once for both.
+        with self.autocast(), parametrize.cached():
             with torch.no_grad():
                 of_true = self.discriminators(true)
             of_made = self.discriminators(made)

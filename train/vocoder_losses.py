@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -74,16 +75,40 @@ def fooling_loss(made: list[Opinion]) -> Tensor:
 
 def feature_loss(true: list[Opinion], made: list[Opinion]) -> Tensor:
     """How differently the discriminators' layers hear both, as a share of how they hear speech."""
-    return mean(
-        mean(_difference(*layer) for layer in zip(t.features, m.features, strict=True))
-        for t, m in zip(true, made, strict=True)
-    )
+    layers = [len(opinion.features) for opinion in true]
+    of_true, of_made = ([x for each in both for x in each.features] for both in (true, made))
+    shares = Differences.apply(len(of_true), *of_true, *of_made)
+    return mean(of_one.mean() for of_one in shares.split(layers))
 
 
-def _difference(true: Tensor, made: Tensor) -> Tensor:
-    true = true.detach()
-    loudness = true.abs().mean(dtype=torch.float32)
-    return (true - made).abs().mean(dtype=torch.float32) / (loudness + 1e-3)
+class Differences(torch.autograd.Function):
+    """The mean differences of two lists of tensors, as shares of the first ones' mean magnitudes.
+
+    Of all of them in a few kernels, which for so many small tensors is most of the time. Only the
+    second ones have gradients.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, count: int, *tensors: Tensor) -> Tensor:
+        """count: of either list → [count]"""
+        true, made = tensors[:count], tensors[count:]
+        difference = torch._foreach_sub(made, true)
+        ctx.loudness = _mean_magnitudes(true) + 1e-3
+        ctx.signs = torch._foreach_sign(difference)
+        return _mean_magnitudes(difference) / ctx.loudness
+
+    @staticmethod
+    def backward(ctx: Any, slope: Tensor) -> tuple[Tensor | None, ...]:
+        scales = torch._foreach_div(
+            (slope / ctx.loudness).unbind(), [float(sign.numel()) for sign in ctx.signs]
+        )
+        return (None, *(None for _ in ctx.signs), *torch._foreach_mul(ctx.signs, scales))
+
+
+def _mean_magnitudes(tensors: Sequence[Tensor]) -> Tensor:
+    """Of each, summed in float32."""
+    sums = torch._foreach_norm(tensors, 1, dtype=torch.float32)
+    return torch.stack(torch._foreach_div(sums, [float(tensor.numel()) for tensor in tensors]))
 
 
 def mean(losses: Iterable[Tensor]) -> Tensor:

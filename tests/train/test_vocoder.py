@@ -19,11 +19,11 @@ from train.data import Corpus  # noqa: E402
 from train.f0 import f0_of  # noqa: E402
 from train.features import mel_24k  # noqa: E402
 from train.networks.discriminators import DISCRIMINATOR_SIZES, Discriminators  # noqa: E402
-from train.networks.vocoder import VOCODER_SIZES, Vocoder, harmonics  # noqa: E402
+from train.networks.vocoder import VOCODER_SIZES, SnakeSlope, Vocoder, harmonics  # noqa: E402
 from train.passes import write_arrays  # noqa: E402
 from train.vocoder import load_vocoder  # noqa: E402
 from train.vocoder_examples import CONTEXT, FRAMES, GivenMels, windows  # noqa: E402
-from train.vocoder_losses import SpectralLoss, feature_loss, telling_loss  # noqa: E402
+from train.vocoder_losses import Differences, SpectralLoss, feature_loss, telling_loss  # noqa: E402
 
 from .baking import speech  # noqa: E402
 
@@ -179,6 +179,31 @@ def test_a_waveform_is_the_inverse_of_its_spectrum() -> None:
     real, imaginary = network.spectrum(samples).chunk(2, 1)
     found = network.waveform(torch.complex(real, imaginary))
     np.testing.assert_allclose(found, samples, atol=1e-5)
+
+
+def test_snake_has_the_slope_of_its_formula() -> None:
+    generator = torch.Generator().manual_seed(0)
+    x = torch.randn(2, 3, 5, generator=generator, dtype=torch.double).requires_grad_()
+    alpha = torch.tensor([[0.4], [1.0], [-2.5]], dtype=torch.double).requires_grad_()
+    expected = x + torch.sin(alpha * x).square() / alpha
+    torch.testing.assert_close(SnakeSlope.apply(x, alpha), expected)
+    assert torch.autograd.gradcheck(SnakeSlope.apply, (x, alpha))
+
+
+def test_differences_are_shares_of_the_magnitudes_and_fall_with_their_slope() -> None:
+    generator = torch.Generator().manual_seed(0)
+    true = [torch.randn(2, n, 4, generator=generator) for n in (3, 5, 1)]
+    made = [torch.randn(x.shape, generator=generator).requires_grad_() for x in true]
+    plain = [
+        (t - m).abs().mean() / (t.abs().mean() + 1e-3) for t, m in zip(true, made, strict=True)
+    ]
+    found = Differences.apply(3, *true, *made)
+    torch.testing.assert_close(found, torch.stack(plain))
+    weights = torch.tensor([1.0, -2.0, 0.5])
+    slopes = torch.autograd.grad((found * weights).sum(), made)
+    torch.testing.assert_close(
+        slopes, torch.autograd.grad((torch.stack(plain) * weights).sum(), made)
+    )
 
 
 def test_the_spectral_loss_counts_loudness_in_nepers() -> None:
