@@ -43,15 +43,17 @@ def time_text(
     known = durations is not None and len(durations) == len(phonemes) + 2
     spoken = _spoken_words(phonemes, durations) if known else []
     begin, end = (spoken[0][0], spoken[-1][1]) if spoken else (0.0, float(tokens))
-    if len(words) != len(spoken):
+    if not words or len(words) != len(spoken):
         evenly = spread(begin, end, len(is_space))
         return Timing(evenly.astype(np.float32), begin, end, words[-1][0] if words else 0, GUESSED)
-    starts = np.empty(len(is_space), np.float32)
-    following = [onset for onset, _ in spoken[1:]] + [end]
-    for (first, marks, stop), (onset, offset), after in zip(words, spoken, following, strict=True):
-        starts[first:marks] = spread(onset, offset, marks - first)
-        starts[marks:stop] = spread(offset, after, stop - marks)
-    return Timing(starts, begin, end, words[-1][0], TRUSTED)
+    # Letters and marks in turn: the first of each, and when it begins.
+    places = [place for first, marks, _ in words for place in (first, marks)]
+    times = [time for word in spoken for time in word]
+    counts = np.diff(places, append=words[-1][2])
+    pace = np.diff(times, append=end) / np.maximum(counts, 1)
+    within = np.arange(len(is_space)) - np.repeat(places, counts)
+    starts = np.repeat(times, counts) + np.repeat(pace, counts) * within
+    return Timing(starts.astype(np.float32), begin, end, words[-1][0], TRUSTED)
 
 
 def spread(begin: float, end: float, count: int) -> np.ndarray:
@@ -62,12 +64,15 @@ def spread(begin: float, end: float, count: int) -> np.ndarray:
 def _text_words(is_space: np.ndarray, is_letter: np.ndarray) -> list[tuple[int, int, int]]:
     """Each word's first token, its space; the first of the marks after its letters; its end."""
     bounds = [*np.flatnonzero(is_space).tolist(), len(is_space)]
+    letter = is_letter.tolist()
     words: list[tuple[int, int, int]] = []
     first = 0
     for _, stop in pairwise(bounds):
-        letters = np.flatnonzero(is_letter[first:stop])
-        if len(letters):
-            words.append((first, first + int(letters[-1]) + 1, stop))
+        marks = stop
+        while marks > first and not letter[marks - 1]:
+            marks -= 1
+        if marks > first:
+            words.append((first, marks, stop))
             first = stop
         elif words:  # marks that stand alone belong to the word before them
             words[-1] = (*words[-1][:2], stop)
