@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import hashlib
 import itertools
 import math
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -20,6 +22,7 @@ from .voices import HELD_OUT_VOICES
 
 RATE = 24000
 PARTS = ("train", "valid", "unseen", "all")
+READERS = 4  # files that are read at the same time
 POOL = 64  # batches whose rows are sorted by length together
 
 # Pseudo-speakers: rates at which speech is played, one factor for each bucket; the middle is 1.
@@ -67,19 +70,29 @@ class Corpus:
     """
 
     def __init__(self, folder: str | Path, device: str, part: str = "train") -> None:
-        if part not in PARTS:
-            raise ValueError(f"part is {part!r}; expected one of {', '.join(PARTS)}")
         self._folder, self._entries = Path(folder), read_index(Path(folder))
         self.device = torch.device(device)
         self.rows = [_row(entry) for entry in self._entries]
         self.voices = sorted({row.voice for row in self.rows})
+        voice_number = {voice: i for i, voice in enumerate(self.voices)}
+        self._voice = torch.tensor([voice_number[row.voice] for row in self.rows])
+        self._samples = np.array([row.samples for row in self.rows], dtype=np.int64)
+        self._choose(part)
+
+    def part(self, name: str) -> Corpus:
+        """Another part of the same folder, whose index is not read again."""
+        other = copy.copy(self)
+        vars(other).pop("_sound", None)
+        other._choose(name)
+        return other
+
+    def _choose(self, part: str) -> None:
+        if part not in PARTS:
+            raise ValueError(f"part is {part!r}; expected one of {', '.join(PARTS)}")
         self.members = np.array(
             [i for i, row in enumerate(self.rows) if part in ("all", part_of(row.id, row.voice))],
             dtype=np.int64,
         )
-        voice_number = {voice: i for i, voice in enumerate(self.voices)}
-        self._voice = torch.tensor([voice_number[row.voice] for row in self.rows])
-        self._samples = np.array([row.samples for row in self.rows], dtype=np.int64)
         ends = self._samples[self.members].cumsum()
         self._size = int(ends[-1]) if len(ends) else 0
         self._starts = np.full(len(self.rows), -1, dtype=np.int64)  # in _sound; -1: not there
@@ -89,17 +102,22 @@ class Corpus:
     def _sound(self) -> Tensor:
         """The members' clips end to end, int16."""
         sound = torch.empty(self._size, dtype=torch.int16, device=self.device)
-        for name, group in itertools.groupby(self.members, lambda row: self._entries[row]["shard"]):
-            shard = np.load(self._folder / name)
-            rows = list(group)
-            begins = [self._entries[row]["start"] for row in rows]
-            pieces = [
-                shard[begin : begin + self._samples[row]]
-                for row, begin in zip(rows, begins, strict=True)
-            ]
-            whole = torch.from_numpy(np.concatenate(pieces))
-            start = self._starts[rows[0]]
-            sound[start : start + len(whole)] = whole.to(self.device)
+
+        def read(rows: list[int]) -> None:
+            """Of one file, what these rows need of it."""
+            entries = [self._entries[row] for row in rows]
+            shard = torch.from_numpy(np.load(self._folder / entries[0]["shard"], mmap_mode="c"))
+            begins = np.array([entry["start"] for entry in entries])
+            ends = begins + self._samples[rows]
+            # Clips that stand one behind the other are read in one go.
+            gaps = np.flatnonzero(begins[1:] != ends[:-1]) + 1
+            for first, last in zip([0, *gaps], [*gaps, len(rows)], strict=True):
+                at, count = self._starts[rows[first]], ends[last - 1] - begins[first]
+                sound[at : at + count] = shard[begins[first] : ends[last - 1]]
+
+        grouped = itertools.groupby(self.members, lambda row: self._entries[row]["shard"])
+        with ThreadPoolExecutor(READERS) as pool:
+            list(pool.map(read, [list(rows) for _, rows in grouped]))
         return sound
 
     @property

@@ -20,6 +20,7 @@ from torch import Tensor, nn
 
 from .average import Average
 from .clock import Clock
+from .data import Corpus
 from .flow_examples import FlowBatch, Speech, batches, load_speech
 from .flow_validation import Validation
 from .meanflow import Distillation
@@ -82,10 +83,11 @@ class Stage:
         self.options = options
         self.name = "meanflow" if options.meanflow else "flow"
 
+        corpus = Corpus(options.corpus, options.device)
+
         def speech(part: str) -> Speech:
-            vary = part == "train"
             models = options.models or options.out
-            return load_speech(options.corpus, models, options.device, part, vary, options.seed)
+            return load_speech(corpus.part(part), models, part == "train", options.seed)
 
         self.speech = speech("train")
         self.valid = Validation(speech("valid"), options.device)

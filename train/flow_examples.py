@@ -96,16 +96,14 @@ class Speech:
         return other
 
 
-def load_speech(
-    folder: str | Path, models: str | Path, device: str, part: str, vary: bool, seed: int
-) -> Speech:
-    """A part of a corpus with what the tokenizer and the speaker encoders said of it.
+def load_speech(corpus: Corpus, models: str | Path, vary: bool, seed: int) -> Speech:
+    """A corpus's part with what the tokenizer and the speaker encoders said of it.
 
     models: the folder with tokens.npz and speakers.npz, and with speech_tokenizer.safetensors and
     speakers.safetensors where `vary` asks for rows played faster and slower besides.
     """
-    corpus, models = Corpus(folder, device, part), Path(models)
-    speech = Speech(device)
+    models = Path(models)
+    speech = Speech(str(corpus.device))
     tokens = load_tokens(models / "tokens.npz")
     with np.load(models / "speakers.npz") as stored:
         x_vector = torch.from_numpy(stored["x_vector"])

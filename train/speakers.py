@@ -159,8 +159,7 @@ class Stage:
         torch.manual_seed(options.seed)
         self.options = options
         self.corpus = Corpus(options.corpus, options.device)
-        self.unseen = Corpus(options.corpus, options.device, "unseen")
-        self.valid = Corpus(options.corpus, options.device, "valid")
+        self.unseen, self.valid = self.corpus.part("unseen"), self.corpus.part("valid")
         self.size = SIZES[options.size]
         self.speakers = Speakers(self.size)
         if options.resume:

@@ -41,7 +41,7 @@ class Stage:
         torch.manual_seed(options.seed)
         self.options = options
         self.corpus = Corpus(options.corpus, options.device)
-        self.valid = Corpus(options.corpus, options.device, "valid")
+        self.valid = self.corpus.part("valid")
         self.letters = Letters({row.text for row in self.corpus.rows})
         self.size = TOKENIZER_SIZES[options.size]
         self.tokenizer = SpeechTokenizer(self.size).to(options.device)

@@ -54,7 +54,7 @@ class Stage:
         torch.manual_seed(options.seed)
         self.options = options
         self.corpus = Corpus(options.corpus, options.device)
-        self.validation = Validation(Corpus(options.corpus, options.device, "valid"))
+        self.validation = Validation(self.corpus.part("valid"))
         if options.mels:
             given = GivenMels(options.mels, self.corpus)
             self.batches = given.windows(options.windows, options.seed)

@@ -65,6 +65,20 @@ def test_parts_share_out_the_rows(tiny_corpus: Path) -> None:
     assert all(part.voices == parts["all"].voices for part in parts.values())
 
 
+def test_a_part_of_a_corpus_that_was_read_is_that_of_the_folder(
+    corpus: Corpus, tiny_corpus: Path
+) -> None:
+    corpus.row_batch(corpus.members[:1])  # its sound is there already
+    for part in ("valid", "unseen"):
+        again, anew = corpus.part(part), Corpus(tiny_corpus, "cpu", part)
+        assert again.members.tolist() == anew.members.tolist()
+        assert again.hours == anew.hours
+        found, expected = (each.row_batch(each.members).wave for each in (again, anew))
+        assert torch.equal(found, expected)
+    with pytest.raises(ValueError, match="expected one of train, valid, unseen, all"):
+        corpus.part("test")
+
+
 def test_a_row_is_given_as_it_is_stored(corpus: Corpus, tiny_corpus: Path) -> None:
     rows = corpus.members[[5, 40]]
     batch = corpus.row_batch(rows)

@@ -18,6 +18,7 @@ import nightingale  # noqa: E402
 from nightingale.synthetic import write_checkpoint  # noqa: E402
 from nightingale.tensor_writers import write_safetensors  # noqa: E402
 from train import flow, flow_examples, flow_validation, speakers, speech_tokenizer  # noqa: E402
+from train.data import Corpus  # noqa: E402
 from train.flow_examples import (  # noqa: E402
     Example,
     Speech,
@@ -173,7 +174,7 @@ def models(tiny_corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple
 @pytest.fixture(scope="module")
 def speech(models: tuple[Path, Path]) -> Speech:
     """What is trained on, some rows also as other speakers."""
-    return load_speech(*models, "cpu", "train", vary=True, seed=0)
+    return load_speech(Corpus(models[0], "cpu"), models[1], vary=True, seed=0)
 
 
 def test_every_token_has_its_two_frames(models: tuple[Path, Path], speech: Speech) -> None:
@@ -181,7 +182,7 @@ def test_every_token_has_its_two_frames(models: tuple[Path, Path], speech: Speec
     assert (frames, bands) == (2, 80)
     assert len(speech.tokens) == tokens == speech.starts[-1]
     assert len(speech.x_vector) == len(speech) == len(speech.starts) - 1
-    natural = load_speech(*models, "cpu", "train", vary=False, seed=0)
+    natural = load_speech(Corpus(models[0], "cpu"), models[1], vary=False, seed=0)
     assert 1.2 * len(natural) < len(speech) < 1.6 * len(natural)
     assert len(speech.rows_of) > len(natural.rows_of)
 
