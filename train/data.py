@@ -29,7 +29,6 @@ POOL = 64  # batches whose rows are sorted by length together
 FACTORS = tuple(1.18 ** (step / 3) for step in range(-3, 4))
 JITTER = 0.01  # of a factor within its bucket
 SINC_REACH = 12  # samples on either side
-SINC_TAPS = 6  # at once: as many as need little memory
 
 
 @dataclass(frozen=True)
@@ -232,14 +231,12 @@ def play_at(wave: Tensor, factor: Tensor, length: int) -> Tensor:
     padded = functional.pad(wave, (SINC_REACH, SINC_REACH))
     first = whole.long().clamp_max(wave.shape[1] - 1)
     out = torch.zeros(len(wave), length, device=wave.device)
-    every_tap = torch.arange(1 - SINC_REACH, SINC_REACH + 1, device=wave.device)
-    for taps in every_tap.split(SINC_TAPS):
-        distance = fraction[..., None] - taps
+    for tap in range(1 - SINC_REACH, SINC_REACH + 1):
+        distance = fraction - tap
         window = torch.cos(distance * (math.pi / 2 / SINC_REACH)).square()
-        weight = torch.sinc(distance * cutoff[..., None]) * window
-        at = first[..., None] + (taps + SINC_REACH)
-        out += (padded.gather(1, at.flatten(1)).view_as(weight) * weight).sum(-1)
-    return out * cutoff
+        weight = torch.sinc(distance * cutoff) * cutoff * window
+        out += padded.gather(1, first + (tap + SINC_REACH)) * weight
+    return out
 
 
 def _row(entry: dict) -> Row:
