@@ -46,6 +46,7 @@ class Row:
 class Batch:
     wave: Tensor  # [B, N] float32 in [-1, 1], 24 kHz, zero past each row's end
     samples: Tensor  # [B] int64, each row's length
+    lengths: np.ndarray  # the same, known without waiting for the device
     text: list[str]  # as written
     language: list[str]
     voice: Tensor  # [B] int64, index into Corpus.voices
@@ -74,7 +75,7 @@ class Corpus:
         self.rows = [_row(entry) for entry in self._entries]
         self.voices = sorted({row.voice for row in self.rows})
         voice_number = {voice: i for i, voice in enumerate(self.voices)}
-        self._voice = torch.tensor([voice_number[row.voice] for row in self.rows])
+        self._voice = np.array([voice_number[row.voice] for row in self.rows], dtype=np.int64)
         self._samples = np.array([row.samples for row in self.rows], dtype=np.int64)
         self._choose(part)
 
@@ -185,16 +186,19 @@ class Corpus:
         starts = self._starts[rows]
         if (starts < 0).any():
             raise ValueError(f"row {rows[starts < 0][0]} is not in this part of the corpus")
-        first, counts, numbers = self._to_device(starts + offsets, samples, rows)
+        first, counts, numbers, voice = self._to_device(
+            starts + offsets, samples, rows, self._voice[rows]
+        )
         at = torch.arange(length, device=self.device)
         inside = at < counts[:, None]
         wave = self._sound[torch.where(inside, first[:, None] + at, 0)]
         return Batch(
             wave=wave.float().div_(32768.0).mul_(inside),
             samples=counts,
+            lengths=samples,
             text=[self.rows[row].text for row in rows],
             language=[self.rows[row].language for row in rows],
-            voice=self._voice[rows].to(self.device),
+            voice=voice,
             row=numbers,
         )
 
@@ -210,14 +214,17 @@ class Corpus:
         count = len(batch.samples)
         bucket = torch.randint(len(FACTORS), (count,), generator=generator)
         jitter = 1 + JITTER * (2 * torch.rand(count, generator=generator) - 1)
-        factor = (torch.tensor(FACTORS)[bucket] * jitter).to(self.device)
-        samples = (batch.samples / factor).long()
+        factor = torch.tensor(FACTORS)[bucket] * jitter
+        lengths = (torch.from_numpy(batch.lengths) / factor).long()
+        longest = int(lengths.max())
+        samples, bucket = self._to_device(lengths.numpy(), bucket.numpy())
+        wave = play_at(batch.wave, factor.to(self.device, non_blocking=True), longest)
         return replace(
             batch,
-            wave=play_at(batch.wave, factor, int(samples.max()))
-            * (torch.arange(int(samples.max()), device=self.device) < samples[:, None]),
+            wave=wave * (torch.arange(longest, device=self.device) < samples[:, None]),
             samples=samples,
-            voice=batch.voice * len(FACTORS) + bucket.to(self.device),
+            lengths=lengths.numpy(),
+            voice=batch.voice * len(FACTORS) + bucket,
         )
 
 

@@ -139,7 +139,7 @@ def test_varied_speech_has_another_pitch_length_and_voice(corpus: Corpus) -> Non
     batch = next(corpus.batches(8.0, seed=0))
     tone = torch.sin(2 * np.pi * 300 * torch.arange(batch.wave.shape[1]) / 24000)
     batch.wave[:] = tone
-    batch.samples[:] = len(tone)
+    batch.lengths[:] = len(tone)
     varied = corpus.vary(batch, torch.Generator().manual_seed(5))
     bucket = varied.voice % len(FACTORS)
     assert (varied.voice // len(FACTORS) == batch.voice).all()

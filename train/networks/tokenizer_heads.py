@@ -168,7 +168,7 @@ def level_usage(digits: Tensor, mask: Tensor) -> Tensor:
 
     digits: [B, T, 8] before they are rounded; mask: [B, T] → [8]
     """
-    levels = torch.tensor([-1.0, 0.0, 1.0], device=digits.device)
+    levels = torch.arange(-1, 2, device=digits.device)
     near = torch.softmax(-(digits[..., None] - levels).square() / 0.3, -1)
     share = (near * mask[..., None, None]).sum((0, 1)) / mask.sum().clamp_min(1)
     return -(share * share.clamp_min(1e-6).log()).sum(-1) / math.log(3)
