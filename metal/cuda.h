@@ -69,3 +69,29 @@ METAL_FUNC float rsqrt(float v) { return 1.0f / sqrtf(v); }
 
 // What launch() calls for state: MLX hands every input in as const.
 template <typename T> METAL_FUNC T* writable(const T* p) { return const_cast<T*>(p); }
+
+// What tiles.h stands on: the parts of a tile that a lane holds, and the product
+// of tiles, as PTX lays out mma.m16n8k16.
+METAL_FUNC int tile_row(uint lane) { return int(lane >> 2); }
+METAL_FUNC int tile_quarter(uint lane) { return int(lane & 3u); }
+METAL_FUNC uint tile_far_lane() { return 2u; }
+
+template <typename T> struct TileProduct {};
+#define TILE_PRODUCT(T, name)                                                         \
+  template <> struct TileProduct<T> {                                                 \
+    static METAL_FUNC void add(uint a, uint b, uint c, uint d, uint e, uint f, float* s) { \
+      asm("mma.sync.aligned.m16n8k16.row.col.f32." name "." name ".f32 "              \
+          "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"           \
+          : "+f"(s[0]), "+f"(s[1]), "+f"(s[2]), "+f"(s[3])                            \
+          : "r"(a), "r"(b), "r"(c), "r"(d), "r"(e), "r"(f));                          \
+    }                                                                                 \
+  };
+TILE_PRODUCT(__half, "f16")
+TILE_PRODUCT(__nv_bfloat16, "bf16")
+#undef TILE_PRODUCT
+
+template <typename T>
+METAL_FUNC void multiply_tiles(uint4 top, uint4 bottom, uint4 columns, uint, float* sums) {
+  TileProduct<T>::add(top.x, bottom.x, top.y, bottom.y, columns.x, columns.y, sums);
+  TileProduct<T>::add(top.z, bottom.z, top.w, bottom.w, columns.z, columns.w, sums);
+}

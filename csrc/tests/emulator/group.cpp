@@ -6,6 +6,8 @@
 #include <cmath>
 #include <cstring>
 
+#include "emulator/tile_product.h"
+
 namespace nightingale::emulator {
 
 namespace {
@@ -36,6 +38,8 @@ const char* name_of(Exchange operation) {
       return "simd_shuffle_down";
     case Exchange::simd_broadcast:
       return "simd_broadcast";
+    case Exchange::multiply_tiles:
+      return "multiply_tiles";
   }
   return "";
 }
@@ -180,6 +184,12 @@ void Groups::run_simdgroup(int simdgroup) {
       auto flags = state.arrival.argument;
       clock_.meet_simdgroup(
           simdgroup, flags & kDeviceMemory, flags & kThreadgroupMemory);
+    } else if (state.arrival.operation == Exchange::multiply_tiles) {
+      std::array<const TileRegisters*, kLanes> lanes;
+      for (int i = 0; i < kLanes; ++i) {
+        lanes[i] = states_[first + i].arrival.tiles;
+      }
+      multiply_tiles(lanes);
     } else {
       exchange(first);
     }

@@ -35,6 +35,14 @@ exchange(Exchange operation, Number type, uint value, uint argument, int line) {
       {operation, type, value, argument, site, line});
 }
 
+MSL_HOOK __attribute__((optnone)) void exchange_tiles(
+    const nightingale::emulator::TileRegisters& tiles,
+    int line) {
+  auto site = (Address)__builtin_return_address(0);
+  emulator_machine->exchange(
+      {Exchange::multiply_tiles, Number::none, 0, 0, site, line, &tiles});
+}
+
 // Memory that the group shares, in the order in which the kernel declares it;
 // the places are given out when the kernel is loaded.
 inline unsigned long place(unsigned long size, unsigned long align) {

@@ -17,9 +17,18 @@ enum class Exchange {
   simd_shuffle_xor,
   simd_shuffle_down,
   simd_broadcast,
+  multiply_tiles,
 };
 
 enum class Number { none, real, integer, natural };
+
+// What a lane brings to multiply_tiles, by 32-bit registers of PTX's
+// mma.m16n8k16, two of which make it up; a register is two numbers.
+struct TileRegisters {
+  float a[2][4][2];
+  float b[2][2][2];
+  float* sums; // 4
+};
 
 // One thread's part in a barrier or a SIMD operation.
 struct Arrival {
@@ -29,6 +38,7 @@ struct Arrival {
   unsigned argument; // lane, mask, delta or memory flags
   Address site; // the call in the kernel
   int line;
+  const TileRegisters* tiles = nullptr;
 };
 
 struct Index3 {

@@ -243,6 +243,51 @@ MSL_SHUFFLE(simd_shuffle_down)
 MSL_SHUFFLE(simd_broadcast)
 #undef MSL_SHUFFLE
 
+namespace msl {
+
+__attribute__((convergent, nomerge)) void exchange_tiles(
+    const nightingale::emulator::TileRegisters& tiles,
+    int line);
+
+template <typename T>
+METAL_FUNC void unpack(uint pair, float* values) {
+  values[0] = float(as_type<T>(ushort(pair & 0xffffu)));
+  values[1] = float(as_type<T>(ushort(pair >> 16)));
+}
+
+} // namespace msl
+
+// What metal/tiles.h stands on: the layout is CUDA's.
+METAL_FUNC int tile_row(uint lane) {
+  return int(lane >> 2);
+}
+METAL_FUNC int tile_quarter(uint lane) {
+  return int(lane & 3u);
+}
+METAL_FUNC uint tile_far_lane() {
+  return 2u;
+}
+
+template <typename T>
+METAL_FUNC void multiply_tiles(
+    uint4 top,
+    uint4 bottom,
+    uint4 columns,
+    uint,
+    thread float* sums,
+    int line = __builtin_LINE()) {
+  nightingale::emulator::TileRegisters tiles;
+  for (int i = 0; i < 2; ++i) {
+    for (int high = 0; high < 2; ++high) {
+      msl::unpack<T>(top[2 * i + high], tiles.a[i][2 * high]);
+      msl::unpack<T>(bottom[2 * i + high], tiles.a[i][2 * high + 1]);
+      msl::unpack<T>(columns[2 * i + high], tiles.b[i][high]);
+    }
+  }
+  tiles.sums = sums;
+  msl::exchange_tiles(tiles, line);
+}
+
 #ifndef MSL_TYPED
 #include "hooks.h"
 #endif

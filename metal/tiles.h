@@ -1,0 +1,119 @@
+// Products of matrices by a SIMD group: 16 rows of x with 8 rows of w over 32
+// columns of both, numbers of 16 bits, sums in float32. What differs between GPUs
+// is behind multiply_tiles, tile_row, tile_quarter and tile_far_lane.
+//
+// A lane stands for one row of eight (tile_row) and one quarter of the columns
+// (tile_quarter). It holds the eight neighbours of its quarter in its row, 16
+// bytes, of x also those eight rows below. Which of the 32 columns the GPU
+// multiplies in which order is its own affair, as long as it is the same for
+// both. A lane's four sums stand in columns 2 * quarter and 2 * quarter + 1, of
+// its row and of the row eight below.
+#include "quads.h"
+
+// A lane's part of a row of 32 columns. Addresses are multiples of 16 bytes.
+template <typename T> METAL_FUNC uint4 tile_part(const device T* row, int quarter) {
+  return *(const device uint4*)(row + 8 * quarter);
+}
+
+// The sum of a row's four lanes, in all of them.
+METAL_FUNC float tile_row_sum(float v) {
+  v += simd_shuffle_xor(v, 1);
+  return v + simd_shuffle_xor(v, tile_far_lane());
+}
+
+// A patch: 16 * ROWS rows of x with 8 * COLUMNS rows of w. A step of it is 32 *
+// DEPTH columns, held in registers: those of the next are loaded while one is
+// multiplied. There is no other buffer: rows that SIMD groups of a threadgroup
+// share are in the cache, and nothing waits at a barrier.
+template <int ROWS, int COLUMNS, int DEPTH> struct PatchStep {
+  uint4 top[DEPTH][ROWS], bottom[DEPTH][ROWS], columns[DEPTH][COLUMNS];
+};
+
+// sums += x · wᵀ over K columns. The rows are `top` and those after it, of which
+// there are `rows` in all: those beyond are read as the last. w: [.., K], from
+// the patch's first row on.
+template <int ROWS, int COLUMNS, int DEPTH, int K> struct Patch {
+  template <typename T>
+  static METAL_FUNC void load(
+      const device T* x, const device T* w, int top, int rows, int k, uint lane,
+      thread PatchStep<ROWS, COLUMNS, DEPTH>& step) {
+    int row = top + tile_row(lane), quarter = tile_quarter(lane);
+#pragma unroll
+    for (int d = 0; d < DEPTH; ++d) {
+      int at = k + 32 * d;
+#pragma unroll
+      for (int i = 0; i < ROWS; ++i) {
+        step.top[d][i] = tile_part(x + (min(row + 16 * i, rows - 1) * K + at), quarter);
+        step.bottom[d][i] =
+            tile_part(x + (min(row + 16 * i + 8, rows - 1) * K + at), quarter);
+      }
+#pragma unroll
+      for (int j = 0; j < COLUMNS; ++j) {
+        step.columns[d][j] = tile_part(w + (8 * j + tile_row(lane)) * K + at, quarter);
+      }
+    }
+  }
+
+  template <typename T>
+  static METAL_FUNC void multiply(
+      thread const PatchStep<ROWS, COLUMNS, DEPTH>& step, uint lane,
+      thread float (*sums)[COLUMNS][4]) {
+#pragma unroll
+    for (int d = 0; d < DEPTH; ++d) {
+#pragma unroll
+      for (int i = 0; i < ROWS; ++i) {
+#pragma unroll
+        for (int j = 0; j < COLUMNS; ++j) {
+          multiply_tiles<T>(
+              step.top[d][i], step.bottom[d][i], step.columns[d][j], lane, sums[i][j]);
+        }
+      }
+    }
+  }
+
+  template <typename T>
+  static METAL_FUNC void add_product(
+      const device T* x, const device T* w, int top, int rows, uint lane,
+      thread float (*sums)[COLUMNS][4]) {
+    PatchStep<ROWS, COLUMNS, DEPTH> now, next;
+    load(x, w, top, rows, 0, lane, now);
+#pragma unroll 2
+    for (int k = 0; k < K; k += 32 * DEPTH) {
+      if (k + 32 * DEPTH < K) load(x, w, top, rows, k + 32 * DEPTH, lane, next);
+      multiply<T>(now, lane, sums);
+      now = next;
+    }
+  }
+};
+
+template <int COUNT> METAL_FUNC void clear_sums(thread float (*sums)[4]) {
+#pragma unroll
+  for (int i = 0; i < COUNT; ++i) {
+#pragma unroll
+    for (int e = 0; e < 4; ++e) sums[i][e] = 0.0f;
+  }
+}
+
+// Two neighbours, at an address that is a multiple of their size together.
+METAL_FUNC void load_pair(const device float* p, thread float* v) {
+  float2 q = *(const device float2*)p;
+  v[0] = q.x;
+  v[1] = q.y;
+}
+
+template <typename T> METAL_FUNC void load_pair(const device T* p, thread float* v) {
+  uint q = *(const device uint*)p;
+  v[0] = float(as_type<T>(ushort(q & 0xffffu)));
+  v[1] = float(as_type<T>(ushort(q >> 16)));
+}
+
+METAL_FUNC void store_pair(device float* p, thread const float* v) {
+  float2 q;
+  q.x = v[0];
+  q.y = v[1];
+  *(device float2*)p = q;
+}
+
+template <typename T> METAL_FUNC void store_pair(device T* p, thread const float* v) {
+  *(device uint*)p = half_bits<T>(v[0], v[1]);
+}
