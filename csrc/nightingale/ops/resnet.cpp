@@ -21,10 +21,9 @@ mx::array columns_of(const mx::array& w, int begin, int count) {
       mx::slice(w, start, stop, mx::Device::cpu), false, mx::Device::cpu));
 }
 
-// [N, ...] → [..., N] of two axes, a view.
-mx::array transposed(const mx::array& w) {
-  auto rows = mx::reshape(w, {w.shape(0), -1}, mx::Device::cpu);
-  return computed(mx::transpose(rows, mx::Device::cpu));
+// [N, ...] of two axes.
+Matrix matrix_of(const mx::array& w) {
+  return computed(mx::reshape(w, {w.shape(0), -1}, mx::Device::cpu));
 }
 
 // A product of one row, as one of three whose other taps are zero, below one of
@@ -49,7 +48,7 @@ frames_of(const mx::array& x, int batch, mx::Dtype dtype, mx::Stream s) {
 CausalConv::CausalConv(mx::array w_, mx::array b_, mx::Stream s)
     : w(std::move(w_)), b(std::move(b_)) {
   if (!on_cpu(s) && gpu::has_resnet(w.shape(2), w.shape(0), s)) {
-    columns = transposed(w);
+    matrix = matrix_of(w);
   }
 }
 
@@ -59,7 +58,7 @@ mx::array causal_conv(
     const CausalConv& conv,
     mx::Dtype dtype,
     mx::Stream s) {
-  if (conv.columns) {
+  if (conv.matrix) {
     return gpu::causal_conv(x, batch, conv, dtype, s);
   }
   auto frames = frames_of(x, batch, dtype, s);
@@ -73,7 +72,7 @@ mx::array normed_conv(
     const LayerNorm& norm,
     mx::Dtype dtype,
     mx::Stream s) {
-  if (conv.columns) {
+  if (conv.matrix) {
     return gpu::normed_conv(x, batch, conv, norm, dtype, s);
   }
   auto y = causal_conv(x, batch, conv, dtype, s);
@@ -94,8 +93,8 @@ Resnet::Resnet(
       second_norm(std::move(second_norm_)),
       residual_w(std::move(residual_w_)),
       residual_b(std::move(residual_b_)) {
-  if (first.columns && second.columns) {
-    columns = transposed(stacked(first.w, residual_w));
+  if (first.matrix && second.matrix) {
+    matrix = matrix_of(stacked(first.w, residual_w));
   } else if (skip > 0) {
     int own = residual_w.shape(1) - skip;
     first_skip_w = columns_of(first.w, own, skip);
@@ -113,7 +112,7 @@ Normed resnet(
     const LayerNorm& norm,
     mx::Dtype dtype,
     mx::Stream s) {
-  if (block.columns) {
+  if (block.matrix) {
     return gpu::resnet(input, batch, block, shift, norm, dtype, s);
   }
   const auto &first = block.first, &second = block.second;

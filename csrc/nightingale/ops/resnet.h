@@ -11,9 +11,9 @@ namespace nightingale::ops {
 struct CausalConv {
   mx::array w; // [O, 3, C]
   mx::array b; // [O]
-  // [3 * C, O]: where the rows of three taps are laid side by side and
+  // [O, 3 * C]: where the rows of three taps are laid side by side and
   // multiplied.
-  std::optional<mx::array> columns = std::nullopt;
+  std::optional<Matrix> matrix = std::nullopt;
 
   CausalConv(mx::array w, mx::array b, mx::Stream s);
 };
@@ -45,8 +45,8 @@ struct Resnet {
   // taken of each array. first.w and residual_w are then of the others only.
   std::optional<mx::array> first_skip_w = std::nullopt;
   std::optional<mx::array> residual_skip_w = std::nullopt;
-  // [3 * C, 2 * O]: first and residual beside each other, as CausalConv's.
-  std::optional<mx::array> columns = std::nullopt;
+  // [2 * O, 3 * C]: first and residual below each other, as CausalConv's.
+  std::optional<Matrix> matrix = std::nullopt;
 
   // The last `skip` of the input's channels come in an array of their own.
   Resnet(

@@ -1,7 +1,6 @@
 #include "nightingale/ops/gpu/resnet.h"
 
-#include "mlx/ops.h"
-#include "nightingale/ops/gpu/epilogue.h"
+#include "nightingale/ops/gpu/linear.h"
 #include "nightingale/ops/gpu/norm.h"
 
 namespace nightingale::gpu {
@@ -69,8 +68,7 @@ mx::array causal_conv(
     mx::Dtype dtype,
     mx::Stream s) {
   auto taps = causal_taps({x}, batch, dtype, s);
-  auto product = mx::matmul(taps, *conv.columns, s);
-  return finish(product, taps, {.bias = conv.b}, s);
+  return linear(taps, *conv.matrix, {.bias = conv.b}, s);
 }
 
 mx::array normed_conv(
@@ -80,8 +78,7 @@ mx::array normed_conv(
     const ops::LayerNorm& norm,
     mx::Dtype dtype,
     mx::Stream s) {
-  auto product =
-      mx::matmul(causal_taps({x}, batch, dtype, s), *conv.columns, s);
+  auto product = linear(causal_taps({x}, batch, dtype, s), *conv.matrix, {}, s);
   return norm_mish(product, batch, conv.b, norm, std::nullopt, 1, dtype, s);
 }
 
@@ -94,8 +91,7 @@ ops::Normed resnet(
     mx::Dtype dtype,
     mx::Stream s) {
   const auto &first = block.first, &second = block.second;
-  auto both =
-      mx::matmul(causal_taps(input, batch, dtype, s), *block.columns, s);
+  auto both = linear(causal_taps(input, batch, dtype, s), *block.matrix, {}, s);
   auto taps =
       norm_mish(both, batch, first.b, block.first_norm, shift, kTaps, dtype, s);
   int channels = second.b.size(), rows = row_count(both);
@@ -103,7 +99,7 @@ ops::Normed resnet(
   auto out = launch(
       {.kernel = "resnet_sum",
        .inputs =
-           {mx::matmul(taps, *second.columns, s),
+           {linear(taps, *second.matrix, {}, s),
             second.b,
             block.second_norm.w,
             block.second_norm.b,

@@ -8,8 +8,8 @@ namespace nightingale::gpu {
 bool has_resnet(int inputs, int channels, mx::Stream s);
 
 // As in nightingale/ops/resnet.h. Kernels lay the rows of three taps side by
-// side, so that a convolution is one of MLX's products, and do what stands
-// between two products: 5 launches a block.
+// side, so that a convolution is one product, and do what stands between two
+// products.
 mx::array causal_conv(
     const mx::array& x,
     int batch,

@@ -77,7 +77,7 @@ void check_resnet(const Block& block, int batch, int frames, int skip) {
   EmulatedGpu gpu;
   auto s = kernel_stream();
   auto weights = block.resnet(skip, s);
-  REQUIRE(weights.columns);
+  REQUIRE(weights.matrix);
   auto found = ops::resnet(
       input,
       batch,
@@ -133,7 +133,7 @@ TEST_CASE("kernel causal_conv and normed_conv") {
     mx::eval(y, z);
     EmulatedGpu gpu;
     conv = block.conv(24, 11, kernel_stream());
-    REQUIRE(conv.columns);
+    REQUIRE(conv.matrix);
     double rounding = dtype == mx::float32 ? graph_tolerance(5e-6)
         : dtype == mx::float16             ? 3e-3
                                            : 2e-2;
@@ -151,7 +151,7 @@ TEST_CASE("a resnet of too few channels for its kernels runs without") {
   auto expected = on_the_cpu(block, {.x = x}, 2, 0);
   EmulatedGpu gpu;
   auto weights = block.resnet(0, kernel_stream());
-  CHECK_FALSE(weights.columns);
+  CHECK_FALSE(weights.matrix);
   auto found = ops::resnet(
       {.x = x},
       2,
