@@ -2,6 +2,7 @@
 
 #include "nightingale/ops/cpu/ops.h"
 #include "nightingale/ops/gpu/norm.h"
+#include "nightingale/ops/gpu/tile_linear.h"
 #include "nightingale/ops/graph/ops.h"
 #include "nightingale/ops/linear.h"
 
@@ -44,6 +45,9 @@ Normed linear_add_norm(
     const LayerNorm& norm,
     mx::Dtype dtype,
     mx::Stream s) {
+  if (!on_cpu(s) && gpu::takes_norm_tiles(x, w, s)) {
+    return gpu::tile_linear_norm(x, w, bias, residual, norm, dtype, s);
+  }
   if (!on_cpu(s) && gpu::has_row_kernels(w.rows(), s)) {
     return gpu::add_norm(linear(x, w, s), bias, residual, norm, dtype, s);
   }

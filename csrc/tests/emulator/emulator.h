@@ -15,10 +15,11 @@
 
 namespace nightingale::emulator {
 
-// What a GPU may refuse.
+// What a GPU may refuse, and what it is better at than MLX.
 struct Limits {
   int threads = 1024; // in a group
   size_t threadgroup_bytes = 32 * 1024;
+  bool tiles = false; // whether products of many rows are taken by kernels
 };
 
 // Runs Metal kernels on the CPU and throws std::runtime_error where one does
@@ -33,6 +34,10 @@ class MetalEmulator : public gpu::Emulator {
       std::vector<mx::array>& outputs,
       const std::array<int, 3>& groups,
       int threads) override;
+
+  bool has_tiles() const override {
+    return limits.tiles;
+  }
 
   Limits limits;
 

@@ -325,6 +325,17 @@ mx::array near_the_gpu(const mx::array& values) {
   return copies;
 }
 
+// The first generation whose tensor cores multiply what tiles are.
+bool cuda_has_tiles() {
+  constexpr size_t ampere = 8;
+  if (!mx::cu::is_available()) {
+    return false;
+  }
+  const auto& info = mx::device_info(mx::Device::gpu);
+  auto major = info.find("compute_capability_major");
+  return major != info.end() && std::get<size_t>(major->second) >= ampere;
+}
+
 // Arrays by their values, as many as a few utterances need.
 template <typename T>
 mx::array kept_numbers(const std::vector<T>& values) {
@@ -369,6 +380,12 @@ long kernel_launches() {
 
 bool has_kernels(const mx::Stream& s) {
   return s.device == mx::Device::gpu || emulator != nullptr;
+}
+
+bool has_tiles(const mx::Stream& s) {
+  static const bool on_gpu = cuda_has_tiles();
+  return s.device == mx::Device::gpu ? on_gpu
+                                     : emulator && emulator->has_tiles();
 }
 
 void emulate_kernels(Emulator* with) {

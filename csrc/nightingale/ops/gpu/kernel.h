@@ -74,6 +74,11 @@ long kernel_launches();
 // Whether kernels run on `s`.
 bool has_kernels(const mx::Stream& s);
 
+// Whether kernels should take products of many rows on `s`: on CUDA, where one
+// of MLX's costs the host three launches of ours. On Metal launches are cheap
+// and MLX's products are tuned.
+bool has_tiles(const mx::Stream& s);
+
 // Runs kernels where there is no GPU: how they are tested.
 class Emulator {
  public:
@@ -88,6 +93,9 @@ class Emulator {
       std::vector<mx::array>& outputs,
       const std::array<int, 3>& groups,
       int threads) = 0;
+
+  // Whether it stands for a GPU of which has_tiles() is true.
+  virtual bool has_tiles() const = 0;
 };
 
 // From now on CPU streams run kernels by `emulator`; none: they do not.

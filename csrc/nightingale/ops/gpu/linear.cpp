@@ -3,6 +3,7 @@
 #include "mlx/ops.h"
 #include "nightingale/ops/gpu/epilogue.h"
 #include "nightingale/ops/gpu/gemv.h"
+#include "nightingale/ops/gpu/tile_linear.h"
 #include "nightingale/ops/graph/ops.h"
 
 namespace nightingale::gpu {
@@ -78,7 +79,9 @@ mx::array linear(
     const ops::Epilogue& epilogue,
     mx::Stream s) {
   if (!takes_gemv(x, w, s) || !is_plain(epilogue)) {
-    return finish(product(x, w, s), x, epilogue, s);
+    return takes_tiles(x, w, epilogue, s)
+        ? tile_linear(x, w, epilogue, s)
+        : finish(product(x, w, s), x, epilogue, s);
   }
   auto shape = GemvShape::of(w);
   auto result = epilogue.result_dtype(x);

@@ -6,7 +6,7 @@
 namespace nightingale::gpu {
 
 // As in nightingale/ops/linear.h. One or two rows go through the kernels gemv
-// and norm_gemv; more are MLX's products.
+// and norm_gemv; more are MLX's products, or go through tile_linear.
 mx::array linear(
     const mx::array& x,
     const ops::Matrix& w,
