@@ -1,10 +1,14 @@
 #include "nightingale/ops/gpu/frame_attention.h"
 
+#include <climits>
 #include <cmath>
+#include <sstream>
 
 #include "mlx/backend/metal/metal.h"
 #include "mlx/fast.h"
 #include "mlx/ops.h"
+#include "mlx/utils.h"
+#include "nightingale/error.h"
 #include "nightingale/ops/gpu/kernel.h"
 
 namespace nightingale::gpu {
@@ -12,6 +16,7 @@ namespace nightingale::gpu {
 namespace {
 
 const std::vector<int> kHeadThreads{128, 64, 32};
+constexpr int kGroupQueries = 64; // of tile_attention
 
 int frame_count(const mx::array& x) {
   return x.size() / x.shape(-1);
@@ -63,6 +68,9 @@ mx::array columns(const mx::array& x, mx::Stream s) {
 
 mx::array
 frame_attention(const mx::array& qkv, int batch, int heads, mx::Stream s) {
+  if (has_tiles(s) && fits_tile_attention(qkv, heads)) {
+    return tile_attention(qkv, batch, heads, s);
+  }
   bool fused = qkv.dtype() != mx::float32 || mx::metal::is_available() ||
       !has_kernels(s);
   return fused ? fused_attention(qkv, batch, heads, s)
@@ -100,6 +108,34 @@ mx::array attention_by_products(
   auto scores = mx::matmul(parts[0], columns(parts[1], s), s);
   auto weights = mx::softmax(scores, -1, true, s);
   return merge_heads(mx::matmul(weights, parts[2], s), dtype, s);
+}
+
+bool fits_tile_attention(const mx::array& qkv, int heads) {
+  int depth = qkv.shape(-1) / 3 / heads;
+  bool half = qkv.dtype() == mx::float16 || qkv.dtype() == mx::bfloat16;
+  return half && qkv.size() <= INT_MAX && (depth == 32 || depth == 64);
+}
+
+mx::array
+tile_attention(const mx::array& qkv, int batch, int heads, mx::Stream s) {
+  int width = qkv.shape(-1) / 3, rows = frame_count(qkv);
+  int length = rows / batch;
+  if (!fits_tile_attention(qkv, heads)) {
+    std::ostringstream message;
+    message << "tile_attention is for float16 and bfloat16 and heads of 32 or "
+               "64, not for "
+            << qkv.dtype() << " and " << width / heads;
+    throw Error(message.str());
+  }
+  return launch_one(
+      {.kernel = "tile_attention",
+       .inputs = {qkv, numbers({length})},
+       .outputs = {{{rows, width}, qkv.dtype()}},
+       .constants =
+           {{"T", qkv.dtype()}, {"HEADS", heads}, {"D", width / heads}},
+       .groups = {(length + kGroupQueries - 1) / kGroupQueries, heads, batch},
+       .threads = {128, 64, 32}},
+      s);
 }
 
 mx::array relative_frame_attention(

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "emulated_gpu.h"
+#include "nightingale/error.h"
 #include "nightingale/ops/gpu/frame_attention.h"
 #include "nightingale/ops/graph/ops.h"
 #include "ops/arrays.h"
@@ -25,21 +26,31 @@ double tolerance(mx::Dtype dtype) {
                               : 2e-2;
 }
 
-void check_attention(const mx::array& qkv, int batch, int heads) {
-  auto expected = attention_twin(qkv, batch, heads);
+using Way = decltype(&gpu::fused_attention);
+
+void check_way(Way run, const mx::array& qkv, int batch, int heads) {
   mx::Dtype dtype = qkv.dtype();
   int width = qkv.shape(-1) / 3, frames = qkv.size() / qkv.shape(-1);
-  for (auto* run : {gpu::fused_attention, gpu::attention_by_products}) {
-    auto found = run(qkv, batch, heads, kernel_stream());
-    CHECK(found.dtype() == dtype);
-    CHECK(found.shape() == mx::Shape{frames, width});
-    CHECK(relative_error(found, expected) < tolerance(dtype));
+  auto found = run(qkv, batch, heads, kernel_stream());
+  CHECK(found.dtype() == dtype);
+  CHECK(found.shape() == mx::Shape{frames, width});
+  auto expected = attention_twin(qkv, batch, heads);
+  CHECK(relative_error(found, expected) < tolerance(dtype));
+}
+
+void check_attention(const mx::array& qkv, int batch, int heads) {
+  std::vector<Way> ways{gpu::fused_attention, gpu::attention_by_products};
+  if (gpu::fits_tile_attention(qkv, heads)) {
+    ways.push_back(gpu::tile_attention);
+  }
+  for (auto way : ways) {
+    check_way(way, qkv, batch, heads);
   }
 }
 
 } // namespace
 
-TEST_CASE("kernel frame_attention: both ways of it, of any shape") {
+TEST_CASE("kernel frame_attention: every way of it, of any shape") {
   for (auto [batch, heads, frames, depth] :
        {std::array{1, 1, 1, 64},
         std::array{2, 2, 17, 64},
@@ -51,11 +62,64 @@ TEST_CASE("kernel frame_attention: both ways of it, of any shape") {
   }
 }
 
-TEST_CASE("kernel frame_attention: both ways of it, of half types") {
+TEST_CASE("kernel frame_attention: every way of it, of half types") {
   for (mx::Dtype dtype : {mx::float16, mx::bfloat16}) {
     check_attention(noise_array({2 * 17, 3 * 2 * 64}, 1, dtype), 2, 2);
     check_attention(noise_array({2, 17, 3 * 2 * 64}, 1, dtype), 2, 2);
   }
+}
+
+TEST_CASE("kernel tile_attention: any number of frames, heads and batch rows") {
+  for (auto [batch, heads, frames, depth] :
+       {std::array{1, 1, 1, 64},
+        std::array{2, 1, 16, 32},
+        std::array{1, 3, 31, 64},
+        std::array{2, 2, 32, 32},
+        std::array{1, 1, 33, 64},
+        std::array{2, 1, 65, 64},
+        std::array{1, 1, 150, 32}}) {
+    CAPTURE(frames);
+    CAPTURE(depth);
+    for (mx::Dtype dtype : {mx::float16, mx::bfloat16}) {
+      mx::Shape shape{batch * frames, 3 * heads * depth};
+      check_way(
+          gpu::tile_attention, noise_array(shape, 1, dtype), batch, heads);
+    }
+  }
+}
+
+TEST_CASE("kernel tile_attention: scores that overwhelm those before them") {
+  // Queries and keys of a size that puts nearly all weight on one frame.
+  auto s = cpu_stream();
+  auto qkv = noise_array({70, 3 * 64}, 1);
+  auto gain = mx::concatenate(
+      {mx::full({2 * 64}, 6.0f, s), mx::full({64}, 1.0f, s)}, 0, s);
+  auto loud = mx::astype(mx::multiply(qkv, gain, s), mx::float16, s);
+  check_way(gpu::tile_attention, loud, 1, 1);
+}
+
+TEST_CASE("kernel tile_attention: every size of a group gives the same") {
+  if (!emulated()) {
+    return;
+  }
+  auto qkv = noise_array({2 * 70, 3 * 2 * 64}, 1, mx::float16);
+  auto expected = gpu::tile_attention(qkv, 2, 2, kernel_stream());
+  mx::eval(expected);
+  for (int most : {64, 32}) {
+    KernelLimits limits({.threads = most});
+    auto found = gpu::tile_attention(qkv, 2, 2, kernel_stream());
+    CHECK(same_bits(found, expected));
+  }
+}
+
+TEST_CASE("kernel tile_attention: what it is not for is refused") {
+  auto refused = [](const mx::array& qkv, int heads) {
+    CHECK_FALSE(gpu::fits_tile_attention(qkv, heads));
+    CHECK_THROWS_AS(gpu::tile_attention(qkv, 1, heads, kernel_stream()), Error);
+  };
+  refused(noise_array({5, 3 * 64}, 1), 1);
+  refused(noise_array({5, 3 * 64}, 1, mx::float16), 4);
+  refused(noise_array({5, 3 * 128}, 1, mx::float16), 1);
 }
 
 TEST_CASE("kernel relative_frame_attention: any length and type") {
