@@ -24,7 +24,7 @@ for (int patch = int(simdgroup_index_in_threadgroup); patch < DOWN * ACROSS; pat
 #pragma unroll
   for (int i = 0; i < ROWS; ++i) clear_sums<COLUMNS>(sums[i]);
   Patch<ROWS, COLUMNS, DEPTH, K>::add_product(
-      x, w + long(left) * K, top, row_count, lane, sums);
+      plain_rows<K>(x, row_count), w + long(left) * K, top, lane, sums);
 #pragma unroll
   for (int i = 0; i < 2 * ROWS; ++i) {
     int row = top + 8 * i + tile_row(lane);

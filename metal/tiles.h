@@ -29,13 +29,29 @@ template <int ROWS, int COLUMNS, int DEPTH> struct PatchStep {
   uint4 top[DEPTH][ROWS], bottom[DEPTH][ROWS], columns[DEPTH][COLUMNS];
 };
 
-// sums += x · wᵀ over K columns. The rows are `top` and those after it, of which
-// there are `rows` in all: those beyond are read as the last. w: [.., K], from
-// the patch's first row on.
+// Rows of K numbers, of which there are `rows`: those beyond are read as the last.
+template <int K, typename T> struct PlainRows {
+  const device T* x;
+  int rows;
+
+  METAL_FUNC uint4 part(int row, int column, int quarter) const {
+    return tile_part(x + (min(row, rows - 1) * K + column), quarter);
+  }
+};
+
+template <int K, typename T> METAL_FUNC PlainRows<K, T> plain_rows(const device T* x, int rows) {
+  PlainRows<K, T> plain;
+  plain.x = x;
+  plain.rows = rows;
+  return plain;
+}
+
+// sums += x · wᵀ over K columns, where x is the rows from `top` on. w: [.., K],
+// from the patch's first row on.
 template <int ROWS, int COLUMNS, int DEPTH, int K> struct Patch {
-  template <typename T>
+  template <typename X, typename T>
   static METAL_FUNC void load(
-      const device T* x, const device T* w, int top, int rows, int k, uint lane,
+      X x, const device T* w, int top, int k, uint lane,
       thread PatchStep<ROWS, COLUMNS, DEPTH>& step) {
     int row = top + tile_row(lane), quarter = tile_quarter(lane);
 #pragma unroll
@@ -43,13 +59,12 @@ template <int ROWS, int COLUMNS, int DEPTH, int K> struct Patch {
       int at = k + 32 * d;
 #pragma unroll
       for (int i = 0; i < ROWS; ++i) {
-        step.top[d][i] = tile_part(x + (min(row + 16 * i, rows - 1) * K + at), quarter);
-        step.bottom[d][i] =
-            tile_part(x + (min(row + 16 * i + 8, rows - 1) * K + at), quarter);
+        step.top[d][i] = x.part(row + 16 * i, at, quarter);
+        step.bottom[d][i] = x.part(row + 16 * i + 8, at, quarter);
       }
 #pragma unroll
       for (int j = 0; j < COLUMNS; ++j) {
-        step.columns[d][j] = tile_part(w + (8 * j + tile_row(lane)) * K + at, quarter);
+        step.columns[d][j] = tile_part(w + ((8 * j + tile_row(lane)) * K + at), quarter);
       }
     }
   }
@@ -71,15 +86,14 @@ template <int ROWS, int COLUMNS, int DEPTH, int K> struct Patch {
     }
   }
 
-  template <typename T>
+  template <typename X, typename T>
   static METAL_FUNC void add_product(
-      const device T* x, const device T* w, int top, int rows, uint lane,
-      thread float (*sums)[COLUMNS][4]) {
+      X x, const device T* w, int top, uint lane, thread float (*sums)[COLUMNS][4]) {
     PatchStep<ROWS, COLUMNS, DEPTH> now, next;
-    load(x, w, top, rows, 0, lane, now);
+    load(x, w, top, 0, lane, now);
 #pragma unroll 2
     for (int k = 0; k < K; k += 32 * DEPTH) {
-      if (k + 32 * DEPTH < K) load(x, w, top, rows, k + 32 * DEPTH, lane, next);
+      if (k + 32 * DEPTH < K) load(x, w, top, k + 32 * DEPTH, lane, next);
       multiply<T>(now, lane, sums);
       now = next;
     }

@@ -10,6 +10,7 @@
 #include "mlx/utils.h"
 #include "nightingale/error.h"
 #include "nightingale/ops/gpu/kernel.h"
+#include "nightingale/ops/gpu/tile_shape.h"
 
 namespace nightingale::gpu {
 
@@ -112,8 +113,8 @@ mx::array attention_by_products(
 
 bool fits_tile_attention(const mx::array& qkv, int heads) {
   int depth = qkv.shape(-1) / 3 / heads;
-  bool half = qkv.dtype() == mx::float16 || qkv.dtype() == mx::bfloat16;
-  return half && qkv.size() <= INT_MAX && (depth == 32 || depth == 64);
+  return is_half(qkv.dtype()) && qkv.size() <= INT_MAX &&
+      (depth == 32 || depth == 64);
 }
 
 mx::array
@@ -133,7 +134,7 @@ tile_attention(const mx::array& qkv, int batch, int heads, mx::Stream s) {
        .outputs = {{{rows, width}, qkv.dtype()}},
        .constants =
            {{"T", qkv.dtype()}, {"HEADS", heads}, {"D", width / heads}},
-       .groups = {(length + kGroupQueries - 1) / kGroupQueries, heads, batch},
+       .groups = {group_count(length, kGroupQueries), heads, batch},
        .threads = {128, 64, 32}},
       s);
 }

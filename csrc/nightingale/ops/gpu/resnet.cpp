@@ -2,6 +2,7 @@
 
 #include "nightingale/ops/gpu/linear.h"
 #include "nightingale/ops/gpu/norm.h"
+#include "nightingale/ops/gpu/tile_resnet.h"
 
 namespace nightingale::gpu {
 
@@ -78,6 +79,9 @@ mx::array normed_conv(
     const ops::LayerNorm& norm,
     mx::Dtype dtype,
     mx::Stream s) {
+  if (takes_tile_conv({x}, conv, dtype, s)) {
+    return tile_conv_norm({x}, batch, conv, norm, std::nullopt, dtype, s);
+  }
   auto product = linear(causal_taps({x}, batch, dtype, s), *conv.matrix, {}, s);
   return norm_mish(product, batch, conv.b, norm, std::nullopt, 1, dtype, s);
 }
@@ -90,6 +94,9 @@ ops::Normed resnet(
     const ops::LayerNorm& norm,
     mx::Dtype dtype,
     mx::Stream s) {
+  if (takes_tile_conv(input, block.first, dtype, s)) {
+    return tile_resnet(input, batch, block, shift, norm, dtype, s);
+  }
   const auto &first = block.first, &second = block.second;
   auto both = linear(causal_taps(input, batch, dtype, s), *block.matrix, {}, s);
   auto taps =

@@ -6,18 +6,11 @@
 #include "mlx/utils.h"
 #include "nightingale/error.h"
 #include "nightingale/ops/gpu/kernel.h"
+#include "nightingale/ops/gpu/tile_shape.h"
 
 namespace nightingale::gpu {
 
 namespace {
-
-constexpr int kTileColumns = 32; // of x and w, that are multiplied at once
-constexpr int kNormRows = 16; // of a group of tile_linear_norm
-constexpr int kNormPatch = 32; // columns of the result, of a SIMD group
-constexpr int kNormMostColumns = 512;
-// Weights of a matrix above which the GPU's time counts for more than the
-// host's: MLX's products are slower to launch and faster to run.
-constexpr int kMostWeights = 1 << 20;
 
 constexpr size_t kMostNumbers = INT_MAX; // of x: the kernels count in int
 
@@ -46,14 +39,8 @@ PatchShape shape_of(const ops::Matrix& w) {
     ++i;
   }
   auto shape = shapes[i];
-  if (w.columns() % (kTileColumns * shape.depth) != 0) {
-    shape.depth = 1;
-  }
+  shape.depth = tile_depth(w.columns(), shape.depth);
   return shape;
-}
-
-bool is_half(mx::Dtype dtype) {
-  return dtype == mx::float16 || dtype == mx::bfloat16;
 }
 
 bool fits(const mx::array& x, const ops::Matrix& w) {
@@ -63,7 +50,7 @@ bool fits(const mx::array& x, const ops::Matrix& w) {
 }
 
 bool is_small(const ops::Matrix& w) {
-  return w.w.size() <= kMostWeights;
+  return w.w.size() <= kTileMostWeights;
 }
 
 void check(
@@ -83,22 +70,6 @@ mx::Shape with_columns(const mx::array& x, int columns) {
   mx::Shape shape = x.shape();
   shape.back() = columns;
   return shape;
-}
-
-int count(int size, int part) {
-  return (size + part - 1) / part;
-}
-
-// `most`, and what is left of it by halves, as long as the SIMD groups have the
-// same number of patches each.
-std::vector<int> group_sizes(int patches) {
-  std::vector<int> sizes;
-  for (int simds = patches;; simds /= 2) {
-    sizes.push_back(32 * simds);
-    if (simds % 2 != 0) {
-      return sizes;
-    }
-  }
 }
 
 } // namespace
@@ -141,8 +112,8 @@ mx::array tile_linear(
            {"BIAS", epilogue.bias.has_value()},
            {"ACTIVATION", static_cast<int>(epilogue.activation)},
            {"RESIDUAL", epilogue.residual.has_value()}},
-      .groups = {columns / shape.width(), count(rows, shape.height()), 1},
-      .threads = group_sizes(shape.down * shape.across)};
+      .groups = {columns / shape.width(), group_count(rows, shape.height()), 1},
+      .threads = tile_threads(shape.down * shape.across)};
   auto add = [&](const char* name, const std::optional<mx::array>& part) {
     if (part) {
       tiles.inputs.push_back(*part);
@@ -157,8 +128,7 @@ mx::array tile_linear(
 }
 
 bool fits_norm_tiles(const mx::array& x, const ops::Matrix& w) {
-  return fits(x, w) && w.rows() % kNormPatch == 0 &&
-      w.rows() <= kNormMostColumns;
+  return fits(x, w) && fits_whole_rows(w.rows());
 }
 
 bool takes_norm_tiles(const mx::array& x, const ops::Matrix& w, mx::Stream s) {
@@ -183,11 +153,11 @@ ops::Normed tile_linear_norm(
        .constants =
            {{"K", w.columns()},
             {"N", columns},
-            {"COLUMNS", kNormPatch / 8},
-            {"DEPTH", w.columns() % (2 * kTileColumns) == 0 ? 2 : 1},
+            {"COLUMNS", kWholePatch / 8},
+            {"DEPTH", tile_depth(w.columns(), 2)},
             float_constant("EPS", norm.eps)},
-       .groups = {count(rows, kNormRows), 1, 1},
-       .threads = group_sizes(columns / kNormPatch)},
+       .groups = {group_count(rows, kWholeRows), 1, 1},
+       .threads = tile_threads(columns / kWholePatch)},
       s);
   return {out[0], out[1]};
 }

@@ -145,6 +145,65 @@ TEST_CASE("kernel causal_conv and normed_conv") {
   }
 }
 
+TEST_CASE(
+    "kernel tile_conv_norm and tile_resnet_sum: a block in two launches") {
+  KernelLimits limits({.tiles = true});
+  if (!gpu::has_tiles(kernel_stream())) {
+    return; // a Mac
+  }
+  auto launches = [](const Block& block, int batch, int frames, int skip) {
+    CAPTURE(block.inputs);
+    CAPTURE(block.channels);
+    CAPTURE(frames);
+    long before = gpu::kernel_launches();
+    check_resnet(block, batch, frames, skip);
+    return gpu::kernel_launches() - before;
+  };
+  for (mx::Dtype dtype : {mx::float16, mx::bfloat16}) {
+    for (int frames : {1, 2, 3, 15, 16, 17, 40}) {
+      CHECK(launches({96, 64, dtype}, 2, frames, 0) == 2);
+    }
+    CHECK(launches({64, 128, dtype}, 2, 9, 32) == 2);
+    CHECK(launches({512, 256, dtype}, 1, 19, 256) == 2);
+    CHECK(launches({320, 256, dtype}, 2, 3, 0) == 2);
+  }
+  // What tiles do not fill: taps, norm and sum, and two products or MLX's.
+  CHECK(launches({40, 64, mx::float16}, 2, 9, 0) > 2);
+  CHECK(launches({64, 48, mx::float16}, 2, 9, 0) > 2);
+  CHECK(launches({64, 64, mx::float16}, 2, 9, 24) > 2);
+}
+
+TEST_CASE("kernel tile_resnet_sum: every size of a group gives the same") {
+  KernelLimits limits({.tiles = true});
+  if (!emulated()) {
+    return;
+  }
+  EmulatedGpu gpu;
+  auto s = kernel_stream();
+  Block block{64, 128, mx::float16};
+  auto weights = block.resnet(32, s);
+  auto run = [&] {
+    auto found = ops::resnet(
+        {.x = noise_array({2 * 20, 32}, 1, mx::float16),
+         .skip = noise_array({2 * 20, 32}, 2)},
+        2,
+        weights,
+        noise_array({128}, 30),
+        block.norm(31),
+        mx::float16,
+        s);
+    mx::eval(found.sum, found.normed);
+    return found;
+  };
+  auto expected = run();
+  for (int most : {64, 32}) {
+    KernelLimits fewer({.threads = most, .tiles = true});
+    auto found = run();
+    CHECK(same_bits(found.sum, expected.sum));
+    CHECK(same_bits(found.normed, expected.normed));
+  }
+}
+
 TEST_CASE("a resnet of too few channels for its kernels runs without") {
   Block block{6, 5};
   auto x = noise_array({2 * 4, 6}, 1);

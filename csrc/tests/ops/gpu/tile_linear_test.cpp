@@ -16,8 +16,11 @@ using ops::Activation;
 
 namespace {
 
+// Tensor cores cut sums off where others round them.
 double tolerance(mx::Dtype result) {
-  return result == mx::float32 ? 3e-6 : result == mx::float16 ? 1e-3 : 8e-3;
+  return result == mx::float32 ? (emulated() ? 3e-6 : 5e-5)
+      : result == mx::float16  ? 1e-3
+                               : 8e-3;
 }
 
 mx::array wide(const mx::array& x) {
@@ -193,11 +196,13 @@ TEST_CASE("kernel tile_linear_norm: a product, its residual and their norm") {
           wide(x), wide(w), {.bias = bias, .residual = residual}, s);
       auto normed =
           graph::layer_norm(sum, norm.w, norm.b, norm.eps, mx::float32, s);
-      CHECK(relative_error(found.sum, values(sum)) < 3e-6);
+      CHECK(relative_error(found.sum, values(sum)) < tolerance(mx::float32));
       CHECK(relative_error(found.normed, values(normed)) < tolerance(dtype));
       auto wider = gpu::tile_linear_norm(
           x, w, bias, residual, norm, mx::float32, kernel_stream());
-      CHECK(relative_error(wider.normed, values(normed)) < 1e-5);
+      CHECK(
+          relative_error(wider.normed, values(normed)) <
+          2 * tolerance(mx::float32));
     }
   }
 }

@@ -1,0 +1,39 @@
+// tile_conv_norm: y = mish(layer_norm(conv + bias)) (+ shift), where conv is a
+// causal convolution of three rows of x, and of skip beside it.
+// x: [B, T, CX]; skip: [B, T, CS]; w: [N, 3 * (CX + CS)]; others: [N] → y: [B, T, N]
+// A group makes 16 whole rows. `order` is not read: it is of whoever wrote x in
+// place.
+// Twin: mx::concatenate of shifted rows, graph::linear, then graph::norm_mish.
+//
+// inputs: x w bias norm_w norm_b extent skip shift order
+// outputs: y
+#include "activations.h"
+#include "tile_rows.h"
+#include "tile_taps.h"
+
+//: kernel
+constexpr int SIMDS = THREADS / 32, K = 3 * (CX + CS);
+constexpr int PATCHES = N / (8 * COLUMNS), OWN = PATCHES / SIMDS;
+threadgroup float partial[PATCHES * 16], squares[PATCHES * 16];
+uint lane = thread_index_in_simdgroup;
+int first = int(simdgroup_index_in_threadgroup) * OWN;
+int frames = extent[0], top = int(threadgroup_position_in_grid.x) * 16;
+long batch = long(threadgroup_position_in_grid.y) * frames;
+auto rows = tap_rows<T, 3, CX, CS>(x + batch * CX, skip + batch * CS, frames);
+float v[OWN][COLUMNS][4];
+#pragma unroll
+for (int p = 0; p < OWN; ++p) {
+  clear_sums<COLUMNS>(v[p]);
+  Patch<1, COLUMNS, DEPTH, K>::add_product(
+      rows, w + long(first + p) * (8 * COLUMNS * K), top, lane, v + p);
+}
+add_columns<OWN, COLUMNS>(bias, first, lane, v);
+norm_tile_rows<N, OWN, COLUMNS>(
+    norm_w, norm_b, as_type<float>(EPS), first, lane, partial, squares, v);
+#pragma unroll
+for (int i = 0; i < OWN * COLUMNS * 4; ++i) {
+  float u = v[i / 4 / COLUMNS][i / 4 % COLUMNS][i % 4];
+  v[i / 4 / COLUMNS][i / 4 % COLUMNS][i % 4] = mish(u);
+}
+if (SHIFT) add_columns<OWN, COLUMNS>(shift, first, lane, v);
+store_tile_rows<N, OWN, COLUMNS>(y + batch * N, top, frames, first, lane, v);
