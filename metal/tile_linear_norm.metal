@@ -25,18 +25,7 @@ for (int p = 0; p < OWN; ++p) {
       plain_rows<K>(x, row_count), w + long(first + p) * (8 * COLUMNS * K), top, lane, v + p);
 }
 add_columns<OWN, COLUMNS>(bias, first, lane, v);
-#pragma unroll
-for (int i = 0; i < 2 * OWN; ++i) {
-  int p = i / 2, h = i % 2, row = min(top + tile_row(lane) + 8 * h, row_count - 1);
-#pragma unroll
-  for (int j = 0; j < COLUMNS; ++j) {
-    int column = ((first + p) * COLUMNS + j) * 8 + 2 * tile_quarter(lane);
-    float more[2];
-    load_pair(residual + (long(row) * N + column), more);
-#pragma unroll
-    for (int e = 0; e < 2; ++e) v[p][j][2 * h + e] = more[e] + v[p][j][2 * h + e];
-  }
-}
+add_tile_rows<N, OWN, COLUMNS>(residual, top, row_count, first, lane, v);
 store_tile_rows<N, OWN, COLUMNS>(sum, top, row_count, first, lane, v);
 norm_tile_rows<N, OWN, COLUMNS>(
     norm_w, norm_b, as_type<float>(EPS), first, lane, partial, squares, v);

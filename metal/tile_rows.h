@@ -81,6 +81,24 @@ METAL_FUNC void add_columns(
   }
 }
 
+// v += rows [top, top + 16) of x; those beyond the last of `rows` are read as it.
+template <int N, int OWN, int COLUMNS, typename X>
+METAL_FUNC void add_tile_rows(
+    const device X* x, int top, int rows, int first, uint lane, thread float (*v)[COLUMNS][4]) {
+#pragma unroll
+  for (int i = 0; i < 2 * OWN; ++i) {
+    int p = i / 2, h = i % 2, row = min(top + tile_row(lane) + 8 * h, rows - 1);
+#pragma unroll
+    for (int j = 0; j < COLUMNS; ++j) {
+      int column = ((first + p) * COLUMNS + j) * 8 + 2 * tile_quarter(lane);
+      float more[2];
+      load_pair(x + (long(row) * N + column), more);
+#pragma unroll
+      for (int e = 0; e < 2; ++e) v[p][j][2 * h + e] = more[e] + v[p][j][2 * h + e];
+    }
+  }
+}
+
 // Rows [top, top + 16) of y, as far as there are `rows` of them.
 template <int N, int OWN, int COLUMNS, typename T>
 METAL_FUNC void store_tile_rows(

@@ -46,9 +46,9 @@ template <int K, typename T> METAL_FUNC PlainRows<K, T> plain_rows(const device 
   return plain;
 }
 
-// sums += x · wᵀ over K columns, where x is the rows from `top` on. w: [.., K],
-// from the patch's first row on.
-template <int ROWS, int COLUMNS, int DEPTH, int K> struct Patch {
+// sums += x · wᵀ over K columns, where x is the rows from `top` on. w: [.., STRIDE],
+// from the patch's first row and the first of its columns on.
+template <int ROWS, int COLUMNS, int DEPTH, int K, int STRIDE = K> struct Patch {
   template <typename X, typename T>
   static METAL_FUNC void load(
       X x, const device T* w, int top, int k, uint lane,
@@ -64,7 +64,7 @@ template <int ROWS, int COLUMNS, int DEPTH, int K> struct Patch {
       }
 #pragma unroll
       for (int j = 0; j < COLUMNS; ++j) {
-        step.columns[d][j] = tile_part(w + ((8 * j + tile_row(lane)) * K + at), quarter);
+        step.columns[d][j] = tile_part(w + ((8 * j + tile_row(lane)) * STRIDE + at), quarter);
       }
     }
   }

@@ -127,13 +127,13 @@ Estimator::Transformer Estimator::take_transformer(
            name + "attn1.to_k.weight",
            name + "attn1.to_v.weight"},
           {inner, channels}),
-      matrix("attn1.to_out.0.weight", channels, inner),
-      vector("attn1.to_out.0.bias", channels),
-      take_norm(weights, name + "norm3"),
-      matrix("ff.net.0.proj.weight", ffn, channels),
-      vector("ff.net.0.proj.bias", ffn),
-      matrix("ff.net.2.weight", channels, ffn),
-      vector("ff.net.2.bias", channels)};
+      {matrix("attn1.to_out.0.weight", channels, inner),
+       vector("attn1.to_out.0.bias", channels),
+       take_norm(weights, name + "norm3"),
+       matrix("ff.net.0.proj.weight", ffn, channels),
+       vector("ff.net.0.proj.bias", ffn),
+       matrix("ff.net.2.weight", channels, ffn),
+       vector("ff.net.2.bias", channels)}};
 }
 
 Estimator::Level Estimator::take_level(
@@ -270,22 +270,14 @@ mx::array Estimator::run(
     const auto& block = blocks[i];
     auto attended = ops::frame_attention(
         ops::linear(x.normed, block.qkv, s), batch, heads_, s);
-    x = ops::linear_add_norm(
-        attended, block.out, block.out_b, x.sum, block.ffn_norm, product_, s);
-    auto hidden = ops::linear(
-        x.normed,
-        block.up,
-        {.bias = block.up_b, .activation = ops::Activation::gelu},
-        s);
     if (i + 1 == blocks.size()) {
-      return ops::linear(
-          hidden, block.down, {.bias = block.down_b, .residual = x.sum}, s);
+      return ops::feed_forward(
+          attended, x.sum, block.feed_forward, product_, s);
     }
-    x = ops::linear_add_norm(
-        hidden,
-        block.down,
-        block.down_b,
+    x = ops::feed_forward_norm(
+        attended,
         x.sum,
+        block.feed_forward,
         blocks[i + 1].attention_norm,
         product_,
         s);

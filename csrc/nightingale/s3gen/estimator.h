@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "nightingale/checkpoint/weights.h"
+#include "nightingale/ops/feed_forward.h"
 #include "nightingale/ops/ode.h"
 #include "nightingale/ops/pace.h"
 #include "nightingale/ops/resnet.h"
@@ -48,13 +49,7 @@ class Estimator {
   struct Transformer {
     ops::LayerNorm attention_norm;
     ops::Matrix qkv;
-    ops::Matrix out;
-    mx::array out_b;
-    ops::LayerNorm ffn_norm;
-    ops::Matrix up;
-    mx::array up_b;
-    ops::Matrix down;
-    mx::array down_b;
+    ops::FeedForward feed_forward;
   };
   struct Level {
     ops::Resnet resnet;

@@ -1,0 +1,109 @@
+// tile_feed_forward: what follows the attention in a transformer block: its output
+// product with a residual, a layer norm, and two products with gelu between them,
+// with a residual again:
+//   inner = residual + (x · outᵀ + out_b)
+//   sum = inner + (gelu(layer_norm(inner) · upᵀ + up_b) · downᵀ + down_b)
+// and with NEXT the norm that the next block begins with: normed = layer_norm(sum).
+// x: [rows, K]; residual: [rows, N]; out: [N, K]; up: [F, N]; down: [N, F]; others:
+// [N], up_b: [F] → sum, normed: [rows, N]
+// A group makes 16 whole rows. What is between two products stays in threadgroup
+// memory, N of the F columns at a time, in two places by turns.
+// Twin: graph::linear and graph::layer_norm.
+//
+// inputs: x out out_b residual norm_w norm_b up up_b down down_b extent next_w next_b
+// outputs: sum normed
+#include "activations.h"
+#include "tile_rows.h"
+
+// 16 rows of a result as rows of the next product: 32 columns of all of them, then
+// the next 32.
+struct SharedRows {
+  threadgroup const uint4* parts;
+
+  METAL_FUNC uint4 part(int row, int column, int quarter) const {
+    return parts[(column / 32 * 16 + row) * 4 + quarter];
+  }
+};
+
+METAL_FUNC SharedRows shared_rows(threadgroup const uint4* parts) {
+  SharedRows rows;
+  rows.parts = parts;
+  return rows;
+}
+
+template <typename T, int OWN, int COLUMNS>
+METAL_FUNC void share_tile_rows(
+    threadgroup uint4* rows, int first, uint lane, thread const float (*v)[COLUMNS][4]) {
+  auto pairs = (threadgroup uint*)rows;
+#pragma unroll
+  for (int i = 0; i < 2 * OWN; ++i) {
+    int p = i / 2, h = i % 2, row = tile_row(lane) + 8 * h;
+#pragma unroll
+    for (int j = 0; j < COLUMNS; ++j) {
+      int column = ((first + p) * COLUMNS + j) * 8 + 2 * tile_quarter(lane);
+      pairs[(column / 32 * 16 + row) * 16 + column % 32 / 2] =
+          half_bits<T>(v[p][j][2 * h], v[p][j][2 * h + 1]);
+    }
+  }
+}
+
+//: kernel
+constexpr int SIMDS = THREADS / 32;
+constexpr int PATCHES = N / (8 * COLUMNS), OWN = PATCHES / SIMDS;
+threadgroup float partial[PATCHES * 16], squares[PATCHES * 16];
+threadgroup uint4 inner[2 * N], hidden[2 * 2 * N];
+uint lane = thread_index_in_simdgroup;
+int first = int(simdgroup_index_in_threadgroup) * OWN;
+int row_count = extent[0], top = int(threadgroup_position_in_grid.x) * 16;
+
+float sums[OWN][COLUMNS][4], v[OWN][COLUMNS][4];
+#pragma unroll
+for (int p = 0; p < OWN; ++p) {
+  clear_sums<COLUMNS>(sums[p]);
+  Patch<1, COLUMNS, DEPTH, K>::add_product(
+      plain_rows<K>(x, row_count), out + long(first + p) * (8 * COLUMNS * K), top, lane,
+      sums + p);
+}
+add_columns<OWN, COLUMNS>(out_b, first, lane, sums);
+add_tile_rows<N, OWN, COLUMNS>(residual, top, row_count, first, lane, sums);
+#pragma unroll
+for (int i = 0; i < OWN * COLUMNS * 4; ++i) {
+  int p = i / 4 / COLUMNS, j = i / 4 % COLUMNS, e = i % 4;
+  v[p][j][e] = sums[p][j][e];
+}
+norm_tile_rows<N, OWN, COLUMNS>(
+    norm_w, norm_b, as_type<float>(EPS), first, lane, partial, squares, v);
+share_tile_rows<T, OWN, COLUMNS>(inner, first, lane, v);
+threadgroup_barrier(mem_flags::mem_threadgroup);
+
+int side = 0;
+for (int begin = 0; begin < F; begin += N) {
+#pragma unroll
+  for (int p = 0; p < OWN; ++p) {
+    clear_sums<COLUMNS>(v[p]);
+    Patch<1, COLUMNS, DEPTH, N>::add_product(
+        shared_rows(inner), up + long(begin + (first + p) * 8 * COLUMNS) * N, 0, lane, v + p);
+  }
+  add_columns<OWN, COLUMNS>(up_b + begin, first, lane, v);
+#pragma unroll
+  for (int i = 0; i < OWN * COLUMNS * 4; ++i) {
+    int p = i / 4 / COLUMNS, j = i / 4 % COLUMNS, e = i % 4;
+    v[p][j][e] = gelu(v[p][j][e]);
+  }
+  share_tile_rows<T, OWN, COLUMNS>(hidden + side * 2 * N, first, lane, v);
+  threadgroup_barrier(mem_flags::mem_threadgroup);
+#pragma unroll
+  for (int p = 0; p < OWN; ++p) {
+    Patch<1, COLUMNS, DEPTH, N, F>::add_product(
+        shared_rows(hidden + side * 2 * N), down + (long(first + p) * (8 * COLUMNS * F) + begin),
+        0, lane, sums + p);
+  }
+  side = 1 - side;
+}
+add_columns<OWN, COLUMNS>(down_b, first, lane, sums);
+store_tile_rows<N, OWN, COLUMNS>(sum, top, row_count, first, lane, sums);
+if (NEXT) {
+  norm_tile_rows<N, OWN, COLUMNS>(
+      next_w, next_b, as_type<float>(NEXT_EPS), first, lane, partial, squares, sums);
+  store_tile_rows<N, OWN, COLUMNS>(normed, top, row_count, first, lane, sums);
+}
