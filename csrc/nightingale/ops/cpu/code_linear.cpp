@@ -2,83 +2,19 @@
 
 #include <algorithm>
 
-#include "nightingale/ops/cpu/finish.h"
+#include "nightingale/ops/cpu/code_product.h"
 #include "nightingale/ops/cpu/ops.h"
-#include "nightingale/ops/cpu/row_tiles.h"
-#include "nightingale/ops/cpu/scratch.h"
 #include "nightingale/ops/cpu/threads.h"
 
 namespace nightingale::cpu {
 
 namespace {
 
-struct RowIntegers;
-struct RowScales;
+struct BlockRows;
 struct NormedRow;
-struct TileSums;
-struct Gated;
 
 // Integers of rows that are used together: half of a core's second-level cache.
 constexpr int64_t kCachedIntegers = 1 << 19;
-
-// Tiles of a matrix that a thread takes at once.
-constexpr int kTilesPerPiece = 2;
-constexpr int kPieceColumns = kTilesPerPiece * kCodeTile;
-
-// What a matrix in codes is while an op runs.
-struct PackedCodes {
-  const uint8_t* tiles;
-  int columns; // of the result
-  int groups;
-  int bits;
-
-  PackedCodes(const mx::array& packed, int columns, int bits)
-      : tiles(packed.data<uint8_t>()),
-        columns(columns),
-        groups(packed.shape(1)),
-        bits(bits) {}
-
-  const uint8_t* tile(int index) const {
-    return tiles + int64_t(index) * groups * code_group_bytes(bits);
-  }
-};
-
-// Some rows as integers, in memory of the calling thread. row(r) gives the
-// floats of row r.
-template <typename F>
-CodeRows to_integers(int rows, int groups, F row) {
-  int64_t depth = int64_t(groups) * kCodeGroup;
-  auto* integers = scratch<RowIntegers, int16_t>(rows * depth);
-  float* scales = scratch<RowScales>(2 * int64_t(rows) * groups);
-  float* sums = scales + int64_t(rows) * groups;
-  for_rows(rows, [&](int64_t r) {
-    simd().codes.to_integers(
-        row(r),
-        groups,
-        integers + r * depth,
-        scales + r * groups,
-        sums + r * groups);
-  });
-  return {integers, scales, sums, rows, groups};
-}
-
-// Tiles [first, first + count) by all rows. sums: [rows, stride]
-void multiply_tiles(
-    const CodeRows& x,
-    const PackedCodes& w,
-    int first,
-    int count,
-    float* sums,
-    int64_t stride) {
-  for (int i = 0; i < count; ++i) {
-    CodeTileArgs a;
-    a.x = x;
-    a.tile = w.tile(first + i);
-    a.y = sums + i * kCodeTile;
-    a.y_stride = stride;
-    simd().codes.tile[code_width(w.bits)](a);
-  }
-}
 
 // Calls run(integers, first) for blocks of the rows, `first` being the row that
 // a block begins with.
@@ -88,49 +24,10 @@ void for_row_blocks(int rows, int groups, F row, Run run) {
   int most = static_cast<int>(std::max<int64_t>(8, kCachedIntegers / depth));
   for (int first = 0; first < rows; first += most) {
     int count = std::min(most, rows - first);
-    run(to_integers(count, groups, [&](int r) { return row(first + r); }),
-        first);
+    IntegerRows<BlockRows> integers(count, groups);
+    for_rows(count, [&](int r) { integers.put(r, 0, groups, row(first + r)); });
+    run(integers.view(), first);
   }
-}
-
-void multiply(
-    const CodeRows& x,
-    int first_row,
-    const PackedCodes& w,
-    const Finish& finish) {
-  parallel_for(pieces(w.columns, kPieceColumns), [&](int piece) {
-    int column = piece * kPieceColumns;
-    int columns = std::min(kPieceColumns, w.columns - column);
-    float* sums = scratch<TileSums>(int64_t(x.rows) * kPieceColumns);
-    multiply_tiles(
-        x,
-        w,
-        piece * kTilesPerPiece,
-        pieces(columns, kCodeTile),
-        sums,
-        kPieceColumns);
-    finish(sums, kPieceColumns, first_row, x.rows, column, columns);
-  });
-}
-
-// silu(gate) * up: a tile of the gate meets its tile of up while they are near.
-// Both halves are whole tiles. y: [rows, w.columns / 2]
-void multiply_swiglu(const CodeRows& x, const PackedCodes& w, float* y) {
-  int features = w.columns / 2;
-  parallel_for(features / kCodeTile, [&](int tile) {
-    int64_t size = int64_t(x.rows) * kCodeTile;
-    float* gate = scratch<Gated>(2 * size);
-    float* up = gate + size;
-    multiply_tiles(x, w, tile, 1, gate, kCodeTile);
-    multiply_tiles(x, w, features / kCodeTile + tile, 1, up, kCodeTile);
-    for (int r = 0; r < x.rows; ++r) {
-      simd().silu_mul(
-          gate + r * kCodeTile,
-          up + r * kCodeTile,
-          kCodeTile,
-          y + int64_t(r) * features + tile * kCodeTile);
-    }
-  });
 }
 
 // The rows of x, normalised one at a time.
@@ -237,7 +134,10 @@ mx::array norm_code_swiglu(
             NormedRows{in[0], in[1], eps},
             [&](const CodeRows& rows, int first) {
               float* y = out[0].data<float>() + int64_t(first) * features;
-              multiply_swiglu(rows, codes, y);
+              parallel_for(features / kCodeTile, [&](int tile) {
+                float* columns = y + tile * kCodeTile;
+                multiply_swiglu_tile(rows, codes, tile, columns, features);
+              });
             });
       },
       s);
