@@ -1,9 +1,13 @@
 #include "nightingale/t3/backbone.h"
 
+#include <numeric>
+
 #include "mlx/ops.h"
+#include "mlx/transforms.h"
 #include "nightingale/error.h"
 #include "nightingale/ops/attention.h"
 #include "nightingale/ops/cache_codes.h"
+#include "nightingale/ops/decoder.h"
 #include "nightingale/ops/linear.h"
 #include "nightingale/ops/rotary.h"
 #include "nightingale/t3/quantization.h"
@@ -133,34 +137,23 @@ ops::AttentionWatch Backbone::watch_for(int layer, const TextAttention* text)
   return watch;
 }
 
-mx::array Backbone::run_layer(
-    int index,
+mx::array Backbone::run(
     const mx::array& x,
     KvCache& cache,
+    const std::vector<int>& layers,
     TextAttention* text_attention,
     mx::Stream s) const {
-  const Layer& layer = layers_[index];
-  auto qkv = ops::norm_linear(x, layer.attention_norm, kNormEps, layer.qkv, s);
-  auto attention = ops::projected_attention(
-      qkv,
-      frequencies_,
-      cache.layers[index],
-      cache.length,
-      watch_for(index, text_attention),
-      layer.out,
-      x,
-      s);
-  cache.layers[index] = attention.cache;
-  keep_weights(attention.weights, text_attention);
-  return feed_forward(layer, attention.x, s);
-}
-
-mx::array Backbone::feed_forward(
-    const Layer& layer,
-    const mx::array& x,
-    mx::Stream s) const {
-  auto gated = ops::norm_swiglu(x, layer.ffn_norm, kNormEps, layer.gate_up, s);
-  return ops::linear(gated, layer.down, {.residual = x}, s);
+  std::vector<ops::DecoderRun> runs;
+  for (int i : layers) {
+    runs.push_back(
+        {&layers_[i], &cache.layers[i], watch_for(i, text_attention)});
+  }
+  std::vector<mx::array> weights;
+  auto y = ops::decoder_layers(
+      x, runs, frequencies_, kNormEps, cache.length, weights, s);
+  keep_weights(weights, text_attention);
+  cache.length += x.shape(1);
+  return y;
 }
 
 mx::array Backbone::forward(
@@ -169,18 +162,15 @@ mx::array Backbone::forward(
     TextAttention* text_attention,
     mx::Stream s) const {
   check_room(cache, input.shape(1));
-  auto x = input;
   for (auto& layer : cache.layers) {
     // What is fed first is the prompt, which is kept.
     if (layer.eviction && layer.eviction->kept == 0) {
       layer.eviction->kept = cache.length + input.shape(1);
     }
   }
-  for (size_t i = 0; i < layers_.size(); ++i) {
-    x = run_layer(i, x, cache, text_attention, s);
-  }
-  cache.length += input.shape(1);
-  return x;
+  std::vector<int> all(layers_.size());
+  std::iota(all.begin(), all.end(), 0);
+  return run(input, cache, all, text_attention, s);
 }
 
 mx::array Backbone::skim(
@@ -189,12 +179,7 @@ mx::array Backbone::skim(
     const std::vector<int>& layers,
     mx::Stream s) const {
   check_room(cache, input.shape(1));
-  auto x = input;
-  for (int i : layers) {
-    x = run_layer(i, x, cache, nullptr, s);
-  }
-  cache.length += input.shape(1);
-  return x;
+  return run(input, cache, layers, nullptr, s);
 }
 
 mx::array Backbone::forward_together(
@@ -207,13 +192,16 @@ mx::array Backbone::forward_together(
   }
   auto x = input;
   for (size_t i = 0; i < layers_.size(); ++i) {
-    const Layer& layer = layers_[i];
+    const auto& layer = layers_[i];
     auto qkv =
         ops::norm_linear(x, layer.attention_norm, kNormEps, layer.qkv, s);
     std::vector<mx::array> attended;
     int begin = 0;
     for (size_t u = 0; u < caches.size(); ++u) {
       auto& cache = caches[u]->layers[i];
+      if (cache.written) {
+        mx::eval(*cache.written); // which the op below does not wait for
+      }
       int end = begin + cache.keys.shape(0);
       auto attention = ops::self_attention(
           mx::slice(qkv, {begin, 0, 0}, {end, 1, qkv.shape(2)}, s),
@@ -230,7 +218,7 @@ mx::array Backbone::forward_together(
     }
     x = ops::linear(
         mx::concatenate(attended, 0, s), layer.out, {.residual = x}, s);
-    x = feed_forward(layer, x, s);
+    x = ops::feed_forward(x, layer, kNormEps, s);
   }
   for (KvCache* cache : caches) {
     ++cache->length;

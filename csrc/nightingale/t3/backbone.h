@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "nightingale/checkpoint/weights.h"
-#include "nightingale/ops/attention.h"
+#include "nightingale/ops/decoder.h"
 #include "nightingale/t3/config.h"
 #include "nightingale/t3/kv_cache.h"
 
@@ -74,25 +74,13 @@ class Backbone {
   size_t step_bytes() const;
 
  private:
-  struct Layer {
-    mx::array attention_norm;
-    ops::Matrix qkv; // [3 * hidden, hidden]
-    ops::Matrix out;
-    mx::array ffn_norm;
-    ops::Matrix gate_up; // [2 * ffn, hidden]
-    ops::Matrix down;
-  };
-
-  // One layer over the positions after those in the cache.
-  mx::array run_layer(
-      int index,
+  // These layers over the positions after those in the cache.
+  mx::array run(
       const mx::array& x,
       KvCache& cache,
+      const std::vector<int>& layers,
       TextAttention* text_attention,
       mx::Stream s) const;
-
-  mx::array feed_forward(const Layer& layer, const mx::array& x, mx::Stream s)
-      const;
 
   // The aligned heads of one layer, or none without `text`.
   ops::AttentionWatch watch_for(int layer, const TextAttention* text) const;
@@ -101,7 +89,7 @@ class Backbone {
   mx::Dtype dtype_;
   KvOptions kv_;
   std::vector<AlignmentHead> alignment_heads_;
-  std::vector<Layer> layers_;
+  std::vector<ops::DecoderLayer> layers_;
   mx::array norm_;
   mx::array frequencies_;
 };

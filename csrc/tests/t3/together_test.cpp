@@ -157,3 +157,27 @@ TEST_CASE("utterances that cannot be spoken together are refused") {
   auto other = std::make_shared<SpeechTokens>(gpu, request(*gpu, 1, false));
   CHECK(argument_error_of([&] { speech.next({other}); }) == message);
 }
+
+TEST_CASE("a sentence may go on alone after it was spoken in company") {
+  TinyT3 tiny;
+  for (std::optional<int> bits : {std::optional<int>(), {8}}) {
+    CAPTURE(bits.value_or(0));
+    auto model = tiny.load(mx::float32, bits);
+    auto first = request(*model, 3, false), second = request(*model, 4, false);
+    auto begun = std::make_shared<SpeechTokens>(model, first);
+    auto beside = std::make_shared<SpeechTokens>(model, second);
+    std::vector<Said> said;
+    for (bool alone : {true, true, false, false, true, false, true}) {
+      auto token = begun->next(alone ? Speeches{} : Speeches{beside});
+      REQUIRE(token);
+      said.emplace_back(*token, begun->text_position());
+    }
+    for (Said each : rest_of(*begun, {beside})) {
+      said.push_back(each);
+    }
+    SpeechTokens other(model, first);
+    CHECK(said == rest_of(other));
+    SpeechTokens company(model, second);
+    CHECK(rest_of(*beside) == rest_of(company));
+  }
+}

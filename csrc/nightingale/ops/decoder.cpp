@@ -1,0 +1,41 @@
+#include "nightingale/ops/decoder.h"
+
+#include "nightingale/ops/cpu/decoder.h"
+#include "nightingale/ops/linear.h"
+
+namespace nightingale::ops {
+
+mx::array decoder_layers(
+    const mx::array& x,
+    const std::vector<DecoderRun>& runs,
+    const mx::array& frequencies,
+    float eps,
+    int past,
+    std::vector<mx::array>& weights,
+    mx::Stream s) {
+  if (on_cpu(s) && cpu::takes_decoder_layers(x, runs)) {
+    return cpu::decoder_layers(x, runs, frequencies, eps, past, weights, s);
+  }
+  auto y = x;
+  for (const auto& [layer, cache, watch] : runs) {
+    auto qkv = norm_linear(y, layer->attention_norm, eps, layer->qkv, s);
+    auto attention = projected_attention(
+        qkv, frequencies, *cache, past, watch, layer->out, y, s);
+    *cache = attention.cache;
+    weights.insert(
+        weights.end(), attention.weights.begin(), attention.weights.end());
+    y = feed_forward(attention.x, *layer, eps, s);
+  }
+  return y;
+}
+
+mx::array feed_forward(
+    const mx::array& x,
+    const DecoderLayer& layer,
+    float eps,
+    mx::Stream s) {
+  auto gated = norm_swiglu(x, layer.ffn_norm, eps, layer.gate_up, s);
+  return linear(gated, layer.down, {.residual = x}, s);
+}
+
+} // namespace nightingale::ops

@@ -1,0 +1,168 @@
+#include "nightingale/ops/cpu/decoder.h"
+#include "arrays.h"
+#include "nightingale/ops/cache_codes.h"
+#include "nightingale/ops/linear.h"
+#include "nightingale/ops/rotary.h"
+
+using namespace nightingale;
+using namespace nightingale::testing;
+
+// Layers that run as one op must be what their parts are, one after the other;
+// the parts have twins of their own.
+
+namespace {
+
+constexpr float kEps = 1e-5f;
+constexpr int kHeads = 2, kHidden = kHeads * 64, kFfn = 192, kLayers = 3;
+constexpr int kCapacity = 60;
+
+ops::DecoderLayer layer_of(int seed, int bits, mx::Stream s) {
+  auto matrix = [&](int rows, int columns) {
+    auto w =
+        mx::multiply(noise_array({rows, columns}, ++seed), mx::array(0.1f), s);
+    return bits ? ops::Matrix::quantized(ops::computed(w), bits, s)
+                : ops::Matrix(ops::computed(w));
+  };
+  auto attention_norm = noise_array({kHidden}, ++seed);
+  auto ffn_norm = noise_array({kHidden}, ++seed);
+  return {
+      attention_norm,
+      matrix(3 * kHidden, kHidden),
+      matrix(kHidden, kHidden),
+      ffn_norm,
+      matrix(2 * kFfn, kHidden),
+      matrix(kHidden, kFfn)};
+}
+
+struct Stack {
+  mx::Stream s = cpu_stream();
+  mx::array frequencies = ops::rotary_frequencies(64, {});
+  std::vector<ops::DecoderLayer> layers;
+  std::vector<ops::LayerCache> caches;
+  int past = 0;
+
+  Stack(int batch, int bits, int cache_bits) {
+    auto [shape, dtype] =
+        ops::cache_shape(batch, kHeads, kCapacity, 64, mx::float16, cache_bits);
+    for (int i = 0; i < kLayers; ++i) {
+      layers.push_back(layer_of(100 * i, bits, s));
+      caches.push_back(
+          {ops::make_cache(shape, dtype, s), ops::make_cache(shape, dtype, s)});
+    }
+  }
+
+  // The last layer's two heads and the first one's second are watched.
+  std::vector<ops::DecoderRun> runs(int length) {
+    std::vector<ops::DecoderRun> all;
+    for (int i = 0; i < kLayers; ++i) {
+      std::vector<int> heads;
+      if (i != 1) {
+        heads = i == 0 ? std::vector{1} : std::vector{1, 0};
+      }
+      all.push_back(
+          {&layers[i], &caches[i], {heads, length, 0, past + length}});
+    }
+    return all;
+  }
+
+  // The result and the watched weights.
+  std::vector<mx::array> fused(const mx::array& x) {
+    std::vector<mx::array> weights;
+    auto y = ops::decoder_layers(
+        x, runs(x.shape(1)), frequencies, kEps, past, weights, s);
+    past += x.shape(1);
+    weights.insert(weights.begin(), y);
+    return weights;
+  }
+
+  std::vector<mx::array> in_parts(const mx::array& x) {
+    std::vector<mx::array> made{x};
+    for (auto& [layer, cache, watch] : runs(x.shape(1))) {
+      const auto& y = made[0];
+      auto qkv =
+          ops::norm_linear(y, layer->attention_norm, kEps, layer->qkv, s);
+      auto attention = ops::projected_attention(
+          qkv, frequencies, *cache, past, watch, layer->out, y, s);
+      *cache = attention.cache;
+      made.insert(
+          made.end(), attention.weights.begin(), attention.weights.end());
+      made[0] = ops::feed_forward(attention.x, *layer, kEps, s);
+    }
+    past += x.shape(1);
+    return made;
+  }
+};
+
+void check_same(
+    const std::vector<mx::array>& found,
+    const std::vector<mx::array>& expected) {
+  REQUIRE(found.size() == expected.size());
+  for (size_t i = 0; i < found.size(); ++i) {
+    CAPTURE(i);
+    CHECK(same_bits(found[i], expected[i]));
+  }
+}
+
+mx::array positions(int batch, int length, int seed) {
+  return noise_array({batch, length, kHidden}, 1000 + seed);
+}
+
+} // namespace
+
+TEST_CASE("layers of codes that run as one op are their parts") {
+  for (int bits : {8, 4}) {
+    for (int cache_bits : {0, 8, 4}) {
+      for (int batch : {1, 2}) {
+        CAPTURE(bits);
+        CAPTURE(cache_bits);
+        CAPTURE(batch);
+        Stack whole(batch, bits, cache_bits), parts(batch, bits, cache_bits);
+        // The caches of one step are what the next one reads.
+        for (int length : {1, 3, 16, 1}) {
+          CAPTURE(length);
+          auto x = positions(batch, length, length);
+          REQUIRE(cpu::takes_decoder_layers(x, whole.runs(length)));
+          check_same(whole.fused(x), parts.in_parts(x));
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("layers that run as one op and layers that do not take turns") {
+  Stack mixed(2, 8, 8), parts(2, 8, 8);
+  int seed = 0;
+  for (int length : {17, 1, 20, 2, 1}) {
+    auto x = positions(2, length, ++seed);
+    CHECK(
+        cpu::takes_decoder_layers(x, mixed.runs(length)) ==
+        (length <= ops::kIndependentRows));
+    check_same(mixed.fused(x), parts.in_parts(x));
+  }
+}
+
+TEST_CASE("a step that is queued runs after the one before it") {
+  Stack queued(2, 8, 8), waiting(2, 8, 8);
+  std::vector<mx::array> all, expected;
+  for (int step = 0; step < 6; ++step) {
+    auto x = positions(2, 1, step);
+    all.push_back(queued.fused(x)[0]);
+    expected.push_back(ops::computed(waiting.fused(x)[0]));
+  }
+  mx::eval(all.back()); // the caches order the rest
+  check_same(all, expected);
+}
+
+TEST_CASE("layers of floats or with caches that drop positions run by parts") {
+  auto x = positions(2, 1, 1);
+  Stack floats(2, 0, 0);
+  CHECK(!cpu::takes_decoder_layers(x, floats.runs(1)));
+  Stack parts(2, 0, 0);
+  check_same(floats.fused(x), parts.in_parts(x));
+  Stack dropping(2, 8, 8);
+  dropping.caches[1].eviction = ops::Eviction{
+      mx::zeros({2, kHeads}, mx::int32),
+      mx::zeros({2, kHeads, kCapacity}),
+      0.5f};
+  CHECK(!cpu::takes_decoder_layers(x, dropping.runs(1)));
+}
