@@ -43,11 +43,12 @@ struct CodeRows {
   int groups;
 };
 
-// y[r, c] = x[r] · row c of the tile.
+// y[r, c] = x[r] · row c of each of two tiles. They are read in turns where the
+// rows are few: memory gives more to who reads in two places.
 struct CodeTileArgs {
   CodeRows x;
-  const uint8_t* tile;
-  float* y; // [rows, kCodeTile]
+  const uint8_t* tiles[2]; // the second may be null
+  float* y[2]; // [rows, kCodeTile]
   int64_t y_stride;
 };
 

@@ -10,7 +10,8 @@ using nightingale::cpu::kCodeLimit;
 using nightingale::cpu::kCodeTile;
 
 // The processor does not foresee the next page by itself.
-constexpr int kCodePrefetchBytes = 4096;
+template <int bits>
+constexpr int kCodePrefetchBytes = bits == 8 ? 3072 : 2048;
 
 // Vectors that are summed at a time.
 constexpr int kCodeParts = Vec::code_parts;
@@ -113,7 +114,7 @@ inline void add_group(
       loaded[p] = Pairs::load(from + p * 4 * Vec::width);
     }
     for (int line = 0; line < 4 * kCodeStep; line += 64) {
-      __builtin_prefetch(from + line + kCodePrefetchBytes);
+      __builtin_prefetch(from + line + kCodePrefetchBytes<bits>);
     }
     const int16_t* at = integers + 4 * block;
     if constexpr (bits == 8) {
@@ -125,58 +126,81 @@ inline void add_group(
   }
 }
 
-// kCodeStep rows of the matrix, from `first` on, by R rows.
-template <int bits, int R>
-inline void code_block(const CodeTileArgs& a, int row, int first) {
+// kCodeStep rows of T tiles, from `first` on, by R rows.
+template <int bits, int R, int T>
+inline void code_block(const CodeTileArgs& a, int tile, int row, int first) {
   int groups = a.x.groups;
   int64_t stride = int64_t(groups) * kCodeGroup;
   const int16_t* integers = a.x.integers + row * stride;
   const float* row_scales = a.x.scales + row * int64_t(groups);
   const float* row_sums = a.x.sums + row * int64_t(groups);
-  Vec y[R][kCodeParts];
-  for (int r = 0; r < R; ++r) {
-    for (int p = 0; p < kCodeParts; ++p) {
-      y[r][p] = Vec::zero();
-    }
-  }
-  const uint8_t* group = a.tile;
-  for (int g = 0; g < groups; ++g, group += code_group_bytes(bits)) {
-    CodeSums<R> sums;
-    add_group<bits>(group + 4 * first, integers + g * kCodeGroup, stride, sums);
-    const uint8_t* behind = group + code_bytes(bits);
-    __builtin_prefetch(behind + kCodePrefetchBytes);
-    __builtin_prefetch(behind + 64 + kCodePrefetchBytes);
-    const f16* scales = reinterpret_cast<const f16*>(behind) + first;
-    for (int p = 0; p < kCodeParts; ++p) {
-      Vec scale = Vec::load(scales + p * Vec::width);
-      Vec bias = Vec::load(scales + kCodeTile + p * Vec::width);
-      for (int r = 0; r < R; ++r) {
-        Vec by_row = Vec::set1(row_scales[r * groups + g]);
-        Vec offset = Vec::set1(row_sums[r * groups + g]);
-        y[r][p] = fma_once(scale, sums.floats(r, p) * by_row, y[r][p]);
-        y[r][p] = fma_once(bias, offset, y[r][p]);
+  Vec y[T][R][kCodeParts];
+  for (auto& each : y) {
+    for (auto& sums : each) {
+      for (auto& part : sums) {
+        part = Vec::zero();
       }
     }
   }
-  for (int r = 0; r < R; ++r) {
-    for (int p = 0; p < kCodeParts; ++p) {
-      y[r][p].store(a.y + (row + r) * a.y_stride + first + p * Vec::width);
+  for (int g = 0; g < groups; ++g) {
+    for (int t = 0; t < T; ++t) {
+      const uint8_t* group =
+          a.tiles[tile + t] + int64_t(g) * code_group_bytes(bits);
+      CodeSums<R> sums;
+      add_group<bits>(
+          group + 4 * first, integers + g * kCodeGroup, stride, sums);
+      const uint8_t* behind = group + code_bytes(bits);
+      __builtin_prefetch(behind + kCodePrefetchBytes<bits>);
+      __builtin_prefetch(behind + 64 + kCodePrefetchBytes<bits>);
+      const f16* scales = reinterpret_cast<const f16*>(behind) + first;
+      for (int p = 0; p < kCodeParts; ++p) {
+        Vec scale = Vec::load(scales + p * Vec::width);
+        Vec bias = Vec::load(scales + kCodeTile + p * Vec::width);
+        for (int r = 0; r < R; ++r) {
+          Vec by_row = Vec::set1(row_scales[r * groups + g]);
+          Vec offset = Vec::set1(row_sums[r * groups + g]);
+          Vec& sum = y[t][r][p];
+          sum = fma_once(scale, sums.floats(r, p) * by_row, sum);
+          sum = fma_once(bias, offset, sum);
+        }
+      }
     }
+  }
+  for (int t = 0; t < T; ++t) {
+    for (int r = 0; r < R; ++r) {
+      for (int p = 0; p < kCodeParts; ++p) {
+        float* to = a.y[tile + t] + (row + r) * a.y_stride + first;
+        y[t][r][p].store(to + p * Vec::width);
+      }
+    }
+  }
+}
+
+template <int bits, int R, int T>
+inline void code_steps(const CodeTileArgs& a, int tile, int row) {
+  for (int first = 0; first < kCodeTile; first += kCodeStep) {
+    code_block<bits, R, T>(a, tile, row, first);
   }
 }
 
 template <int bits, int R>
 inline void code_blocks(const CodeTileArgs& a, int row, int count) {
   if (count == R) {
-    for (int first = 0; first < kCodeTile; first += kCodeStep) {
-      code_block<bits, R>(a, row, first);
+    if constexpr (R <= Vec::code_pair_rows) {
+      if (a.tiles[1]) {
+        code_steps<bits, R, 2>(a, 0, row);
+        return;
+      }
+    }
+    for (int tile = 0; tile < 2 && a.tiles[tile]; ++tile) {
+      code_steps<bits, R, 1>(a, tile, row);
     }
   } else if constexpr (R > 1) {
     code_blocks<bits, R - 1>(a, row, count);
   }
 }
 
-// Rows in blocks of about the same size, each of which reads the tile once.
+// Rows in blocks of about the same size, each of which reads the tiles once.
 template <int bits>
 void code_tile(const CodeTileArgs& a) {
   constexpr int most = Vec::code_rows;

@@ -1,5 +1,7 @@
 #include "nightingale/ops/cpu/code_product.h"
 
+#include <optional>
+
 #include "nightingale/ops/cpu/threads.h"
 
 namespace nightingale::cpu {
@@ -9,26 +11,24 @@ namespace {
 struct TileSums;
 struct Gated;
 
-// Tiles of a matrix that a thread takes at once.
-constexpr int kTilesPerPiece = 2;
-constexpr int kPieceColumns = kTilesPerPiece * kCodeTile;
+// A thread takes two tiles of a matrix at once.
+constexpr int kPieceColumns = 2 * kCodeTile;
 
-// Tiles [first, first + count) by all rows. sums: [rows, stride]
+// A tile, or two of them, by all rows. sums: [rows, stride] of each
 void multiply_tiles(
     const CodeRows& x,
     const PackedCodes& w,
     int first,
-    int count,
-    float* sums,
+    std::optional<int> second,
+    float* first_sums,
+    float* second_sums,
     int64_t stride) {
-  for (int i = 0; i < count; ++i) {
-    CodeTileArgs a;
-    a.x = x;
-    a.tile = w.tile(first + i);
-    a.y = sums + i * kCodeTile;
-    a.y_stride = stride;
-    simd().codes.tile[code_width(w.bits)](a);
-  }
+  CodeTileArgs a{
+      .x = x,
+      .tiles = {w.tile(first), second ? w.tile(*second) : nullptr},
+      .y = {first_sums, second_sums},
+      .y_stride = stride};
+  simd().codes.tile[code_width(w.bits)](a);
 }
 
 } // namespace
@@ -42,18 +42,20 @@ void multiply(
     int column = piece * kPieceColumns;
     int columns = std::min(kPieceColumns, w.columns - column);
     float* sums = scratch<TileSums>(int64_t(x.rows) * kPieceColumns);
+    int tile = 2 * piece;
+    bool both = columns > kCodeTile;
     multiply_tiles(
         x,
         w,
-        piece * kTilesPerPiece,
-        pieces(columns, kCodeTile),
+        tile,
+        both ? std::optional(tile + 1) : std::nullopt,
         sums,
+        sums + kCodeTile,
         kPieceColumns);
     finish(sums, kPieceColumns, first_row, x.rows, column, columns);
   });
 }
 
-// A tile of the gate meets its tile of up while they are near.
 void multiply_swiglu_tile(
     const CodeRows& x,
     const PackedCodes& w,
@@ -63,8 +65,8 @@ void multiply_swiglu_tile(
   int64_t size = int64_t(x.rows) * kCodeTile;
   float* gate = scratch<Gated>(2 * size);
   float* up = gate + size;
-  multiply_tiles(x, w, tile, 1, gate, kCodeTile);
-  multiply_tiles(x, w, w.columns / 2 / kCodeTile + tile, 1, up, kCodeTile);
+  int up_tile = w.columns / 2 / kCodeTile + tile;
+  multiply_tiles(x, w, tile, up_tile, gate, up, kCodeTile);
   for (int r = 0; r < x.rows; ++r) {
     simd().silu_mul(
         gate + r * kCodeTile, up + r * kCodeTile, kCodeTile, y + r * stride);

@@ -14,6 +14,7 @@ struct Vec {
   static constexpr int code_rows = 2; // by 2 vectors
   static constexpr int code_parts = 2;
   static constexpr int code_split_rows = 0;
+  static constexpr int code_pair_rows = 0;
 
   static Vec zero() {
     return {_mm256_setzero_ps()};

@@ -14,6 +14,7 @@ struct Vec {
   static constexpr int code_rows = 10; // by 2 vectors: 20 of 32
   static constexpr int code_parts = 2;
   static constexpr int code_split_rows = 4; // up to which two sums take turns
+  static constexpr int code_pair_rows = 2; // up to which two tiles take turns
 
   static Vec zero() {
     return {_mm512_setzero_ps()};

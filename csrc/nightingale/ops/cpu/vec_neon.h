@@ -14,6 +14,7 @@ struct Vec {
   static constexpr int code_rows = 2; // by 4 vectors of 2 sums: 16 of 32
   static constexpr int code_parts = 4;
   static constexpr int code_split_rows = 0;
+  static constexpr int code_pair_rows = 0;
 
   static Vec zero() {
     return {vdupq_n_f32(0.0f)};

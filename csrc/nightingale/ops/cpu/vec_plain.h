@@ -16,6 +16,7 @@ struct Vec {
   static constexpr int code_rows = 2;
   static constexpr int code_parts = 4;
   static constexpr int code_split_rows = 0;
+  static constexpr int code_pair_rows = 0;
 
   static Vec zero() {
     return {0.0f};

@@ -145,11 +145,11 @@ TEST_CASE("a tile of codes is the sum of its groups, rounded once a step") {
     }
     for_each_table([&](const CodeLoops& loops) {
       std::vector<float> y(2 * kCodeTile);
-      CodeTileArgs a;
-      a.x = rows.view();
-      a.tile = tile.data();
-      a.y = y.data();
-      a.y_stride = kCodeTile;
+      CodeTileArgs a{
+          .x = rows.view(),
+          .tiles = {tile.data(), nullptr},
+          .y = {y.data(), nullptr},
+          .y_stride = kCodeTile};
       loops.tile[code_width(bits)](a);
       CHECK(same_bits(y, expected));
     });
@@ -166,11 +166,11 @@ TEST_CASE("every table gives the same products, of any number of rows") {
       int stride = kCodeTile + 3;
       auto run = [&](const CodeLoops& loops) {
         std::vector<float> y(count * stride, -7.0f);
-        CodeTileArgs a;
-        a.x = rows.view();
-        a.tile = tile.data();
-        a.y = y.data();
-        a.y_stride = stride;
+        CodeTileArgs a{
+            .x = rows.view(),
+            .tiles = {tile.data(), nullptr},
+            .y = {y.data(), nullptr},
+            .y_stride = stride};
         loops.tile[code_width(bits)](a);
         return y;
       };
@@ -180,6 +180,43 @@ TEST_CASE("every table gives the same products, of any number of rows") {
       }
       for_each_table([&](const CodeLoops& loops) {
         CHECK(same_bits(run(loops), expected));
+      });
+    }
+  }
+}
+
+TEST_CASE("two tiles have the products that each has alone") {
+  for (int bits : {8, 4}) {
+    auto whole = some_tile(bits);
+    // The groups of the second are those of the first, turned round.
+    auto other = whole;
+    int bytes = code_group_bytes(bits);
+    for (int g = 0; g < kGroups; ++g) {
+      std::copy_n(
+          whole.begin() + g * bytes,
+          bytes,
+          other.begin() + (kGroups - 1 - g) * bytes);
+    }
+    for (int count : {1, 2, 3, 16}) {
+      CAPTURE(count);
+      Integers rows(plain(), noise(count * kDepth, 1));
+      for_each_table([&](const CodeLoops& loops) {
+        auto run = [&](const uint8_t* first, const uint8_t* second) {
+          std::vector<float> y(2 * count * kCodeTile, -7.0f);
+          float* behind = y.data() + count * kCodeTile;
+          loops.tile[code_width(bits)](
+              {.x = rows.view(),
+               .tiles = {first, second},
+               .y = {y.data(), second ? behind : nullptr},
+               .y_stride = kCodeTile});
+          return y;
+        };
+        auto both = run(whole.data(), other.data());
+        auto first = run(whole.data(), nullptr);
+        auto second = run(other.data(), nullptr);
+        int size = count * kCodeTile;
+        std::copy_n(second.begin(), size, first.begin() + size);
+        CHECK(same_bits(both, first));
       });
     }
   }
