@@ -77,14 +77,16 @@ METAL_FUNC int tile_quarter(uint lane) { return int(lane & 3u); }
 METAL_FUNC uint tile_far_lane() { return 2u; }
 
 template <typename T> struct TileProduct {};
-#define TILE_PRODUCT(T, name)                                                         \
-  template <> struct TileProduct<T> {                                                 \
-    static METAL_FUNC void add(uint a, uint b, uint c, uint d, uint e, uint f, float* s) { \
-      asm("mma.sync.aligned.m16n8k16.row.col.f32." name "." name ".f32 "              \
-          "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"           \
-          : "+f"(s[0]), "+f"(s[1]), "+f"(s[2]), "+f"(s[3])                            \
-          : "r"(a), "r"(b), "r"(c), "r"(d), "r"(e), "r"(f));                          \
-    }                                                                                 \
+#define TILE_PRODUCT(T, name)                                                \
+  template <> struct TileProduct<T> {                                        \
+    static METAL_FUNC void add(                                              \
+        uint a, uint b, uint c, uint d, uint e, uint f, float* s) {          \
+      asm volatile(                                                          \
+          "mma.sync.aligned.m16n8k16.row.col.f32." name "." name ".f32 "     \
+          "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"  \
+          : "+f"(s[0]), "+f"(s[1]), "+f"(s[2]), "+f"(s[3])                   \
+          : "r"(a), "r"(b), "r"(c), "r"(d), "r"(e), "r"(f));                 \
+    }                                                                        \
   };
 TILE_PRODUCT(__half, "f16")
 TILE_PRODUCT(__nv_bfloat16, "bf16")

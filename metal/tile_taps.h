@@ -29,13 +29,11 @@ template <typename T, int TAPS, int CX, int CS, typename X, typename S> struct T
   METAL_FUNC uint4 part(int row, int column, int quarter) const {
     constexpr int C = CX + CS;
     int from = min(row, rows - 1) - (TAPS - 1 - column / C), c = column % C;
-    if (from < 0) {
-      uint4 zeros;
-      zeros.x = zeros.y = zeros.z = zeros.w = 0u;
-      return zeros;
-    }
-    if (CS == 0 || c < CX) return tile_part_as<T>(x + (from * CX + c), quarter);
-    return tile_part_as<T>(skip + (from * CS + (c - CX)), quarter);
+    int at = max(from, 0); // so that lanes stay together
+    uint4 part = CS == 0 || c < CX ? tile_part_as<T>(x + (at * CX + c), quarter)
+                                   : tile_part_as<T>(skip + (at * CS + (c - CX)), quarter);
+    if (from < 0) part.x = part.y = part.z = part.w = 0u;
+    return part;
   }
 };
 
