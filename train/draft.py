@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.utils.data import DataLoader
 
 from .average import Average
 from .clock import Clock
@@ -31,11 +31,13 @@ from .draft_objective import (
     guided_logits,
     log_chances,
     seen_before,
+    spoken_places,
     tokens_a_round,
 )
 from .draft_student import begun_from, usual_layers
 from .options import add_device
 from .state import save_stage, write_json
+from .t3_batches import batch_loader
 from .t3_checkpoint import SETTINGS_FILE, load_checkpoint, load_t3
 from .t3_examples import IGNORED, T3Batch
 from .t3_speaking import Sampling
@@ -60,7 +62,7 @@ class Stage:
         self.sampling = Sampling(repetition_penalty=self.checkpoint.repetition_penalty)
         self.draft = self._draft().to(self.device).train()
         self.average = Average(self.draft)
-        self.batches, self.valid = self._examples()
+        self.loader, self.valid = self._examples()
         self.history: list[dict[str, float]] = []
 
     def _draft(self) -> nn.Module:
@@ -71,7 +73,7 @@ class Stage:
         layers = options.layers or usual_layers(size.layers)
         return begun_from(self.model, layers, options.ffn or size.ffn).requires_grad_(True)
 
-    def _examples(self) -> tuple[Iterator[T3Batch], list[T3Batch]]:
+    def _examples(self) -> tuple[DataLoader, list[T3Batch]]:
         options = self.options
         texts = Texts(options.corpus, self.checkpoint, speakers_of(options))
         files = options.tokens or [options.corpus / "tokens.npz"]
@@ -86,18 +88,22 @@ class Stage:
             valid.collate([valid.example(place) for place in places[i : i + 8]], rng)
             for i in range(0, len(places), 8)
         ]
-        return train.batches(options.positions, options.seed), batches
+        on_gpu = self.device.type == "cuda"
+        return batch_loader(train, options.positions, options.seed, on_gpu), batches
 
     def _autocast(self) -> torch.autocast:
         return torch.autocast(self.device.type, torch.bfloat16, self.device.type == "cuda")
 
     def chances(self, batch: T3Batch, draft: nn.Module) -> tuple[Tensor, Tensor]:
         """Of the model and of a draft, as log_chances has them, for every token of the batch."""
-        seen = seen_before(batch.targets, self.model.size.speech_vocabulary)
+        # Found on the CPU, where the batch comes from: looking for them on the device is to wait.
+        spoken = spoken_places(batch).to(self.device, non_blocking=True)
+        batch = batch.to(self.device)
+        seen = seen_before(batch.targets, spoken, self.model.size.speech_vocabulary)
         with self._autocast():
             with torch.no_grad():
-                model = guided_logits(self.model, batch, self.sampling.cfg_weight)
-            ours = guided_logits(draft, batch, self.sampling.cfg_weight)
+                model = guided_logits(self.model, batch, spoken, self.sampling.cfg_weight)
+            ours = guided_logits(draft, batch, spoken, self.sampling.cfg_weight)
         return log_chances(model, seen, self.sampling), log_chances(ours, seen, self.sampling)
 
     def train(self) -> None:
@@ -116,12 +122,12 @@ class Stage:
         optimiser = torch.optim.AdamW(parameters, betas=(0.9, 0.98), weight_decay=0.01, fused=fused)
         clock = Clock(options.minutes, options.steps).heed_termination()
         self.report(clock, None)
-        while clock.tick():
+        for batch in self.loader:
+            if not clock.tick():
+                break
             for group in optimiser.param_groups:
                 group["lr"] = clock.learning_rate(options.learning_rate)
-            loss = distillation_loss(
-                *self.chances(next(self.batches).to(self.device), self.draft), self.sampling.min_p
-            )
+            loss = distillation_loss(*self.chances(batch, self.draft), self.sampling.min_p)
             optimiser.zero_grad(set_to_none=True)
             loss.backward()
             nn.utils.clip_grad_norm_(parameters, LARGEST_GRADIENT)
@@ -143,7 +149,6 @@ class Stage:
         generator = torch.Generator(self.device).manual_seed(0)
         losses, agree = [], []
         for batch in self.valid:
-            batch = batch.to(self.device)
             found = self.chances(batch, self.average.network)
             counts = (batch.targets != IGNORED).sum(1).tolist()
             losses.append(distillation_loss(*found, self.sampling.min_p) * sum(counts))

@@ -14,30 +14,34 @@ from .t3_examples import IGNORED, T3Batch
 from .t3_speaking import Sampling, penalised
 
 
-def guided_logits(model: T3, batch: T3Batch, cfg_weight: float) -> Tensor:
-    """What decoding looks at before each of a batch's speech tokens: [tokens of all rows, V]"""
+def spoken_places(batch: T3Batch) -> Tensor:
+    """Where a batch has speech tokens, the stops included: [N], as if its rows were one"""
+    return (batch.targets != IGNORED).flatten().nonzero()[:, 0]
+
+
+def guided_logits(model: T3, batch: T3Batch, spoken: Tensor, cfg_weight: float) -> Tensor:
+    """What decoding looks at before each of these tokens. spoken: [N], of spoken_places → [N, V]"""
     voice = model.voice(batch.speaker, batch.emotion, batch.prompt, batch.prompt_counts)
     kept = torch.arange(2 * len(voice), device=voice.device) < len(voice)
     tokens, positions = batch.tokens.repeat(2, 1), batch.positions.repeat(2, 1)
     trace = model(voice.repeat(2, 1, 1), model.embed(tokens, positions, kept))
     asked = rows_at(trace.hidden, batch.ask.repeat(2, 1) + voice.shape[1])
-    spoken = batch.targets != IGNORED
-    told, untold = (model.speech_head(x[spoken]).float() for x in asked.chunk(2))
+    told, untold = (model.speech_head(x.flatten(0, 1)[spoken]).float() for x in asked.chunk(2))
     return told + cfg_weight * (told - untold)
 
 
-def seen_before(targets: Tensor, vocabulary: int) -> Tensor:
-    """Which tokens the repetition penalty knows of before each: [tokens of all rows, V] bool
+def seen_before(targets: Tensor, spoken: Tensor, vocabulary: int) -> Tensor:
+    """Which tokens the repetition penalty knows of before each: [N, V] bool
 
-    targets: [B, K], IGNORED past each row's stop
+    targets: [B, K], IGNORED past each row's stop; spoken: [N], of spoken_places
     """
-    spoken = targets != IGNORED
-    at = torch.arange(targets.shape[1], device=targets.device).expand_as(targets)
-    first = targets.new_full((len(targets), vocabulary), targets.shape[1])
-    first.scatter_reduce_(1, targets.clamp_min(0), at.where(spoken, targets.shape[1]), "amin")
+    rows, longest = targets.shape
+    at = torch.arange(longest, device=targets.device).expand_as(targets)
+    first = targets.new_full((rows, vocabulary), longest)
+    where = at.where(targets != IGNORED, longest)
+    first.scatter_reduce_(1, targets.clamp_min(0), where, "amin")
     first[:, START_SPEECH] = -1
-    row = torch.arange(len(targets), device=targets.device)[:, None].expand_as(targets)[spoken]
-    return first[row] < at[spoken][:, None]
+    return first[spoken // longest] < (spoken % longest)[:, None]
 
 
 def log_chances(logits: Tensor, seen: Tensor, sampling: Sampling) -> Tensor:

@@ -10,9 +10,7 @@ from __future__ import annotations
 
 import argparse
 import copy
-import signal
 import sys
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -21,7 +19,6 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
-from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
 from .alignment import follow, word_starts
 from .clock import Clock
@@ -29,13 +26,13 @@ from .data import Corpus, load_tokens, part_of
 from .networks.t3 import SIZES, T3, rows_at, text_weights
 from .options import add_training
 from .state import load_stage, save_stage, write_json
+from .t3_batches import batch_loader
 from .t3_examples import IGNORED, Examples, Phonemes, T3Batch, spoken_rows
 from .t3_speaking import Sampling, report
 from .text_tokenizer import SPACE, tokenizer_json
 
 POSITIONS = 32_768  # of a batch, padding and voice included
 VALIDATION = 64  # rows that are spoken freely
-WORKERS = 3  # processes that make batches
 SMOOTHING = 0.05
 PHONEME_LOSS, LINE_LOSS = 0.2, 0.2  # beside the speech tokens' 1
 AVERAGED = 0.999  # of the averaged weights stays in a step
@@ -95,18 +92,6 @@ def line_loss(weights: Tensor, batch: T3Batch) -> Tensor:
     return lost / (weights.shape[1] * share.sum()).clamp_min(1)
 
 
-class BatchStream(IterableDataset):
-    """Endless batches, each worker's drawn apart."""
-
-    def __init__(self, examples: Examples, positions: int, seed: int) -> None:
-        self._examples, self._positions, self._seed = examples, positions, seed
-
-    def __iter__(self) -> Iterator[T3Batch]:
-        worker = get_worker_info()
-        number = worker.id if worker else 0
-        return self._examples.batches(self._positions, (self._seed, number))
-
-
 class Stage:
     """The models, the examples and the training of one run."""
 
@@ -123,7 +108,8 @@ class Stage:
         self.average = copy.deepcopy(self.lesson).eval().requires_grad_(False)
         self.best = copy.deepcopy(self.average.t3)
         self.optimiser = _optimiser(self.lesson, self.device)
-        self.stream = BatchStream(train, options.positions, options.seed)
+        on_gpu = self.device.type == "cuda"
+        self.loader = batch_loader(train, options.positions, options.seed, on_gpu)
         rng = np.random.default_rng(options.seed)
         self.valid = list(valid.batches(options.positions, options.seed))
         chosen = rng.permutation(len(valid.rows))[:VALIDATION]
@@ -167,15 +153,6 @@ class Stage:
     def run(self) -> None:
         options = self.options
         clock = Clock(options.minutes, options.steps).heed_termination()
-        on_gpu = self.device.type == "cuda"
-        workers = WORKERS if on_gpu else 0
-        loader = DataLoader(
-            self.stream,
-            None,
-            num_workers=workers,
-            pin_memory=on_gpu,
-            worker_init_fn=_outlive_termination,
-        )
         if options.compile:
             for layer in self.lesson.t3.tfmr.layers:
                 layer.compile(dynamic=True)
@@ -183,7 +160,7 @@ class Stage:
         if options.resume:
             self.facts["valid"] = self.validate()  # to be bettered
         tally = Tally()
-        for batch in loader:
+        for batch in self.loader:
             if not clock.tick():
                 break
             rate = clock.learning_rate(options.learning_rate)
@@ -316,11 +293,6 @@ def word_errors(batch: T3Batch, weights: np.ndarray) -> list[np.ndarray]:
         found = word_starts(is_space, follow(weights[row, :steps, :text]))
         errors.append(np.abs(found - truth))
     return errors
-
-
-def _outlive_termination(worker: int) -> None:
-    """For processes that make batches: the run ends them once it has taken its last step."""
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
 
 
 def _optimiser(lesson: nn.Module, device: torch.device) -> torch.optim.AdamW:

@@ -25,6 +25,7 @@ from train.draft_objective import (  # noqa: E402
     draws_agree,
     guided_logits,
     seen_before,
+    spoken_places,
     tokens_a_round,
 )
 from train.draft_student import begun_from, usual_layers  # noqa: E402
@@ -89,7 +90,8 @@ def test_any_t3_of_a_folder_gives_the_cores_logits(family: str, tmp_path: Path) 
     text, speech = rng.integers(2, 200, 20), rng.integers(0, 6561, 15)
     core = tts.t3_logits(text.astype(np.int32), np.append(6561, speech).astype(np.int32), voice)
     expected = core[0] + 0.5 * (core[0] - core[1])
-    guided = guided_logits(found.model, one_row(found.model, text, speech, voice), 0.5)
+    batch = one_row(found.model, text, speech, voice)
+    guided = guided_logits(found.model, batch, spoken_places(batch), 0.5)
     assert guided.std() > 0.5
     np.testing.assert_allclose(guided, expected, atol=2e-3)
 
@@ -132,7 +134,7 @@ def test_folders_are_read_as_nightingale_reads_them(tmp_path: Path) -> None:
 
 def test_the_penalty_knows_what_was_said_before() -> None:
     targets = torch.tensor([[7, 9, 7, STOP_SPEECH], [3, STOP_SPEECH, -100, -100]])
-    seen = seen_before(targets, STOP_SPEECH + 1)
+    seen = seen_before(targets, torch.tensor([0, 1, 2, 3, 4, 5]), STOP_SPEECH + 1)
     sounds = [set(row.nonzero().flatten().tolist()) - {6561} for row in seen]
     assert sounds == [set(), {7}, {7, 9}, {7, 9}, set(), {3}]
     assert seen[:, 6561].all()
