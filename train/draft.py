@@ -25,6 +25,7 @@ from torch.utils.data import DataLoader
 from .average import Average
 from .clock import Clock
 from .draft_examples import Texts, write_spoken
+from .draft_narrowing import check_channels, narrowed, principal_directions
 from .draft_objective import (
     distillation_loss,
     draws_agree,
@@ -60,9 +61,9 @@ class Stage:
         self.checkpoint = load_checkpoint(options.model)
         self.model = self.checkpoint.model.to(self.device)
         self.sampling = Sampling(repetition_penalty=self.checkpoint.repetition_penalty)
+        self.loader, self.valid = self._examples()
         self.draft = self._draft().to(self.device).train()
         self.average = Average(self.draft)
-        self.loader, self.valid = self._examples()
         self.history: list[dict[str, float]] = []
 
     def _draft(self) -> nn.Module:
@@ -71,7 +72,12 @@ class Stage:
         if options.resume:
             return load_t3(options.resume).requires_grad_(True)
         layers = options.layers or usual_layers(size.layers)
-        return begun_from(self.model, layers, options.ffn or size.ffn).requires_grad_(True)
+        draft = begun_from(self.model, layers, options.ffn or size.ffn).to(self.device)
+        if options.hidden:
+            check_channels(options.hidden, size.hidden)
+            batch = self.valid[-1].to(self.device)
+            draft = narrowed(draft, principal_directions(draft, batch, options.hidden))
+        return draft.requires_grad_(True)
 
     def _examples(self) -> tuple[DataLoader, list[T3Batch]]:
         options = self.options
@@ -229,7 +235,8 @@ def main(arguments: list[str]) -> None:
         add_device(command)
     train.add_argument("--tokens", type=Path, nargs="+", help="default: CORPUS/tokens.npz")
     train.add_argument("--layers", type=int, help="default: one for five of the model's")
-    train.add_argument("--ffn", type=int, help="channels of a layer; default: the model's")
+    train.add_argument("--hidden", type=int, help="channels between layers; default: the model's")
+    train.add_argument("--ffn", type=int, help="channels within a layer; default: the model's")
     train.add_argument("--resume", type=Path, help="weights of a draft to go on from")
     train.add_argument("--positions", type=int, default=POSITIONS, help="of a batch")
     train.add_argument("--learning-rate", type=float, default=PEAK_RATE)

@@ -20,6 +20,7 @@ from nightingale.text.tokenizer import Tokenizer  # noqa: E402
 from train import draft, t3  # noqa: E402
 from train.data import Corpus, load_tokens, part_of  # noqa: E402
 from train.draft_examples import Texts  # noqa: E402
+from train.draft_narrowing import narrowed, principal_directions  # noqa: E402
 from train.draft_objective import (  # noqa: E402
     distillation_loss,
     draws_agree,
@@ -184,6 +185,40 @@ def test_a_draft_begins_as_layers_of_its_model(model: Path) -> None:
     for layers, ffn in ((4, 192), (1, 193), (0, 1)):
         with pytest.raises(SystemExit, match="none of a model that has 3 of 192"):
             begun_from(teacher, layers, ffn)
+
+
+def test_in_all_its_directions_a_model_is_the_same(model: Path, spoken_corpus: Path) -> None:
+    found = load_checkpoint(model)
+    texts = Texts(spoken_corpus, found, spoken_corpus / "speakers.npz")
+    speech = texts.speech(spoken_corpus / "tokens.npz", "valid")
+    examples = texts.examples([speech], varied=False)
+    batch = examples.collate(
+        [examples.example(place) for place in range(4)], np.random.default_rng(0)
+    )
+    directions = principal_directions(found.model, batch, 128)
+    torch.testing.assert_close(directions.T @ directions, torch.eye(128), atol=1e-4, rtol=0)
+    # Without a prompt, which a norm that does not turn would hear.
+    batch = replace(batch, prompt=None, prompt_counts=None)
+    spoken = spoken_places(batch)
+    expected = guided_logits(found.model, batch, spoken, 0.5)
+    same = guided_logits(narrowed(found.model, directions), batch, spoken, 0.5)
+    torch.testing.assert_close(same, expected, atol=1e-3, rtol=0)
+    half = guided_logits(narrowed(found.model, directions[:, 64:]), batch, spoken, 0.5)
+    other = guided_logits(narrowed(found.model, directions[:, :64]), batch, spoken, 0.5)
+    distance, worse = ((x - expected).square().mean() for x in (half, other))
+    assert distance < 0.8 * worse
+
+
+def test_a_narrow_draft_learns_and_is_taken(
+    model: Path, spoken_corpus: Path, spoken: Path, tmp_path: Path
+) -> None:
+    history = train(model, spoken_corpus, tmp_path, "--hidden", "64", "--tokens", str(spoken))
+    assert history[-1]["loss"] < 0.7 * history[0]["loss"]
+    tts = nightingale.load(model, draft=tmp_path, device="cpu")
+    assert tts._engine.drafts._model.describe()["hidden"] == 64
+    for hidden in ("96", "192"):
+        with pytest.raises(SystemExit, match=f"draft of {hidden} channels is none of a model"):
+            train(model, spoken_corpus, tmp_path, "--hidden", hidden)
 
 
 def test_the_model_says_rows_of_the_corpus_to_their_end(spoken: Path, spoken_corpus: Path) -> None:
