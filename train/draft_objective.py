@@ -68,7 +68,8 @@ def draws_agree(teacher: Tensor, draft: Tensor, min_p: float, generator: torch.G
 
     teacher, draft: [N, V], of log_chances
     """
-    noise = torch.empty_like(teacher).exponential_(generator=generator).log_()
+    # One in some millions of these is 0, which has no logarithm.
+    noise = torch.empty_like(teacher).exponential_(generator=generator).clamp_min_(1e-30).log_()
     chosen = [(drawable(chances, min_p) - noise).argmax(-1) for chances in (teacher, draft)]
     # The core's draft ends before a stop.
     return (chosen[0] == chosen[1]) & (chosen[0] != STOP_SPEECH)
