@@ -1,5 +1,6 @@
 #include "nightingale/ops/cpu/decoder.h"
 #include "arrays.h"
+#include "nightingale/error.h"
 #include "nightingale/ops/cache_codes.h"
 #include "nightingale/ops/linear.h"
 #include "nightingale/ops/rotary.h"
@@ -165,4 +166,12 @@ TEST_CASE("layers of floats or with caches that drop positions run by parts") {
       mx::zeros({2, kHeads, kCapacity}),
       0.5f};
   CHECK(!cpu::takes_decoder_layers(x, dropping.runs(1)));
+}
+
+TEST_CASE("positions of another width than the layers are refused") {
+  Stack stack(2, 8, 8);
+  CHECK_THROWS_WITH_AS(
+      stack.fused(noise_array({2, 1, 2 * kHidden}, 1)),
+      "rows of 256 numbers do not fit a matrix of 128 columns",
+      Error);
 }

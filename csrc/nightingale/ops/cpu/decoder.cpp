@@ -176,7 +176,14 @@ bool takes(const ops::DecoderRun& run, int hidden) {
       return false;
     }
   }
-  return !run.cache->eviction &&
+  // What does not fit is told by the ops that run layers by parts.
+  auto fits = [](const ops::Matrix& w, int rows, int columns) {
+    return w.rows() == rows && w.columns() == columns;
+  };
+  int ffn = layer.down.columns();
+  return fits(layer.qkv, 3 * hidden, hidden) &&
+      fits(layer.out, hidden, hidden) && fits(layer.gate_up, 2 * ffn, hidden) &&
+      fits(layer.down, hidden, ffn) && !run.cache->eviction &&
       run.cache->keys.shape(1) * kCodeGroup == hidden;
 }
 
