@@ -15,8 +15,8 @@ mx::array place_of(int past, int capacity, mx::Stream s) {
   static thread_local std::optional<Place> last;
   if (!last || last->past != past || last->capacity != capacity ||
       last->stream != s) {
-    auto copies =
-        mx::add(mx::zeros({4, 2}, mx::int32, s), mx::array({past, capacity}), s);
+    auto copies = mx::add(
+        mx::zeros({4, 2}, mx::int32, s), mx::array({past, capacity}), s);
     last = Place{past, capacity, s, copies};
   }
   return last->array;
