@@ -19,7 +19,7 @@ import pytest
 import nightingale
 from nightingale import cli, quantized_cache
 from nightingale._core import T3, TensorFile
-from nightingale.quantization import s3gen_bits, t3_bits, write_quantized
+from nightingale.quantization import notes_of, s3gen_bits, t3_bits, write_quantized
 from nightingale.tensor_writers import write_safetensors
 
 from .command import names_in, run
@@ -126,6 +126,38 @@ def test_the_mel_of_s3gen_in_8_bits_is_near_that_of_floats(
     assert np.corrcoef(mels[0].ravel(), mels[1].ravel())[0, 1] > 0.999
 
 
+def test_with_tables_whatever_can_be_is_in_codes(
+    checkpoint: Path, tts: nightingale.TTS, tmp_path: Path, device: str
+) -> None:
+    folder = tmp_path / "smallest"
+    assert quantize(checkpoint, "-o", folder, "--s3gen", "--tables") == 0
+    flat = 0
+    for path in folder.glob("*.safetensors"):
+        source = next(checkpoint.glob(f"{path.stem}.*"))
+        if notes_of(path) is None:
+            continue
+        stored, before = TensorFile.open(str(path)), TensorFile.open(str(source))
+        for name in before.names():
+            shape, floats = before.shape(name), before.read(name)
+            assert stored.shape(name) == shape
+            can_be = len(shape) > 1 and floats.size >= 1024 and floats.size % 64 == 0
+            if not can_be or floats.dtype != np.float32:
+                np.testing.assert_array_equal(stored.read(name), floats)
+                continue
+            whole_groups = floats[0].size % 64 == 0
+            assert stored.bits(name) == (8 if whole_groups else 0)
+            flat += not whole_groups
+            groups = floats.reshape(-1, 64)
+            steps = (groups.max(1) - groups.min(1)).repeat(64) / 255
+            error = np.abs(stored.read(name) - floats).ravel()
+            assert (error <= 2 * steps + 1e-6).all()
+    assert flat > 10
+    small = nightingale.load(folder, device=device)
+    mels = [each.mel(np.arange(0, 6000, 150), voice="default") for each in (small, tts)]
+    assert np.corrcoef(mels[0].ravel(), mels[1].ravel())[0, 1] > 0.999
+    assert small.generate("Hello.", max_tokens=15).samples.any()
+
+
 def test_s3gen_keeps_its_ends_in_floats(checkpoint: Path) -> None:
     path = next(checkpoint.glob("s3gen*"))
     file = TensorFile.open(str(path))
@@ -195,6 +227,7 @@ def test_nothing_is_replaced_unasked(
         (["{model}", "-o", "{model}"], "is the model's own folder"),
         (["{model}", "--force", "-o", "{model}/../multilingual"], "is the model's own folder"),
         (["{model}", "--s3gen"], "--s3gen needs -o FOLDER"),
+        (["{model}", "--tables"], "--tables needs -o FOLDER"),
         (["{model}", "-o", "{file}/x"], "Not a directory"),
         (["{file}"], "is a file; expected the folder"),
     ],

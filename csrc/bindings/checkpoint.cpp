@@ -3,6 +3,7 @@
 #include "bindings.h"
 #include "mlx/allocator.h"
 #include "mlx/transforms.h"
+#include "nightingale/checkpoint/affine_codes.h"
 #include "nightingale/checkpoint/dtype.h"
 #include "nightingale/checkpoint/tensor_file.h"
 #include "nightingale/ops/matrix.h"
@@ -28,6 +29,10 @@ nb::tuple quantize(const TensorFile& file, const std::string& name, int bits) {
     auto data = mx::allocator::malloc(info.size * sizeof(float));
     int rows = info.shape.at(0);
     int columns = static_cast<int>(info.size / std::max(rows, 1));
+    if (columns % nightingale::kCodeGroup != 0) {
+      columns = nightingale::kCodeGroup;
+      rows = static_cast<int>(info.size / columns);
+    }
     mx::array matrix(std::move(data), {rows, columns}, mx::float32);
     file.read(name, mx::float32, matrix.data<void>());
     auto s = mx::default_stream(mx::Device::cpu);
@@ -72,8 +77,8 @@ void bind_checkpoint(nb::module_& m) {
           nb::arg("name"),
           nb::arg("bits"),
           "The tensor, its rows flattened, as the bytes of MLX's codes "
-          "(uint32),"
-          " scales and biases (float16).")
+          "(uint32), scales and biases (float16). Rows that are no whole "
+          "groups of 64 follow each other in rows of one group.")
       .def(
           "read",
           [](const TensorFile& file, const std::string& name) {

@@ -26,11 +26,14 @@ S3GEN_FLOATS = re.compile(
     r"embedding|embed_affine|_proj\.weight$|conv_post|project_down|classifier|m_source|pos_bias"
 )
 
+LEAST_TABLE = 1024  # numbers: what is smaller is not worth its scales
+
+BitsOf = Callable[[TensorFile, str], int]
 Progress = Callable[[int, int], None]
 Layout = dict[str, tuple[str, tuple[int, ...]]]
 
 
-def t3_bits(bits: int) -> Callable[[TensorFile, str], int]:
+def t3_bits(bits: int) -> BitsOf:
     """Which bits T3 keeps a tensor in, 0 for floats."""
     return lambda _, name: _core.t3_bits(name, bits)
 
@@ -49,10 +52,23 @@ def s3gen_bits(file: TensorFile, name: str) -> int:
     )
 
 
+def or_tables(bits_of: BitsOf) -> BitsOf:
+    """And 8 for every other table, kernel and matrix that groups of 64 fill."""
+
+    def choose(file: TensorFile, name: str) -> int:
+        shape = file.shape(name)
+        is_table = "float" in file.dtype(name) and len(shape) > 1
+        size = math.prod(shape)
+        fits = size >= LEAST_TABLE and size % GROUP == 0
+        return bits_of(file, name) or (8 if is_table and fits else 0)
+
+    return choose
+
+
 def write_quantized(
     source: Path,
     target: Path,
-    bits_of: Callable[[TensorFile, str], int],
+    bits_of: BitsOf,
     notes: dict[str, Any] | None = None,
     progress: Progress | None = None,
 ) -> None:
@@ -66,7 +82,7 @@ def write_quantized(
     shapes: dict[str, tuple[int, ...]] = {}
     for name in file.names():
         layout |= _parts(name, file.dtype(name), file.shape(name), bits[name])
-        if bits[name] and len(file.shape(name)) > 2:
+        if bits[name] and _code_rows(file.shape(name)) != file.shape(name):
             shapes[name] = file.shape(name)
     sums = dict.fromkeys(layout, "0" * 8)
     total, done = sum(math.prod(file.shape(name)) for name in file.names()), 0
@@ -103,12 +119,13 @@ def write_folder(
     folder: Path,
     bits: int,
     s3gen: bool = False,
+    tables: bool = False,
     force: bool = False,
     progress: Progress | None = None,
 ) -> None:
     """Makes `folder` a checkpoint of its own: T3 in codes of `bits`, with `s3gen` also S3Gen, the
-    vocoder and the encoders in 8, and the other files copied. T3 comes last: a folder without it is
-    not taken for a checkpoint."""
+    vocoder and the encoders in 8, with `tables` of all these files what else can be, and the other
+    files copied. T3 comes last: a folder without it is not taken for a checkpoint."""
     if folder.resolve() == checkpoint.folder.resolve():
         raise Error(f"{folder} is the model's own folder; name another")
     coded = _coded_files(checkpoint, s3gen)
@@ -135,6 +152,8 @@ def write_folder(
         raise Error(f"cannot write {folder / name}: {error.strerror or error}") from error
     for name, path in coded.items():
         choice = t3_bits(bits) if path == checkpoint.t3 else s3gen_bits
+        if tables:
+            choice = or_tables(choice)
         nominal = bits if path == checkpoint.t3 else 8
         write_quantized(
             path,
@@ -172,11 +191,17 @@ def _copied_files(checkpoint: Checkpoint, coded: Iterable[Path]) -> dict[str, Pa
     return copied | voices
 
 
+def _code_rows(shape: tuple[int, ...]) -> tuple[int, int]:
+    """The rows and columns that a tensor's codes have."""
+    rows, columns = shape[0], math.prod(shape[1:])
+    return (rows, columns) if columns % GROUP == 0 else (rows * columns // GROUP, GROUP)
+
+
 def _parts(name: str, dtype: str, shape: tuple[int, ...], bits: int) -> Layout:
     """What a tensor is stored as: itself, or codes with their scales and biases."""
     if bits == 0:
         return {name: (dtype, shape)}
-    rows, columns = shape[0], math.prod(shape[1:])
+    rows, columns = _code_rows(shape)
     prefix = name.removesuffix(".weight")
     groups = ("float16", (rows, columns // GROUP))
     return {

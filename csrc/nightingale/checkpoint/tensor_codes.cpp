@@ -39,7 +39,12 @@ bool holds(const mx::Shape& shape, uint64_t size) {
 
 int TensorFile::bits(const std::string& name) const {
   auto found = codes_.find(name);
-  return found == codes_.end() ? 0 : found->second.bits;
+  if (found == codes_.end()) {
+    return 0;
+  }
+  const Codes& codes = found->second;
+  bool has_rows = codes.words.shape[0] == info(name).shape[0];
+  return has_rows ? codes.bits : 0;
 }
 
 int TensorFile::fewest_bits() const {
@@ -109,8 +114,10 @@ void TensorFile::join_codes(const std::map<std::string, mx::Shape>& shapes) {
           "', which is not stored as codes");
     }
     TensorInfo& tensor = tensors_.at(name);
-    if (shape.empty() || shape[0] != tensor.shape[0] ||
-        !holds(shape, tensor.size)) {
+    // Rows that are no whole groups follow each other in rows of one group.
+    bool fits = !shape.empty() &&
+        (shape[0] == tensor.shape[0] || tensor.shape[1] == kCodeGroup);
+    if (!fits || !holds(shape, tensor.size)) {
       file_->fail(
           "header: tensor '" + name + "' has codes for " +
           to_string(tensor.shape) + ", which cannot be " + to_string(shape));

@@ -49,9 +49,10 @@ class TensorFile {
   // which has room for all of them.
   void read(const std::string& name, mx::Dtype dtype, void* dst) const;
 
-  // Bits of the codes that a tensor is stored as (see affine_codes.h); 0 where
-  // it is stored as it is. info() and read() are of what the codes stand for;
-  // the type is that of the scales.
+  // Bits of the codes that a tensor's rows are stored as (see affine_codes.h);
+  // 0 where it is stored as it is, or as codes that go from one row into the
+  // next. info() and read() are of what the codes stand for; the type is that
+  // of the scales.
   int bits(const std::string& name) const;
   // The fewest bits of any tensor's codes; 0 where there are no codes.
   int fewest_bits() const;

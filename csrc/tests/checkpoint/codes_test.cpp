@@ -270,6 +270,21 @@ TEST_CASE("rows of codes take the shape that is noted for them") {
       "there is a shape for 'other', which is not stored as codes"));
 }
 
+TEST_CASE("codes may go from one row into the next") {
+  CodedMatrix codes{8};
+  SafetensorsWriter file;
+  file.add("conv.weight", "U32", "[6,16]", codes.words())
+      .add("conv.scales", "F16", "[6,1]", codes.groups(CodedMatrix::scale))
+      .add("conv.biases", "F16", "[6,1]", codes.groups(CodedMatrix::bias));
+  auto bytes = with_notes(file, notes("\"shapes\":{\"conv.weight\":[4,96]}"));
+  auto stored = open(bytes);
+  CHECK(stored->bits("conv.weight") == 0); // no product reads them so
+  CHECK(stored->fewest_bits() == 8);
+  Weights weights(stored, mx::float32);
+  auto read = weights.take("conv.weight", {4, 96});
+  CHECK(values(read) == codes.values());
+}
+
 TEST_CASE("notes of another version or group are errors") {
   auto error_with = [&](const std::string& text) {
     return error_of([&] { open(with_notes(kernel(), text)); });

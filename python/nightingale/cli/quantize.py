@@ -27,6 +27,10 @@ def add_commands(commands: Any) -> None:
     quantize.add_argument(
         "--s3gen", action="store_true", help="with -o: S3Gen and the encoders in 8 bits too"
     )
+    quantize.add_argument(
+        "--tables", action="store_true",
+        help="with -o: embeddings and whatever else can be in 8 bits too, for the smallest files",
+    )  # fmt: skip
     quantize.add_argument("--force", action="store_true", help="replace files that are there")
     quantize.add_argument("--offline", action="store_true", help="use only what was downloaded")
     add_json(quantize)
@@ -39,12 +43,21 @@ def _quantize(args: argparse.Namespace) -> None:
     from ..quantization import write_folder
     from ..quantized_cache import cached_path, write_cached
 
-    if args.s3gen and args.output is None:
-        raise ValueError("--s3gen needs -o FOLDER: the cache holds T3 alone")
+    for option in ("s3gen", "tables"):
+        if getattr(args, option) and args.output is None:
+            raise ValueError(f"--{option} needs -o FOLDER: the cache holds T3 as it is loaded")
     checkpoint = find_checkpoint(resolve(args.model, args.offline, on_terminal()))
     if args.output is not None:
         with _progress() as progress:
-            write_folder(checkpoint, args.output, args.bits, args.s3gen, args.force, progress)
+            write_folder(
+                checkpoint,
+                args.output,
+                args.bits,
+                s3gen=args.s3gen,
+                tables=args.tables,
+                force=args.force,
+                progress=progress,
+            )
         files = [path for path in sorted(args.output.rglob("*")) if path.is_file()]
         _report(args, args.output, sum(path.stat().st_size for path in files))
         return
