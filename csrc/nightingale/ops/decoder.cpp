@@ -24,12 +24,12 @@ mx::array decoder_layers(
     *cache = attention.cache;
     weights.insert(
         weights.end(), attention.weights.begin(), attention.weights.end());
-    y = feed_forward(attention.x, *layer, eps, s);
+    y = decoder_feed_forward(attention.x, *layer, eps, s);
   }
   return y;
 }
 
-mx::array feed_forward(
+mx::array decoder_feed_forward(
     const mx::array& x,
     const DecoderLayer& layer,
     float eps,

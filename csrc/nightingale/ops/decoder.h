@@ -37,7 +37,7 @@ mx::array decoder_layers(
     mx::Stream s);
 
 // What a layer does after its attention.
-mx::array feed_forward(
+mx::array decoder_feed_forward(
     const mx::array& x,
     const DecoderLayer& layer,
     float eps,

@@ -218,7 +218,7 @@ mx::array Backbone::forward_together(
     }
     x = ops::linear(
         mx::concatenate(attended, 0, s), layer.out, {.residual = x}, s);
-    x = ops::feed_forward(x, layer, kNormEps, s);
+    x = ops::decoder_feed_forward(x, layer, kNormEps, s);
   }
   for (KvCache* cache : caches) {
     ++cache->length;

@@ -87,7 +87,7 @@ struct Stack {
       *cache = attention.cache;
       made.insert(
           made.end(), attention.weights.begin(), attention.weights.end());
-      made[0] = ops::feed_forward(attention.x, *layer, kEps, s);
+      made[0] = ops::decoder_feed_forward(attention.x, *layer, kEps, s);
     }
     past += x.shape(1);
     return made;
