@@ -75,4 +75,11 @@ struct Matrix {
   int packed_rows_ = 0; // `w` may have more, to fill its last tile
 };
 
+// The shape of x after a product that gives so many columns.
+inline mx::Shape with_columns(const mx::array& x, int columns) {
+  mx::Shape shape = x.shape();
+  shape.back() = columns;
+  return shape;
+}
+
 } // namespace nightingale::ops

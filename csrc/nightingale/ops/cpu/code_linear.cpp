@@ -49,12 +49,6 @@ struct NormedRows {
   }
 };
 
-mx::Shape with_columns(const mx::array& x, int columns) {
-  mx::Shape shape = x.shape();
-  shape.back() = columns;
-  return shape;
-}
-
 } // namespace
 
 mx::array code_linear(
@@ -62,7 +56,7 @@ mx::array code_linear(
     const ops::Matrix& w,
     const ops::Epilogue& epilogue,
     mx::Stream s) {
-  mx::Shape shape = with_columns(x, w.rows());
+  mx::Shape shape = ops::with_columns(x, w.rows());
   storage_of(x); // an Error here, not on the stream's thread
   Arrays inputs{dense(x, s), w.w};
   FinishInputs finish(epilogue, shape, inputs, s);
@@ -94,7 +88,7 @@ mx::array norm_code_linear(
     mx::Stream s) {
   return make_op(
       "NormCodeLinear",
-      {with_columns(x, w.rows())},
+      {ops::with_columns(x, w.rows())},
       {as_float(x, s), as_float(norm, s), w.w},
       [=, columns = w.rows(), bits = w.bits](const Arrays& in, Arrays& out) {
         PackedCodes codes(in[2], columns, bits);
@@ -124,7 +118,7 @@ mx::array norm_code_swiglu(
   }
   return make_op(
       "NormCodeSwiglu",
-      {with_columns(x, features)},
+      {ops::with_columns(x, features)},
       {as_float(x, s), as_float(norm, s), gate_up.w},
       [=, bits = gate_up.bits](const Arrays& in, Arrays& out) {
         PackedCodes codes(in[2], 2 * features, bits);

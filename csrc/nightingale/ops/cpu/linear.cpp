@@ -6,6 +6,7 @@
 #include "nightingale/ops/cpu/row_tiles.h"
 #include "nightingale/ops/cpu/scratch.h"
 #include "nightingale/ops/cpu/threads.h"
+#include "nightingale/ops/matrix.h"
 
 namespace nightingale::cpu {
 
@@ -201,8 +202,7 @@ mx::array linear(
     const mx::array& w,
     const ops::Epilogue& epilogue,
     mx::Stream s) {
-  mx::Shape shape = x.shape();
-  shape.back() = w.shape(0);
+  auto shape = ops::with_columns(x, w.shape(0));
   storage_of(x); // an Error here, not on the stream's thread
   storage_of(w);
   Arrays inputs{dense(x, s), dense(w, s)};
@@ -235,8 +235,7 @@ mx::array norm_linear(
     float eps,
     const mx::array& w,
     mx::Stream s) {
-  mx::Shape shape = x.shape();
-  shape.back() = w.shape(0);
+  auto shape = ops::with_columns(x, w.shape(0));
   storage_of(w);
   return make_op(
       "NormLinear",
@@ -258,8 +257,7 @@ mx::array norm_swiglu(
   if (row_count(x) > kDotRows) {
     return swiglu(norm_linear(x, norm, eps, gate_up, s), s);
   }
-  mx::Shape shape = x.shape();
-  shape.back() = gate_up.shape(0) / 2;
+  auto shape = ops::with_columns(x, gate_up.shape(0) / 2);
   Storage storage = storage_of(gate_up);
   return make_op(
       "NormSwiglu",

@@ -1,6 +1,5 @@
 #include "nightingale/ops/gpu/frame_attention.h"
 
-#include <climits>
 #include <cmath>
 #include <sstream>
 
@@ -113,7 +112,7 @@ mx::array attention_by_products(
 
 bool fits_tile_attention(const mx::array& qkv, int heads) {
   int depth = qkv.shape(-1) / 3 / heads;
-  return is_half(qkv.dtype()) && qkv.size() <= INT_MAX &&
+  return is_half(qkv.dtype()) && qkv.size() <= kTileMostNumbers &&
       (depth == 32 || depth == 64);
 }
 

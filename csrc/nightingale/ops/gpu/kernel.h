@@ -3,6 +3,7 @@
 #include <array>
 #include <bit>
 #include <initializer_list>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -36,6 +37,15 @@ struct Launch {
   // Sizes of a group, the best first: the first that the GPU accepts is used.
   // All give the same result. The kernel sees the size as THREADS.
   std::vector<int> threads;
+
+  // The input `name`, the next in the kernel's list, which may be none.
+  void add_optional(const char* name, const std::optional<mx::array>& input) {
+    if (input) {
+      inputs.push_back(*input);
+    } else {
+      absent.push_back(name);
+    }
+  }
 };
 
 std::vector<mx::array> launch(const Launch& launch, mx::Stream s);
@@ -57,6 +67,11 @@ inline mx::array numbers(std::initializer_list<int> values) {
 inline mx::array numbers(std::initializer_list<float> values) {
   return numbers(std::vector<float>(values));
 }
+
+// Four times the one or two numbers. MLX keeps 8 bytes and less where the host
+// reaches them too, and on CUDA every group of a launch reads those over the
+// bus; a sum of more bytes lies in the GPU's own memory.
+mx::array copies_near_gpu(const mx::array& few, mx::Stream s);
 
 // A float as an int constant: as_type<float> of it in the kernel.
 inline Constant float_constant(const char* name, float value) {

@@ -25,12 +25,6 @@ bool is_plain(const ops::Epilogue& epilogue) {
       epilogue.activation == ops::Activation::none;
 }
 
-mx::Shape with_columns(const mx::array& x, int columns) {
-  mx::Shape shape = x.shape();
-  shape.back() = columns;
-  return shape;
-}
-
 mx::array norm_gemv(
     const mx::array& x,
     const mx::array& norm,
@@ -48,7 +42,7 @@ mx::array norm_gemv(
   Launch norm_gemv{
       .kernel = "norm_gemv",
       .inputs = {x, norm},
-      .outputs = {{with_columns(x, columns), x.dtype()}},
+      .outputs = {{ops::with_columns(x, columns), x.dtype()}},
       .constants = std::move(constants),
       .groups = {(columns + block - 1) / block, 1, 1},
       .threads = shape.threads};
@@ -64,7 +58,7 @@ mx::array swiglu(const mx::array& gate_up, mx::Stream s) {
   return launch_one(
       {.kernel = "swiglu",
        .inputs = {gate_up},
-       .outputs = {{with_columns(gate_up, columns), gate_up.dtype()}},
+       .outputs = {{ops::with_columns(gate_up, columns), gate_up.dtype()}},
        .constants = {{"T", gate_up.dtype()}, {"F", columns}},
        .groups = {row_count(gate_up), 1, 1},
        .threads = {256, 128, 64, 32}},
@@ -91,16 +85,12 @@ mx::array linear(
   Launch gemv{
       .kernel = "gemv",
       .inputs = {x},
-      .outputs = {{with_columns(x, w.rows()), result}},
+      .outputs = {{ops::with_columns(x, w.rows()), result}},
       .constants = std::move(constants),
       .groups = {(w.rows() + shape.block - 1) / shape.block, 1, 1},
       .threads = shape.threads};
   add_matrix(w, gemv);
-  if (epilogue.residual) {
-    gemv.inputs.push_back(*epilogue.residual);
-  } else {
-    gemv.absent.push_back("residual");
-  }
+  gemv.add_optional("residual", epilogue.residual);
   return launch_one(gemv, s);
 }
 

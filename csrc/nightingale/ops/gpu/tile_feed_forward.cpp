@@ -8,7 +8,6 @@ namespace nightingale::gpu {
 
 namespace {
 
-constexpr int kMostDepth = 2;
 constexpr int kMostChannels = 256; // more do not fit into threadgroup memory
 
 std::vector<mx::array> launch_tiles(
@@ -18,8 +17,8 @@ std::vector<mx::array> launch_tiles(
     const ops::LayerNorm* next,
     mx::Stream s) {
   int rows = row_count(x), channels = block.out.rows();
-  bool deep = tile_depth(x.shape(-1), kMostDepth) > 1 &&
-      tile_depth(channels, kMostDepth) > 1;
+  bool deep = tile_depth(x.shape(-1), kWholeMostDepth) > 1 &&
+      tile_depth(channels, kWholeMostDepth) > 1;
   Launch tiles{
       .kernel = "tile_feed_forward",
       .inputs =
@@ -41,7 +40,7 @@ std::vector<mx::array> launch_tiles(
            {"N", channels},
            {"F", block.up.rows()},
            {"COLUMNS", kWholePatch / 8},
-           {"DEPTH", deep ? kMostDepth : 1},
+           {"DEPTH", deep ? kWholeMostDepth : 1},
            {"NEXT", next != nullptr},
            float_constant("EPS", block.norm.eps),
            float_constant("NEXT_EPS", next ? next->eps : 0.0f)},

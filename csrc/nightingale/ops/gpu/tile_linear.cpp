@@ -1,6 +1,5 @@
 #include "nightingale/ops/gpu/tile_linear.h"
 
-#include <climits>
 #include <sstream>
 
 #include "mlx/utils.h"
@@ -11,8 +10,6 @@
 namespace nightingale::gpu {
 
 namespace {
-
-constexpr size_t kMostNumbers = INT_MAX; // of x: the kernels count in int
 
 // How a product is shared out: patches of 16 * rows by 8 * columns for each
 // SIMD group, down by across patches for each group, `depth` tiles of columns
@@ -46,7 +43,7 @@ PatchShape shape_of(const ops::Matrix& w) {
 bool fits(const mx::array& x, const ops::Matrix& w) {
   return !w.is_quantized() && is_half(x.dtype()) && w.w.dtype() == x.dtype() &&
       x.shape(-1) == w.columns() && w.columns() % kTileColumns == 0 &&
-      x.size() > 0 && x.size() <= kMostNumbers;
+      x.size() > 0 && x.size() <= kTileMostNumbers;
 }
 
 bool is_small(const ops::Matrix& w) {
@@ -64,12 +61,6 @@ void check(
             << " and w of " << w.w.dtype() << " " << w.w.shape();
     throw Error(message.str());
   }
-}
-
-mx::Shape with_columns(const mx::array& x, int columns) {
-  mx::Shape shape = x.shape();
-  shape.back() = columns;
-  return shape;
 }
 
 } // namespace
@@ -100,7 +91,7 @@ mx::array tile_linear(
   Launch tiles{
       .kernel = "tile_linear",
       .inputs = {x, w.w},
-      .outputs = {{with_columns(x, columns), epilogue.result_dtype(x)}},
+      .outputs = {{ops::with_columns(x, columns), epilogue.result_dtype(x)}},
       .constants =
           {{"K", w.columns()},
            {"N", columns},
@@ -114,15 +105,8 @@ mx::array tile_linear(
            {"RESIDUAL", epilogue.residual.has_value()}},
       .groups = {columns / shape.width(), group_count(rows, shape.height()), 1},
       .threads = tile_threads(shape.down * shape.across)};
-  auto add = [&](const char* name, const std::optional<mx::array>& part) {
-    if (part) {
-      tiles.inputs.push_back(*part);
-    } else {
-      tiles.absent.push_back(name);
-    }
-  };
-  add("bias", epilogue.bias);
-  add("residual", epilogue.residual);
+  tiles.add_optional("bias", epilogue.bias);
+  tiles.add_optional("residual", epilogue.residual);
   tiles.inputs.push_back(numbers({rows}));
   return launch_one(tiles, s);
 }
@@ -145,7 +129,7 @@ ops::Normed tile_linear_norm(
     mx::Stream s) {
   check(fits_norm_tiles(x, w), "tile_linear_norm", x, w);
   int rows = row_count(x), columns = w.rows();
-  auto shape = with_columns(x, columns);
+  auto shape = ops::with_columns(x, columns);
   auto out = launch(
       {.kernel = "tile_linear_norm",
        .inputs = {x, w.w, bias, residual, norm.w, norm.b, numbers({rows})},
@@ -154,7 +138,7 @@ ops::Normed tile_linear_norm(
            {{"K", w.columns()},
             {"N", columns},
             {"COLUMNS", kWholePatch / 8},
-            {"DEPTH", tile_depth(w.columns(), 2)},
+            {"DEPTH", tile_depth(w.columns(), kWholeMostDepth)},
             float_constant("EPS", norm.eps)},
        .groups = {group_count(rows, kWholeRows), 1, 1},
        .threads = tile_threads(columns / kWholePatch)},

@@ -1,7 +1,5 @@
 #include "nightingale/ops/gpu/tile_resnet.h"
 
-#include <climits>
-
 #include "nightingale/ops/gpu/kernel.h"
 #include "nightingale/ops/gpu/tile_shape.h"
 
@@ -9,26 +7,13 @@ namespace nightingale::gpu {
 
 namespace {
 
-constexpr int kMostDepth = 2;
-
 int skip_channels(const ops::ResnetInput& input) {
   return input.skip ? input.skip->shape(-1) : 0;
 }
 
 bool is_readable(const mx::array& x, mx::Dtype dtype) {
-  return x.shape(-1) % kTileColumns == 0 && x.size() <= INT_MAX &&
+  return x.shape(-1) % kTileColumns == 0 && x.size() <= kTileMostNumbers &&
       (x.dtype() == mx::float32 || x.dtype() == dtype);
-}
-
-void add_optional(
-    const char* name,
-    const std::optional<mx::array>& input,
-    Launch& launch) {
-  if (input) {
-    launch.inputs.push_back(*input);
-  } else {
-    launch.absent.push_back(name);
-  }
 }
 
 } // namespace
@@ -65,14 +50,14 @@ mx::array tile_conv_norm(
            {"CS", skip_channels(input)},
            {"N", channels},
            {"COLUMNS", kWholePatch / 8},
-           {"DEPTH", tile_depth(matrix.columns(), kMostDepth)},
+           {"DEPTH", tile_depth(matrix.columns(), kWholeMostDepth)},
            {"SHIFT", shift.has_value()},
            float_constant("EPS", norm.eps)},
       .groups = {group_count(rows / batch, kWholeRows), batch, 1},
       .threads = tile_threads(channels / kWholePatch)};
-  add_optional("skip", input.skip, tiles);
-  add_optional("shift", shift, tiles);
-  add_optional("order", input.written, tiles);
+  tiles.add_optional("skip", input.skip);
+  tiles.add_optional("shift", shift);
+  tiles.add_optional("order", input.written);
   return launch_one(tiles, s);
 }
 
@@ -88,8 +73,8 @@ ops::Normed tile_resnet(
   auto h = tile_conv_norm(
       input, batch, block.first, block.first_norm, shift, dtype, s);
   int channels = second.b.size(), rows = row_count(input.x);
-  bool deep = tile_depth(second.matrix->columns(), kMostDepth) > 1 &&
-      tile_depth(block.residual_w.shape(1), kMostDepth) > 1;
+  bool deep = tile_depth(second.matrix->columns(), kWholeMostDepth) > 1 &&
+      tile_depth(block.residual_w.shape(1), kWholeMostDepth) > 1;
   mx::Shape shape{rows, channels};
   Launch tiles{
       .kernel = "tile_resnet_sum",
@@ -112,12 +97,12 @@ ops::Normed tile_resnet(
            {"CS", skip_channels(input)},
            {"N", channels},
            {"COLUMNS", kWholePatch / 8},
-           {"DEPTH", deep ? kMostDepth : 1},
+           {"DEPTH", deep ? kWholeMostDepth : 1},
            float_constant("EPS", block.second_norm.eps),
            float_constant("NEXT_EPS", norm.eps)},
       .groups = {group_count(rows / batch, kWholeRows), batch, 1},
       .threads = tile_threads(channels / kWholePatch)};
-  add_optional("skip", input.skip, tiles);
+  tiles.add_optional("skip", input.skip);
   auto out = launch(tiles, s);
   return {out[0], out[1]};
 }

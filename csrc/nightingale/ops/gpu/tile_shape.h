@@ -1,5 +1,6 @@
 #pragma once
 
+#include <climits>
 #include <vector>
 
 #include "nightingale/ops/backend.h"
@@ -14,10 +15,12 @@ constexpr int kTileColumns = 32; // of x and w, that are multiplied at once
 constexpr int kWholeRows = 16;
 constexpr int kWholePatch = 32; // columns of the result, of a SIMD group
 constexpr int kWholeMostColumns = 512;
+constexpr int kWholeMostDepth = 2; // see tile_depth
 
 // Weights of a matrix above which the GPU's time counts for more than the
 // host's: MLX's products are slower to launch and faster to run.
 constexpr size_t kTileMostWeights = 1 << 20;
+constexpr size_t kTileMostNumbers = INT_MAX; // of x: the kernels count in int
 
 inline bool is_half(mx::Dtype dtype) {
   return dtype == mx::float16 || dtype == mx::bfloat16;
