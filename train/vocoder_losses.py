@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from .abreast import abreast
 from .data import RATE
 from .networks.discriminators import Opinion
 
@@ -30,12 +32,14 @@ class SpectralLoss(nn.Module):
     def forward(self, made: Tensor, true: Tensor) -> Tensor:
         """made, true: [B, N]"""
         with torch.autocast(made.device.type, enabled=False):
-            distances = []
-            for size in WINDOWS:
-                with torch.no_grad():
-                    target = self.log_mel(true.float(), size)
-                distances.append((self.log_mel(made.float(), size) - target).abs().mean())
+            given = made.float(), true.float()
+            distances = abreast([partial(self.distance, *given, size) for size in WINDOWS], made)
             return torch.stack(distances).mean()
+
+    def distance(self, made: Tensor, true: Tensor, size: int) -> Tensor:
+        with torch.no_grad():
+            target = self.log_mel(true, size)
+        return (self.log_mel(made, size) - target).abs().mean()
 
     def log_mel(self, wave: Tensor, size: int) -> Tensor:
         """→ [B, frames, bands]"""

@@ -6,11 +6,14 @@ Some hear samples a period apart, others spectra of several resolutions, each in
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.utils.parametrizations import weight_norm
+
+from ..abreast import abreast
 
 PERIODS = (2, 3, 5, 7, 11)  # samples
 RESOLUTIONS = (2048, 1024, 512)  # samples of a window
@@ -56,7 +59,8 @@ class Discriminators(nn.Module):
 
     def forward(self, wave: Tensor) -> list[Opinion]:
         """wave: [B, N]"""
-        return [each(wave) for each in (*self.by_period, *self.by_spectrum)]
+        parts = (*self.by_period, *self.by_spectrum)
+        return abreast([partial(part, wave) for part in parts], wave)
 
 
 class ByPeriod(nn.Module):

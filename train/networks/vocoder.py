@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.utils.parametrizations import weight_norm
+
+from ..abreast import abreast
 
 MELS = 80
 RATE = 24000
@@ -115,19 +118,25 @@ class Vocoder(nn.Module):
         """
         source = self.spectrum(self.m_source(f0, phase, noise))
         x = self.conv_pre(mel.transpose(1, 2))
+        # What each stage is given of the source does not depend on the others.
+        sources = abreast([partial(self.heard, stage, source) for stage in range(len(STRIDES))], x)
         for stage, up in enumerate(self.ups):
             x = up(functional.leaky_relu(x, SLOPE))
             if stage == len(self.ups) - 1:
                 # A spectrum has one row more than it has hops.
                 x = functional.pad(x, (1, 0), mode="reflect")
-            x = x + self.source_resblocks[stage](self.source_downs[stage](source))
+            x = x + sources[stage]
             count = len(RESIDUAL_TAPS)
             blocks = self.resblocks[count * stage : count * (stage + 1)]
-            x = sum(block(x) for block in blocks) / count
+            x = sum(abreast([partial(block, x) for block in blocks], x)) / count
         x = self.conv_post(functional.leaky_relu(x, LAST_SLOPE))
         magnitude = x[:, :BINS].clamp_max(LOUDEST).exp()
         angle = x[:, BINS:].sin()
         return self.waveform(torch.polar(magnitude, angle)).clamp(-LIMIT, LIMIT)
+
+    def heard(self, stage: int, source: Tensor) -> Tensor:
+        """The source's spectrum as a stage adds it."""
+        return self.source_resblocks[stage](self.source_downs[stage](source))
 
     def spectrum(self, samples: Tensor) -> Tensor:
         """Real parts, then imaginary ones. samples: [B, n] → [B, 18, n / 4 + 1]"""
