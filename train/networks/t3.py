@@ -39,7 +39,7 @@ class T3Size:
 
 
 SIZES = {
-    "small": T3Size(hidden=384, layers=8, ffn=1024, alignment_heads=((3, 0), (4, 0), (5, 0))),
+    "small": T3Size(hidden=384, layers=8, ffn=896, alignment_heads=((3, 0), (4, 0), (5, 0))),
     "tiny": T3Size(hidden=128, layers=3, ffn=192, alignment_heads=((1, 0), (1, 1))),
 }
 
