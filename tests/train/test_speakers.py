@@ -17,6 +17,7 @@ from train.data import Corpus  # noqa: E402
 from train.features import resample_16k  # noqa: E402
 from train.networks.speech_tokenizer import TOKENIZER_SIZES, SpeechTokenizer  # noqa: E402
 from train.networks.voice_encoder import part_count  # noqa: E402
+from train.networks.x_vector import Statistics  # noqa: E402
 from train.speakers import SIZES, Speakers, embed, equal_error_rate, load_speakers  # noqa: E402
 
 from .baking import baker_of, lively, row, speech  # noqa: E402
@@ -47,6 +48,16 @@ def train(folder: Path, *options: str) -> dict:
 def stage_of(folder: Path, **options: object) -> speakers.Stage:
     common = {"corpus": folder / "corpus", "device": "cpu", "size": "tiny", "seed": 0}
     return speakers.Stage(argparse.Namespace(**common, **{"resume": None, **options}))
+
+
+def test_a_silent_channel_has_a_gradient() -> None:
+    x = torch.zeros(2, 3, 50)
+    x[:, 1] = torch.rand(2, 50)
+    x.requires_grad_()
+    found = Statistics()(x)
+    found.square().sum().backward()
+    assert torch.isfinite(x.grad).all()
+    torch.testing.assert_close(found[:, 4, 0], x[:, 1].std(-1))
 
 
 def assert_bakes_alike(folder: Path, networks: Speakers, tolerance: float = TOLERANCE) -> None:

@@ -15,6 +15,7 @@ HEAD_CHANNELS = 32
 DENSE_BLOCKS = ((12, 1), (24, 2), (16, 2))  # layers, dilation
 BOTTLENECK = 4  # times the growth
 SEGMENT = 100  # frames that share a mask
+LEAST_VARIANCE = 1e-12
 
 
 @dataclass(frozen=True)
@@ -153,8 +154,9 @@ class Statistics(nn.Module):
     """Mean and deviation of each channel in time: [B, C, T] → [B, 2C, 1]"""
 
     def forward(self, x: Tensor) -> Tensor:
-        x = x.float()
-        return torch.cat([x.mean(-1, keepdim=True), x.std(-1, keepdim=True)], 1)
+        variance, mean = torch.var_mean(x.float(), -1, keepdim=True)
+        # The root of 0, of a channel that is silent throughout, would have no slope.
+        return torch.cat([mean, variance.clamp_min(LEAST_VARIANCE).sqrt()], 1)
 
 
 class Exit(nn.Module):
