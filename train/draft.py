@@ -36,7 +36,7 @@ from .draft_objective import (
     tokens_a_round,
 )
 from .draft_student import begun_from, usual_layers
-from .options import add_device
+from .options import add_device, add_time, training_clock
 from .state import save_stage, write_json
 from .t3_batches import batch_loader
 from .t3_checkpoint import SETTINGS_FILE, load_checkpoint, load_t3
@@ -126,7 +126,7 @@ class Stage:
                     layer.compile(dynamic=True)
         parameters = list(self.draft.parameters())
         optimiser = torch.optim.AdamW(parameters, betas=(0.9, 0.98), weight_decay=0.01, fused=fused)
-        clock = Clock(options.minutes, options.steps).heed_termination()
+        clock = training_clock(options)
         self.report(clock, None)
         for batch in self.loader:
             if not clock.tick():
@@ -210,7 +210,7 @@ def say(options: argparse.Namespace) -> None:
         options.out,
         most=SPOKEN,
         together=options.rows,
-        clock=Clock(options.minutes, options.steps).heed_termination(),
+        clock=training_clock(options),
         seed=options.seed,
     )
 
@@ -228,8 +228,7 @@ def main(arguments: list[str]) -> None:
         command.add_argument("model", type=Path, help="a folder with a T3 and its tokenizer")
         command.add_argument("corpus", type=Path)
         command.add_argument("out", type=Path, help=out)
-        command.add_argument("--minutes", type=float, default=minutes)
-        command.add_argument("--steps", type=int, help="at most")
+        add_time(command, minutes)
         command.add_argument("--speakers", type=Path, help="default: CORPUS/speakers.npz")
         command.add_argument("--seed", type=int, default=0)
         add_device(command)

@@ -2,9 +2,11 @@
 
 python -m train.flow CORPUS OUT [--minutes 11]
 python -m train.flow CORPUS OUT --meanflow OUT/flow.safetensors [--minutes 8]
+python -m train.flow CORPUS OUT --distil 0.4 [--minutes 19]
 
 The first command trains by conditional flow matching, for some guided steps, and writes OUT/flow.
 The second distils what it wrote to two steps without guidance (train/meanflow.py), OUT/meanflow.
+The third does both, the second in the given share of the time, and prepares the speech once.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ import argparse
 import dataclasses
 import math
 import sys
+import time
 from pathlib import Path
 
 import torch
@@ -25,7 +28,7 @@ from .flow_examples import FlowBatch, Speech, batches, load_speech
 from .flow_validation import Validation
 from .meanflow import Distillation
 from .networks.flow import FLOW_SIZES, Flow, FlowSize, cosine_times
-from .options import add_training
+from .options import add_training, training_clock
 from .state import load_stage, save_stage
 
 DROPPED = 0.2  # of the examples are learned without knowing anything, which guidance needs
@@ -78,20 +81,14 @@ def masked_mean(x: Tensor, heard: Tensor) -> Tensor:
 class Stage:
     """The flow, what it is trained and judged on, and how far it is. `unseen`: voices held out."""
 
-    def __init__(self, options: argparse.Namespace) -> None:
+    def __init__(self, options: argparse.Namespace, speech: dict[str, Speech]) -> None:
+        """speech: by part of the corpus"""
         torch.manual_seed(options.seed)
         self.options = options
         self.name = "meanflow" if options.meanflow else "flow"
-
-        corpus = Corpus(options.corpus, options.device)
-
-        def speech(part: str) -> Speech:
-            models = options.models or options.out
-            return load_speech(corpus.part(part), models, part == "train", options.seed)
-
-        self.speech = speech("train")
-        self.valid = Validation(speech("valid"), options.device)
-        self.unseen = Validation(speech("unseen"), options.device)
+        self.speech = speech["train"]
+        self.valid = Validation(speech["valid"], options.device)
+        self.unseen = Validation(speech["unseen"], options.device)
         self.history: list[dict] = []
         self.flow = self._flow().to(options.device)
         self.average = Average(self.flow, AVERAGING)
@@ -118,7 +115,8 @@ class Stage:
         # Not cached: weights cast where no gradient is wanted would be without one where it is.
         return torch.autocast(device, torch.bfloat16, enabled=device == "cuda", cache_enabled=False)
 
-    def train(self) -> None:
+    def train(self) -> bool:
+        """→ whether it was left to come to its end"""
         options = self.options
         print(
             f"{self.name}: {self.flow.parameter_count} parameters, {self.speech.hours:.1f} hours "
@@ -135,7 +133,7 @@ class Stage:
             fused=torch.device(options.device).type == "cuda",
         )
         given = batches(self.speech, options.seconds, options.seed)
-        clock = Clock(options.minutes, options.steps).heed_termination()
+        clock = training_clock(options)
         while clock.tick():
             for group in optimiser.param_groups:
                 group["lr"] = clock.learning_rate(peak)
@@ -154,6 +152,7 @@ class Stage:
             self.save(clock)  # before judging, for which there may be no time
         self.report(clock, found)
         self.save(clock)
+        return not clock.terminated
 
     def report(self, clock: Clock, found: dict[str, Tensor]) -> None:
         few, usual, many = MEANFLOW_STEPS if self.flow.meanflow else GUIDED_STEPS
@@ -187,6 +186,31 @@ class Stage:
         save_stage(self.options.out, self.name, tensors, facts, torch.float16)
 
 
+def speech_of(options: argparse.Namespace) -> dict[str, Speech]:
+    """What a stage is trained and judged on, by part of the corpus."""
+    corpus, models = Corpus(options.corpus, options.device), options.models or options.out
+    return {
+        part: load_speech(corpus.part(part), models, part == "train", options.seed)
+        for part in ("train", "valid", "unseen")
+    }
+
+
+def run(options: argparse.Namespace) -> None:
+    """One stage or, with `distil`, both."""
+    speech = speech_of(options)
+    if options.distil is None:
+        Stage(options, speech).train()
+        return
+    now, end = time.time(), options.until
+    if end is None:
+        end = now + 60 * options.minutes
+    first = {"until": end - options.distil * (end - now)}
+    second = {"until": end, "meanflow": str(options.out / "flow.safetensors"), "resume": None}
+    for changes in (first, second):
+        if not Stage(argparse.Namespace(**(vars(options) | changes)), speech).train():
+            return
+
+
 def load_flow(path: str | Path, meanflow: bool = False) -> Flow:
     """What the stage wrote; `meanflow` makes one of a plain flow."""
     tensors, facts = load_stage(path)
@@ -200,8 +224,9 @@ def main(arguments: list[str]) -> None:
     add_training(parser, 11.0, FLOW_SIZES)
     parser.add_argument("--models", help="where the tokenizer and the speakers are; default: OUT")
     parser.add_argument("--meanflow", help="a flow.safetensors to distil to two steps")
+    parser.add_argument("--distil", type=float, help="the share of the time that is for it")
     parser.add_argument("--seconds", type=float, default=600.0, help="of sound a batch")
-    Stage(parser.parse_args(arguments)).train()
+    run(parser.parse_args(arguments))
 
 
 if __name__ == "__main__":

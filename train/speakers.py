@@ -32,7 +32,7 @@ from .networks.voice_encoder import (
     VoiceEncoderSize,
 )
 from .networks.x_vector import X_VECTOR, X_VECTOR_SIZES, XVector, XVectorSize
-from .options import add_device, add_training
+from .options import add_device, add_training, training_clock
 from .passes import one_pass, write_arrays
 from .state import load_stage, save_stage
 
@@ -205,7 +205,7 @@ class Stage:
         parameters = [*self.speakers.parameters(), *self.heads.parameters()]
         optimiser = torch.optim.AdamW(parameters, weight_decay=0.05, fused=device.type == "cuda")
         batches = self.varied(options.seed)
-        clock = Clock(options.minutes, options.steps).heed_termination()
+        clock = training_clock(options)
         while clock.tick():
             for group in optimiser.param_groups:
                 group["lr"] = clock.learning_rate(PEAK_RATE)

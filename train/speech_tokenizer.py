@@ -20,7 +20,7 @@ from .clock import Clock
 from .data import Corpus
 from .networks.speech_tokenizer import TOKENIZER_SIZES, SpeechTokenizer, TokenizerSize, token_ids
 from .networks.tokenizer_heads import HEADS_SIZES, Heads
-from .options import add_device, add_training
+from .options import add_device, add_training, training_clock
 from .passes import one_pass, write_arrays
 from .pitch import PITCHES
 from .spelling import Letters
@@ -80,7 +80,7 @@ class Stage:
             f"{self.corpus.hours:.1f} hours, {len(self.letters.alphabet)} letters",
             flush=True,
         )
-        clock = Clock(options.minutes, options.steps).heed_termination()
+        clock = training_clock(options)
         while clock.tick():
             for group in optimiser.param_groups:
                 group["lr"] = clock.learning_rate(PEAK_RATE)

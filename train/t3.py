@@ -24,7 +24,7 @@ from .alignment import follow, word_starts
 from .clock import Clock
 from .data import Corpus, load_tokens, part_of
 from .networks.t3 import SIZES, T3, rows_at, text_weights
-from .options import add_training
+from .options import add_training, training_clock
 from .state import load_stage, save_stage, write_json
 from .t3_batches import batch_loader
 from .t3_examples import IGNORED, Examples, Phonemes, T3Batch, spoken_rows
@@ -152,7 +152,7 @@ class Stage:
 
     def run(self) -> None:
         options = self.options
-        clock = Clock(options.minutes, options.steps).heed_termination()
+        clock = training_clock(options)
         if options.compile:
             for layer in self.lesson.t3.tfmr.layers:
                 layer.compile(dynamic=True)

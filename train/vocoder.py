@@ -27,7 +27,7 @@ from .data import Corpus
 from .features import MEL_HOP
 from .networks.discriminators import DISCRIMINATOR_SIZES, Discriminators, DiscriminatorSize
 from .networks.vocoder import VOCODER_SIZES, Vocoder, VocoderSize
-from .options import add_training
+from .options import add_training, training_clock
 from .recorded import Losses, Recorded
 from .state import load_stage, save_stage
 from .vocoder_examples import CONTEXT, GivenMels, Windows, windows
@@ -103,7 +103,7 @@ class Stage:
         self.scaler = torch.amp.GradScaler(device, init_scale=1.0, growth_interval=2**30)
         self.optimisers = [_optimiser(network) for network in (self.vocoder, self.discriminators)]
         peak = RESUMED_RATE if options.resume else PEAK_RATE
-        clock = Clock(options.minutes, options.steps).heed_termination()
+        clock = training_clock(options)
         while clock.tick():
             for optimiser in self.optimisers:
                 _set_rate(optimiser, clock.learning_rate(peak))
@@ -253,7 +253,7 @@ def main(arguments: list[str]) -> None:
     parser = argparse.ArgumentParser(prog="python -m train.vocoder")
     add_training(parser, 18.0, VOCODER_SIZES)
     parser.add_argument("--mels", help="an .npz of mels to speak instead of the speech's own")
-    parser.add_argument("--windows", type=int, default=32, help="of 0.8 s, in a batch")
+    parser.add_argument("--windows", type=int, default=16, help="of 0.8 s, in a batch")
     options = parser.parse_args(arguments)
     torch.backends.cudnn.benchmark = True  # every batch has the same shape
     Stage(options).train()

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -11,35 +14,31 @@ import soundfile
 pytest.importorskip("torch")
 
 import nightingale
-from train import flow, flow_validation, speakers, speech_tokenizer, t3, vocoder
 from train.export import export
 
 from .baking import speech
 
-CPU = ("--device", "cpu")
+# Of every stage, so small that a step takes a moment.
+BATCHES = {
+    "speech_tokenizer": "--seconds 10",
+    "speakers": "--seconds 10",
+    "flow": "--seconds 10",
+    "vocoder": "--windows 2",
+    "t3": "--positions 1000",
+}
 
 
 @pytest.fixture(scope="module")
 def stages(tiny_corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What the stages write, each of tiny size and after two steps."""
     out = tmp_path_factory.mktemp("stages")
-    here = [str(tiny_corpus), str(out)]
-    slice = ["--steps", "2", "--size", "tiny", "--minutes", "1000", *CPU]
-    speech_tokenizer.main([*here, *slice, "--seconds", "10"])
-    speakers.main([*here, *slice, "--seconds", "10"])
-    for stage, command, of in (
-        (speech_tokenizer, "tokens", "speech_tokenizer"),
-        (speakers, "embed", "speakers"),
-    ):
-        made = out / ("tokens.npz" if command == "tokens" else "speakers.npz")
-        trained = str(out / f"{of}.safetensors")
-        stage.main([command, here[0], trained, str(made), *CPU, "--seconds", "20"])
-    with pytest.MonkeyPatch.context() as quicker:
-        quicker.setattr(flow_validation, "EXAMPLES", 6)
-        flow.main([*here, *slice, "--seconds", "10"])
-        flow.main([*here, *slice, "--seconds", "10", "--meanflow", str(out / "flow.safetensors")])
-    vocoder.main([*here, *slice, "--windows", "2"])
-    t3.Stage(t3.parse([*here, *slice, "--positions", "1000"])).run()
+    slice = ["--device", "cpu", "--size", "tiny", "--steps", "2", "--minutes", "20"]
+    batches = [word for stage, batch in BATCHES.items() for word in ("--of", stage, batch)]
+    subprocess.run(
+        [sys.executable, "-m", "train.recipe", tiny_corpus, out, *slice, *batches],
+        env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[2]), "OMP_NUM_THREADS": "1"},
+        check=True,
+    )
     return out
 
 

@@ -1,0 +1,159 @@
+"""All stages that follow the corpus, side by side on one GPU, in the minutes that there are.
+
+    python -m train.recipe CORPUS OUT --minutes 24 [--resume EARLIER] [--of STAGE "OPTIONS" ...]
+
+The vocoder learns all the time; the tokenizer and the speaker encoders at first, then T3 and the
+flow on what these say of the corpus. EARLIER has the weights of another run: stages go on from
+them, but the tokenizer and the speaker encoders, which the others depend on, stay as they are
+there. OUT/logs has what the stages print. A stage that fails is begun once more.
+
+Without MPS (`nvidia-cuda-mps-control -d`) stages that share a GPU wait for each other's turns, the
+vocoder, of many small kernels, longest. With it each has its share of the processors.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+# Of the GPU's processors, in per cent; what is left in either part of the run is the vocoder's.
+SHARES = {"speech_tokenizer": 48, "speakers": 30, "t3": 40, "flow": 38}
+TOKENIZER_TIME, SPEAKERS_TIME = 0.22, 0.15  # of the run
+DISTILLING = 0.36  # of the flow's time
+SAVING = 15  # seconds at the end, for what every stage has to say and to save
+TRIES = 2
+
+
+class Run:
+    """One run of the recipe."""
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        self.options = options
+        self.began = time.time()
+        self.end = self.began + 60 * options.minutes - SAVING
+        self.failed: list[str] = []
+        self.running: set[subprocess.Popen] = set()
+        self.terminated = False
+        self.logs = options.out / "logs"
+        self.logs.mkdir(parents=True, exist_ok=True)
+
+    def heed_termination(self) -> Run:
+        """From now on SIGTERM goes to the stages, which save what they have."""
+
+        def end(signal_number: int, frame: object) -> None:
+            self.terminated = True
+            for process in list(self.running):
+                process.terminate()
+
+        signal.signal(signal.SIGTERM, end)
+        return self
+
+    def all(self) -> list[str]:
+        """→ what failed"""
+        vocoder = _start(self.train, "vocoder", self.end)
+        for thread in (
+            _start(self.describe, "speech_tokenizer", "tokens", TOKENIZER_TIME),
+            _start(self.describe, "speakers", "embed", SPEAKERS_TIME),
+        ):
+            thread.join()
+        others = [vocoder]
+        if not {"tokens", "embed"} & set(self.failed):
+            others.append(_start(self.train, "t3", self.end))
+            others.append(_start(self.train, "flow", self.end, "--distil", str(DISTILLING)))
+        for thread in others:
+            thread.join()
+        return self.failed
+
+    def describe(self, stage: str, command: str, share: float) -> None:
+        """Trains one of the two that the others depend on, unless it is there already, and has it
+        hear the corpus."""
+        out, earlier = self.options.out, self.options.resume
+        weights = out / f"{stage}.safetensors"
+        if earlier and (given := earlier / weights.name).exists():
+            for file in (given, given.with_suffix(".json")):
+                shutil.copyfile(file, out / file.name)
+        else:
+            self.train(stage, self.began + share * (self.end - self.began))
+        result = out / ("tokens.npz" if command == "tokens" else "speakers.npz")
+        heard = [command, self.options.corpus, weights, result, *self.options.device]
+        self.attempt(command, [f"train.{stage}", *heard], self.end)
+
+    def train(self, stage: str, until: float, *arguments: str) -> None:
+        options = self.options
+        command = [f"train.{stage}", options.corpus, options.out, "--until", until, *arguments]
+        if options.resume and (found := options.resume / f"{stage}.safetensors").exists():
+            command += ["--resume", found]
+        common = [*options.device, *options.slice, *options.of.get(stage, [])]
+        self.attempt(stage, [*command, *common], until)
+
+    def attempt(self, name: str, command: list[object], until: float) -> None:
+        """Runs a module of the recipe, where it fails once more; kept in `failed` if that did."""
+        for _ in range(TRIES):
+            if self.run(name, command, until) or self.terminated:
+                return
+        self.failed.append(name)
+
+    def run(self, name: str, command: list[object], until: float) -> bool:
+        """Whether it ended well. If it overstays it is asked to end."""
+        environment = dict(os.environ)
+        if name in SHARES:
+            environment["CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"] = str(SHARES[name])
+            environment["CUDA_MPS_CLIENT_PRIORITY"] = "1"  # after the vocoder, which has 0
+        with (self.logs / f"{name}.log").open("a", encoding="utf-8") as log:
+            process = subprocess.Popen(
+                [sys.executable, "-m", *map(str, command)],
+                env=environment,
+                stdout=log,
+                stderr=log,
+            )
+            self.running.add(process)
+            try:
+                process.wait(max(until - time.time(), 0) + SAVING)
+            except subprocess.TimeoutExpired:
+                process.terminate()
+                process.wait()
+            self.running.discard(process)
+        print(f"{time.time() - self.began:5.0f} s: {name} ended, {process.returncode}", flush=True)
+        return process.returncode == 0
+
+
+def _start(work: Callable[..., None], *arguments: object) -> threading.Thread:
+    thread = threading.Thread(target=work, args=arguments)
+    thread.start()
+    return thread
+
+
+def main(arguments: list[str]) -> None:
+    parser = argparse.ArgumentParser(
+        prog="python -m train.recipe",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("corpus", type=Path)
+    parser.add_argument("out", type=Path, help="a folder")
+    parser.add_argument("--minutes", type=float, default=24.0, help="in all")
+    parser.add_argument("--resume", type=Path, help="a folder with weights of an earlier run")
+    parser.add_argument("--of", nargs=2, action="append", default=[], metavar=("STAGE", "OPTIONS"))
+    parser.add_argument("--size", default="small", help="of new networks")
+    parser.add_argument("--steps", help="of every stage, at most")
+    parser.add_argument("--device", default="")
+    options = parser.parse_args(arguments)
+    options.of = {stage: given.split() for stage, given in options.of}
+    options.device = ["--device", options.device] if options.device else []
+    options.slice = ["--size", options.size]
+    if options.steps:
+        options.slice += ["--steps", options.steps]
+    if failed := Run(options).heed_termination().all():
+        raise SystemExit(f"failed: {', '.join(failed)}; see {options.out / 'logs'}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
