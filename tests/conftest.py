@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import json
+import os
+import shutil
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,7 +11,7 @@ import numpy as np
 import pytest
 
 import nightingale
-from nightingale import _core, quantized_cache
+from nightingale import _core, embedded, quantized_cache
 from nightingale.synthetic import write_checkpoint
 from nightingale.tensor_writers import write_safetensors
 
@@ -64,6 +67,30 @@ def quick_checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def quick_tts(quick_checkpoint: Path, device: str) -> nightingale.TTS:
     return nightingale.load(quick_checkpoint, device=device)
+
+
+@pytest.fixture
+def embedded_checkpoint(
+    quick_checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Path:
+    """The quick one in the place of the package's own model, with a voice by name and fewer
+    languages."""
+    folder = tmp_path / "assets"
+    shutil.copytree(quick_checkpoint, folder, copy_function=os.link)
+    settings = folder / "nightingale.json"
+    content = json.loads(settings.read_text("utf-8"))
+    settings.unlink()  # it is a link
+    settings.write_text(json.dumps(content | {"languages": ["es", "en"]}), encoding="utf-8")
+    (folder / "voices").mkdir()
+    nightingale.Voice.load(folder / "conds.pt").save(folder / "voices" / "Anna.safetensors")
+    monkeypatch.setattr(embedded, "FOLDER", folder)
+    return folder
+
+
+@pytest.fixture
+def no_embedded_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a source tree without the package's own model."""
+    monkeypatch.setattr(embedded, "FOLDER", tmp_path / "not-there")
 
 
 @pytest.fixture(scope="session")

@@ -219,11 +219,14 @@ def test_the_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) 
     assert capsys.readouterr() == (f"nightingale {metadata.version('nightingale-tts')}\n", "")
 
 
-def test_without_a_model_the_error_says_how_to_get_one() -> None:
-    done = run("tokens", "Hello.")
-    assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.startswith("nightingale: no model was named")
-    assert len(done.stderr.splitlines()) == 1
+def test_without_a_model_the_error_says_how_to_get_one(
+    no_embedded_checkpoint: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["tokens", "Hello."]) == 1
+    output, errors = capsys.readouterr()
+    assert output == ""
+    assert errors.startswith("nightingale: no model was named")
+    assert len(errors.splitlines()) == 1
 
 
 def test_an_error_of_no_known_kind_is_one_line_too(

@@ -67,6 +67,7 @@ def test_a_baked_voice_is_listed_used_and_removed(
     recording: Path,
     tts: nightingale.TTS,
     folder: Path,
+    no_embedded_checkpoint: None,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert cli.main(["bake", str(recording), "--name", "Anna", *model]) == 0
@@ -116,6 +117,7 @@ def test_another_folder_can_be_named(
     other_voice: nightingale.Voice,
     folder: Path,
     tmp_path: Path,
+    no_embedded_checkpoint: None,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     there = tmp_path / "there"

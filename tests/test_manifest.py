@@ -35,7 +35,7 @@ HELLO = '{"text": "Hello.", '
         (HELLO + '"speed": 1e999}', "speed must be finite, not inf"),
         (HELLO + f'"speed": 1{"0" * 400}}}', "int too large to convert to float"),
         (HELLO + '"language": 7}', "language must be a string, not 7"),
-        (HELLO + '"language": "xx"}', "unknown language 'xx'; the model speaks ar, "),
+        (HELLO + '"language": "xx"}', "unknown language 'xx'; this model speaks ar, "),
         (HELLO + '"voice": "Nobody"}', "unknown voice 'Nobody': the model has default, "),
         (HELLO + '"output": 7}', "output must be a string, not 7"),
         (HELLO + '"output": "a.aiff"}', "'a.aiff' must end in one of .wav, .flac, .ogg, .mp3"),

@@ -208,7 +208,7 @@ def test_other_names_of_the_machine_are_refused(cluster: Cluster) -> None:
 @pytest.mark.parametrize(
     ("args", "phrase"),
     [
-        ({}, "the model must be a folder or a hub id, not None"),
+        ({}, "no model was named"),
         ({"model": "none"}, "there is no folder none, and it is not a hub id"),
         ({"model": "", "pitch": "1"}, "pitch\n  Extra inputs are not permitted"),
         ({"model": "", "replicas": "0"}, "replicas\n  Input should be greater than or equal to 1"),
@@ -217,7 +217,7 @@ def test_other_names_of_the_machine_are_refused(cluster: Cluster) -> None:
     ],
 )
 def test_wrong_arguments_are_told_before_anything_runs(
-    args: dict[str, str], phrase: str, checkpoint: Path
+    args: dict[str, str], phrase: str, checkpoint: Path, no_embedded_checkpoint: None
 ) -> None:
     from nightingale.ray import app
 

@@ -22,6 +22,7 @@ from nightingale.checkpoint import MULTILINGUAL_TOKENIZER, SETTINGS_FILE, VOICES
 from nightingale.voice_folder import voice_name
 
 from .state import load_stage, write_json
+from .text_tokenizer import LANGUAGES
 
 T3_FILE = "t3_mtl23ls_v2.safetensors"
 VOICE_ENCODER_FILE = "ve.safetensors"
@@ -50,7 +51,8 @@ def export(out: Path, model: Path, voices: dict[str, Path]) -> None:
 def _write_models(out: Path, folder: Path) -> None:
     t3, facts = load_stage(out / "t3.safetensors")
     _save(t3, folder / T3_FILE)
-    write_json(folder / SETTINGS_FILE, {"t3": facts["settings"]})
+    settings = {"t3": facts["settings"], "languages": list(LANGUAGES)}
+    write_json(folder / SETTINGS_FILE, settings)
     shutil.copyfile(out / "text_tokenizer.json", folder / MULTILINGUAL_TOKENIZER)
 
     speakers, _ = load_stage(out / "speakers.safetensors")

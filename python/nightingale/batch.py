@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from ._core import Error
-from .checkpoint import Checkpoint
+from .checkpoint import Checkpoint, known_language
 from .journal import Journal, Request
 from .loading import load
 from .manifest import Line
@@ -43,16 +43,13 @@ class Requests:
         self._voice_digests: dict[str, str] = {}
         self._defaults = defaults
         self._languages = checkpoint.languages
-        self._own = [*(["default"] if checkpoint.voice is not None else []), *checkpoint.voices]
+        self._own = checkpoint.voice_names
         self._model = [str(checkpoint.folder.resolve()), dtype, *([kv] if kv else [])]
         self.check(defaults)
 
     def check(self, settings: dict[str, Any]) -> None:
         """Refuses a language that the model does not speak and a voice that is not there."""
-        language = settings.get("language", "en")
-        if language not in self._languages:
-            known = ", ".join(self._languages)
-            raise ValueError(f"unknown language {language!r}; the model speaks {known}")
+        known_language(settings.get("language", "en"), self._languages)
         voice = settings.get("voice")
         if voice is not None and voice not in self.voices:
             found = find_voice(voice, self._own, VoiceFolder(default_voice_folder()))

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from ._core import Error
 
@@ -89,7 +92,14 @@ class Checkpoint:
 
     @property
     def languages(self) -> dict[str, str]:
-        return dict(LANGUAGES) if self.family.multilingual else {"en": LANGUAGES["en"]}
+        """Codes and names: those that the settings list, else those of the family."""
+        family = dict(LANGUAGES) if self.family.multilingual else {"en": LANGUAGES["en"]}
+        return _listed_languages(self.folder / SETTINGS_FILE, family)
+
+    @property
+    def voice_names(self) -> list[str]:
+        """The default voice, where there is one, and the named ones."""
+        return [*(["default"] if self.voice is not None else []), *self.voices]
 
 
 def find_checkpoint(folder: str | Path) -> Checkpoint:
@@ -118,6 +128,38 @@ def find_checkpoint(folder: str | Path) -> Checkpoint:
         )
     expected = ", ".join(family.t3[0] for family in FAMILIES)
     raise Error(f"{folder} has no T3 checkpoint; expected one of {expected}")
+
+
+def known_language(language: Any, languages: Mapping[str, str]) -> str:
+    """The code of one of a model's languages, or a ValueError that names them."""
+    code = language.lower() if isinstance(language, str) else language
+    if code in languages:
+        return code
+    message = f"unknown language {language!r}; this model speaks {', '.join(languages)}"
+    if code in LANGUAGES:
+        message += (
+            f"; for {LANGUAGES[code]} load a multilingual checkpoint, such as "
+            f"ResembleAI/chatterbox, which speaks {len(LANGUAGES)} languages"
+        )
+    raise ValueError(message)
+
+
+def _listed_languages(settings: Path, family: dict[str, str]) -> dict[str, str]:
+    """Those of a family's languages that a settings file lists; all, where it lists none."""
+    if not settings.is_file():
+        return family
+    try:
+        found = json.loads(settings.read_text("utf-8"))
+    except ValueError as error:
+        raise Error(f"{settings} is not JSON in UTF-8: {error}") from error
+    if not isinstance(found, dict):
+        raise Error(f"{settings}: expected an object")
+    listed = found.get("languages", list(family))
+    codes = listed if isinstance(listed, list) else []
+    if not codes or not all(isinstance(code, str) and code in family for code in codes):
+        known = ", ".join(family)
+        raise Error(f"{settings}: languages must be a list of codes among {known}, not {listed!r}")
+    return {code: name for code, name in family.items() if code in codes}
 
 
 def _first(folder: Path, names: tuple[str, ...]) -> Path | None:

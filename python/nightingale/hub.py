@@ -15,6 +15,7 @@ from .checkpoint import (
     VOICE_FILES,
     find_checkpoint,
 )
+from .embedded import embedded_model
 
 _HUB_ID = re.compile(r"\w[\w.-]*/\w[\w.-]*", re.ASCII)
 
@@ -127,8 +128,11 @@ def _no_network(repository: str) -> Error:
     )
 
 
-def resolve(model: str | Path, offline: bool = False, progress: bool | None = None) -> Path:
-    """The folder of a model given as a path or as a hub id; a path that exists wins."""
+def resolve(model: str | Path | None, offline: bool = False, progress: bool | None = None) -> Path:
+    """The folder of a model given as a path or as a hub id, where a path that exists wins; None is
+    the model that comes with the package."""
+    if model is None:
+        return _embedded()
     if not isinstance(model, (str, Path)) or not str(model):
         raise ValueError(f"the model must be a folder or a hub id, not {model!r}")
     path = Path(model).expanduser()
@@ -141,3 +145,13 @@ def resolve(model: str | Path, offline: bool = False, progress: bool | None = No
         find_checkpoint(folder)
         return folder
     raise Error(f"there is no folder {path}, and it is not a hub id (owner/name)")
+
+
+def _embedded() -> Path:
+    folder = embedded_model()
+    if folder is None:
+        raise Error(
+            "no model was named and this installation carries none: give a folder or a hub id, "
+            "or make a checkpoint to try with `nightingale synthetic FOLDER`"
+        )
+    return folder

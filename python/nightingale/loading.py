@@ -26,7 +26,7 @@ def load(
     offline: bool = False,
     progress: bool | None = None,
 ) -> TTS:
-    """Loads a checkpoint from a folder or a hub id (owner/name).
+    """Loads a checkpoint from a folder or a hub id (owner/name); None is the embedded one.
 
     bits: 8 or 4 for the matrices that T3 decodes with; None keeps the file's. dtype: float32,
     float16 or bfloat16 for the weights; None keeps the file's, or takes float16 beside bits.
@@ -37,11 +37,6 @@ def load(
     MLX has one. threads: of the CPU backend; None means all cores. offline: use only what an
     earlier download left. progress: False hides the download's progress bars.
     """
-    if model is None:
-        raise Error(
-            "no model was named and this version carries none: give a folder or a hub id, "
-            "or make a checkpoint to try with `nightingale synthetic FOLDER`"
-        )
     options = ModelOptions.checked(_wants_gpu(device), dtype, bits, kv_bits, kv_budget, draft)
     if threads is not None:
         if isinstance(threads, bool) or not isinstance(threads, int) or threads < 1:

@@ -14,6 +14,7 @@ import soundfile
 pytest.importorskip("torch")
 
 import nightingale
+from nightingale.checkpoint import find_checkpoint
 from train.export import export
 
 from .baking import speech
@@ -69,6 +70,7 @@ def test_the_stages_make_a_checkpoint_that_speaks(
     tts = nightingale.load(model, device="cpu")
     assert tts.voices == ["default", "Anna", "Ben"]
     assert set(tts.languages) == {"en", "es", "fr", "it", "pt"}
+    assert find_checkpoint(model).languages == tts.languages
     assert tts.info["flow"]["steps"] == 2
     audio = tts.generate("Hello.", max_tokens=20)
     assert np.isfinite(audio.samples).all()

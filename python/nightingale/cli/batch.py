@@ -56,8 +56,6 @@ def _batch(args: argparse.Namespace) -> int:
 
     if args.workers < 1:
         raise ValueError(f"workers must be 1 or more, not {args.workers}")
-    if args.model is None:
-        raise ValueError("there is no model: give a folder or a hub id with --model")
     folder = resolve(args.model, args.offline, on_terminal())
     names = ("voice", *T3_SETTINGS, *SOUND_SETTINGS)
     defaults = {name: getattr(args, name) for name in names if getattr(args, name) is not None}
@@ -73,10 +71,11 @@ def _batch(args: argparse.Namespace) -> int:
         for problem in error.problems:
             remark(f"nightingale: {problem}")
         raise
-    # A hub's id is looked up on each machine of a cluster; a folder must be there on all of them.
-    by_id = args.address is not None and not Path(args.model).is_dir()
+    # On a cluster each machine looks up a hub's id and has its own embedded model; a folder must be
+    # there on all of them.
+    by_name = args.address is not None and not (args.model and Path(args.model).is_dir())
     model = {
-        "model": args.model if by_id else str(folder.resolve()),
+        "model": args.model if by_name else str(folder.resolve()),
         **model_settings(args),
         "progress": False,
     }

@@ -10,6 +10,7 @@ from typing import Any
 
 from .. import _core
 from .._core import Error
+from ..embedded import embedded_model
 from ..tts import TTS
 from .options import add_json, add_model_options, load_model
 
@@ -39,7 +40,7 @@ def _doctor(args: argparse.Namespace) -> int:
         "hub": _hub(),
     }
     tts = None
-    if args.model is not None:
+    if args.model is not None or embedded_model() is not None:
         report["model"], tts = _model(args)
     report["kernels"] = _kernels(tts)
     report["problems"] = _problems(report)

@@ -34,7 +34,9 @@ def add_json(parser: argparse.ArgumentParser, help: str = "print one JSON object
 
 def add_model_options(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("model")
-    group.add_argument("--model", help="a checkpoint's folder or a hub id (owner/name)")
+    group.add_argument(
+        "--model", help="a checkpoint's folder or a hub id (default: the embedded model)"
+    )
     group.add_argument("--dtype", choices=DTYPES, help="of the weights (default: the file's)")
     group.add_argument(
         "--bits", type=int, choices=BITS, help="of T3's matrices (default: the file's)"

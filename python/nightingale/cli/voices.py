@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .options import add_json, add_model_options, load_model, remark
+from .options import add_json, add_model_options, load_model, on_terminal, remark
 
 if TYPE_CHECKING:
     from ..voice_folder import VoiceFolder
@@ -85,7 +85,7 @@ def _bake(args: argparse.Namespace) -> None:
 
 def _list(args: argparse.Namespace) -> None:
     folder = _folder(args)
-    own = load_model(args).voices if args.model is not None else []
+    own = _own_voices(args)
     kept = folder.names()
     if args.json:
         described = {"model": own, "folder": str(folder.folder), "voices": kept}
@@ -97,6 +97,17 @@ def _list(args: argparse.Namespace) -> None:
         print(f"{name}\t{folder.path(name)}")
     if not own and not kept:
         remark(f"{folder.folder} has no voices; `nightingale bake` makes one")
+
+
+def _own_voices(args: argparse.Namespace) -> list[str]:
+    """Of the model that is named, else of the embedded one, where there is one."""
+    from ..checkpoint import find_checkpoint
+    from ..embedded import embedded_model
+    from ..hub import resolve
+
+    if args.model is None and embedded_model() is None:
+        return []
+    return find_checkpoint(resolve(args.model, args.offline, on_terminal())).voice_names
 
 
 def _remove(args: argparse.Namespace) -> None:

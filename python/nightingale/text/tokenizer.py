@@ -9,6 +9,7 @@ from unicodedata import category, normalize
 import numpy as np
 
 from .._core import Error
+from ..checkpoint import known_language
 from .front_ends import front_ends
 
 _REPLACED_PUNCTUATION = (
@@ -114,11 +115,7 @@ class Tokenizer:
 
     def known_language(self, language: str) -> str:
         """The code of a language of this model, or a ValueError."""
-        code = language.lower() if isinstance(language, str) else language
-        if code not in self.languages:
-            known = ", ".join(self.languages)
-            raise ValueError(f"unknown language {language!r}; this model speaks {known}")
-        return code
+        return known_language(language, self.languages)
 
 
 # A glyph in Cangjie codes, or any other character.
