@@ -3,6 +3,7 @@
 #include "nightingale/checkpoint/dtype.h"
 #include "nightingale/t3/quantization.h"
 #include "nightingale/t3/speech_tokens.h"
+#include "nightingale/t3/text_positions.h"
 
 using namespace nightingale;
 
@@ -167,6 +168,21 @@ void bind_t3(nb::module_& m) {
           nb::arg("speech_tokens"),
           nb::arg("voice"),
           nb::arg("chunk") = 0)
+      .def(
+          "text_positions",
+          [](const T3& model,
+             const Ints& text_tokens,
+             const Ints& speech_tokens,
+             const KvCache& voice) {
+            auto text = to_vector(text_tokens);
+            auto speech = to_vector(speech_tokens);
+            nb::gil_scoped_release release;
+            return text_positions(model, text, speech, voice);
+          },
+          nb::arg("text_tokens"),
+          nb::arg("speech_tokens"),
+          nb::arg("voice"),
+          "Where in the text each of these tokens would be spoken.")
       .def(
           "speak",
           [](std::shared_ptr<T3> model,

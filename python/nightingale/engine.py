@@ -121,6 +121,14 @@ class Engine:
             condition = self._condition(voice, number("emotion_adv", voice.emotion_adv))
             return self.t3.logits(text_tokens, speech_tokens, condition.cache)
 
+    def text_positions(
+        self, text_tokens: np.ndarray, speech_tokens: np.ndarray, voice: Voice
+    ) -> list[int]:
+        """Where in the text, start and stop included, each speech token would be spoken."""
+        with self._turn:
+            condition = self._condition(voice, number("emotion_adv", voice.emotion_adv))
+            return self.t3.text_positions(text_tokens, speech_tokens, condition.cache)
+
     def begin_mel(
         self, tokens: Sequence[int] | np.ndarray, voice: Voice, **request: Any
     ) -> _core.MelSolver:

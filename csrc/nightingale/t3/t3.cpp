@@ -310,4 +310,21 @@ mx::array T3::logits(
   return mx::concatenate(pieces, 1, stream_);
 }
 
+mx::array T3::text_weights(
+    const std::vector<int>& text_tokens,
+    const std::vector<int>& speech_tokens,
+    const KvCache& voice) const {
+  check_speech(speech_tokens, config_);
+  if (config_.settings.alignment_heads.empty()) {
+    throw Error("this T3 has no alignment heads, which follow the text");
+  }
+  int framed = text_tokens.size() + 2, count = speech_tokens.size();
+  auto x = mx::concatenate(
+      {prompt(text_tokens, 1), speech(ids(speech_tokens), 0, 1)}, 1, stream_);
+  KvCache cache = begin(voice, 1, x.shape(1));
+  TextAttention text{voice.length, framed, count + 1, {}};
+  forward(x, cache, 1, &text);
+  return mx::stack(text.weights, 0, stream_);
+}
+
 } // namespace nightingale

@@ -110,6 +110,14 @@ class T3 {
       const KvCache& voice,
       int chunk) const;
 
+  // What the aligned heads give to the text, start and stop included, when
+  // these tokens follow it, as they do for logits(): [heads, n + 1, text + 2],
+  // of the prompt's own start of speech, then of each speech token.
+  mx::array text_weights(
+      const std::vector<int>& text_tokens,
+      const std::vector<int>& speech_tokens,
+      const KvCache& voice) const;
+
  private:
   T3(Weights& weights, const T3Config& config, int bits, mx::Stream s);
 
