@@ -41,7 +41,7 @@ def time_text(
     """
     words = _text_words(is_space, is_letter)
     known = durations is not None and len(durations) == len(phonemes) + 2
-    spoken = _spoken_words(phonemes, durations) if known else []
+    spoken = spoken_words(phonemes, durations) if known else []
     begin, end = (spoken[0][0], spoken[-1][1]) if spoken else (0.0, float(tokens))
     if not words or len(words) != len(spoken):
         evenly = spread(begin, end, len(is_space))
@@ -80,7 +80,7 @@ def _text_words(is_space: np.ndarray, is_letter: np.ndarray) -> list[tuple[int, 
     return words
 
 
-def _spoken_words(phonemes: str, durations: list[int]) -> list[tuple[float, float]]:
+def spoken_words(phonemes: str, durations: list[int]) -> list[tuple[float, float]]:
     """Start and end of each word's sound."""
     edges = np.cumsum(durations) / FRAMES_A_TOKEN  # edges[i] is where phoneme i begins
     words: list[tuple[float, float]] = []
