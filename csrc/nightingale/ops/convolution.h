@@ -1,6 +1,7 @@
 #pragma once
 
 #include "nightingale/ops/epilogue.h"
+#include "nightingale/ops/matrix.h"
 
 namespace nightingale::ops {
 
@@ -19,10 +20,41 @@ struct Conv1d {
   }
 };
 
-// x: [B, T, C]; w: [O, K, C / groups] → [B, T', O]. Types as in linear.
+// What a convolution filters with: floats, or on the CPU codes.
+struct Kernel {
+  Matrix matrix; // floats: [O, K, C]; codes: [O, K * C]
+  int taps; // K
+
+  Kernel(mx::array w) : matrix(std::move(w)), taps(matrix.w.shape(1)) {}
+
+  // w: [O, K, C] in codes of `bits`; C in whole groups
+  static Kernel quantized(const mx::array& w, int bits, mx::Stream s);
+
+  // Of the input channels [begin, begin + count) alone, in memory of its own.
+  Kernel channels_of(int begin, int count) const;
+
+  // The matrix of a kernel of one tap: [O, C]
+  Matrix one_tap() const;
+
+  int filters() const {
+    return matrix.rows();
+  }
+  bool is_quantized() const {
+    return matrix.is_quantized();
+  }
+  int channels() const {
+    return is_quantized() ? matrix.columns() / taps : matrix.w.shape(2);
+  }
+
+ private:
+  Kernel(Matrix codes, int taps) : matrix(std::move(codes)), taps(taps) {}
+};
+
+// x: [B, T, C]; w: [O, K, C / groups] → [B, T', O]. Types as in linear; codes
+// have one group.
 mx::array conv1d(
     const mx::array& x,
-    const mx::array& w,
+    const Kernel& w,
     const Conv1d& shape,
     const Epilogue& epilogue,
     mx::Stream s);

@@ -101,6 +101,29 @@ Matrix Matrix::from_codes(
   return matrix;
 }
 
+Matrix Matrix::columns_of(int begin, int count, int taps) const {
+  auto cpu = mx::Device::cpu;
+  auto cut = [&](const mx::array& from, int axis, int first, int length) {
+    mx::Shape start(from.ndim(), 0), stop = from.shape();
+    start[axis] = first;
+    stop[axis] = first + length;
+    return mx::contiguous(mx::slice(from, start, stop, cpu), false, cpu);
+  };
+  if (!is_packed()) {
+    if (is_quantized()) {
+      throw Error("only codes made for the CPU are cut by columns");
+    }
+    return computed(cut(w, w.ndim() - 1, begin, count));
+  }
+  if (begin % kGroup != 0 || count % kGroup != 0) {
+    throw Error("codes are cut between groups of " + std::to_string(kGroup));
+  }
+  auto parts = mx::reshape(w, {w.shape(0), taps, -1, w.shape(2)}, cpu);
+  auto some = cut(parts, 2, begin / kGroup, count / kGroup);
+  auto flat = mx::reshape(some, {w.shape(0), -1, w.shape(2)}, cpu);
+  return packed(computed(flat), packed_rows_, bits);
+}
+
 Codes Matrix::unpacked() const {
   if (!is_quantized()) {
     throw Error("a matrix of floats has no codes");

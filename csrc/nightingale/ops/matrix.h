@@ -49,6 +49,10 @@ struct Matrix {
   // scale * code + bias, [N, K]
   mx::array dequantized(mx::Dtype dtype, mx::Stream s) const;
 
+  // Columns [begin, begin + count) of each of `taps` equal parts of a row, in
+  // memory of their own; of codes whole groups.
+  Matrix columns_of(int begin, int count, int taps = 1) const;
+
   bool is_quantized() const {
     return bits != 0;
   }

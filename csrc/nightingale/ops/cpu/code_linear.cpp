@@ -10,31 +10,17 @@ namespace nightingale::cpu {
 
 namespace {
 
-struct BlockRows;
 struct NormedRow;
-
-// Integers of rows that are used together: half of a core's second-level cache.
-constexpr int64_t kCachedIntegers = 1 << 19;
-
-// Calls run(integers, first) for blocks of the rows, `first` being the row that
-// a block begins with.
-template <typename F, typename Run>
-void for_row_blocks(int rows, int groups, F row, Run run) {
-  int64_t depth = int64_t(groups) * kCodeGroup;
-  int most = static_cast<int>(std::max<int64_t>(8, kCachedIntegers / depth));
-  for (int first = 0; first < rows; first += most) {
-    int count = std::min(most, rows - first);
-    IntegerRows<BlockRows> integers(count, groups);
-    for_rows(count, [&](int r) { integers.put(r, 0, groups, row(first + r)); });
-    run(integers.view(), first);
-  }
-}
 
 // The rows of x, normalised one at a time.
 struct NormedRows {
   const mx::array& x;
   const mx::array& norm;
   float eps;
+
+  Windows<float> windows() const {
+    return row_windows(x.data<float>(), row_count(x), x.shape(-1));
+  }
 
   const float* operator()(int64_t row) const {
     int64_t channels = x.shape(-1);
@@ -65,17 +51,11 @@ mx::array code_linear(
       {shape, epilogue.result_dtype(x)},
       std::move(inputs),
       [=, columns = w.rows(), bits = w.bits](const Arrays& in, Arrays& out) {
-        PackedCodes codes(in[1], columns, bits);
-        Finish f = finish.on(in, out[0]);
-        const float* floats = floats_of(in[0]);
-        int64_t depth = in[0].shape(-1);
-        for_row_blocks(
-            row_count(in[0]),
-            codes.groups,
-            [&](int64_t row) { return floats + row * depth; },
-            [&](const CodeRows& rows, int first) {
-              multiply(rows, first, codes, f);
-            });
+        const auto& x = in[0];
+        multiply(
+            row_windows(floats_of(x), row_count(x), x.shape(-1)),
+            PackedCodes(in[1], columns, bits),
+            finish.on(in, out[0]));
       },
       s);
 }
@@ -95,11 +75,9 @@ mx::array norm_code_linear(
         Finish f;
         f.y = out[0].data<void>();
         f.stride = columns;
+        NormedRows normed{in[0], in[1], eps};
         for_row_blocks(
-            row_count(in[0]),
-            codes.groups,
-            NormedRows{in[0], in[1], eps},
-            [&](const CodeRows& rows, int first) {
+            normed.windows(), normed, [&](const CodeRows& rows, int first) {
               multiply(rows, first, codes, f);
             });
       },
@@ -122,11 +100,9 @@ mx::array norm_code_swiglu(
       {as_float(x, s), as_float(norm, s), gate_up.w},
       [=, bits = gate_up.bits](const Arrays& in, Arrays& out) {
         PackedCodes codes(in[2], 2 * features, bits);
+        NormedRows normed{in[0], in[1], eps};
         for_row_blocks(
-            row_count(in[0]),
-            codes.groups,
-            NormedRows{in[0], in[1], eps},
-            [&](const CodeRows& rows, int first) {
+            normed.windows(), normed, [&](const CodeRows& rows, int first) {
               float* y = out[0].data<float>() + int64_t(first) * features;
               parallel_for(features / kCodeTile, [&](int tile) {
                 float* columns = y + tile * kCodeTile;

@@ -41,6 +41,20 @@ struct CodeRows {
   const float* sums; // [rows, groups], scale * sum of the integers
   int rows;
   int groups;
+  // Under several taps a row takes `groups` of every one. How far apart rows
+  // and taps begin, in groups:
+  int taps = 1;
+  int64_t row_step = groups;
+  int64_t tap_step = 0;
+
+  CodeRows from_row(int row) const {
+    CodeRows part = *this;
+    part.integers += row * row_step * kCodeGroup;
+    part.scales += row * row_step;
+    part.sums += row * row_step;
+    part.rows -= row;
+    return part;
+  }
 };
 
 // y[r, c] = x[r] · row c of each of two tiles. They are read in turns where the

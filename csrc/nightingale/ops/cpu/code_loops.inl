@@ -4,6 +4,7 @@
 using nightingale::cpu::code_bytes;
 using nightingale::cpu::code_group_bytes;
 using nightingale::cpu::CodeLoops;
+using nightingale::cpu::CodeRows;
 using nightingale::cpu::CodeTileArgs;
 using nightingale::cpu::kCodeGroup;
 using nightingale::cpu::kCodeLimit;
@@ -129,11 +130,8 @@ inline void add_group(
 // kCodeStep rows of T tiles, from `first` on, by R rows.
 template <int bits, int R, int T>
 inline void code_block(const CodeTileArgs& a, int tile, int row, int first) {
-  int groups = a.x.groups;
-  int64_t stride = int64_t(groups) * kCodeGroup;
-  const int16_t* integers = a.x.integers + row * stride;
-  const float* row_scales = a.x.scales + row * int64_t(groups);
-  const float* row_sums = a.x.sums + row * int64_t(groups);
+  const CodeRows x = a.x.from_row(row);
+  int64_t stride = x.row_step * kCodeGroup;
   Vec y[T][R][kCodeParts];
   for (auto& each : y) {
     for (auto& sums : each) {
@@ -142,26 +140,30 @@ inline void code_block(const CodeTileArgs& a, int tile, int row, int first) {
       }
     }
   }
-  for (int g = 0; g < groups; ++g) {
-    for (int t = 0; t < T; ++t) {
-      const uint8_t* group =
-          a.tiles[tile + t] + int64_t(g) * code_group_bytes(bits);
-      CodeSums<R> sums;
-      add_group<bits>(
-          group + 4 * first, integers + g * kCodeGroup, stride, sums);
-      const uint8_t* behind = group + code_bytes(bits);
-      __builtin_prefetch(behind + kCodePrefetchBytes<bits>);
-      __builtin_prefetch(behind + 64 + kCodePrefetchBytes<bits>);
-      const f16* scales = reinterpret_cast<const f16*>(behind) + first;
-      for (int p = 0; p < kCodeParts; ++p) {
-        Vec scale = Vec::load(scales + p * Vec::width);
-        Vec bias = Vec::load(scales + kCodeTile + p * Vec::width);
-        for (int r = 0; r < R; ++r) {
-          Vec by_row = Vec::set1(row_scales[r * groups + g]);
-          Vec offset = Vec::set1(row_sums[r * groups + g]);
-          Vec& sum = y[t][r][p];
-          sum = fma_once(scale, sums.floats(r, p) * by_row, sum);
-          sum = fma_once(bias, offset, sum);
+  int64_t tile_at = 0; // bytes
+  for (int tap = 0; tap < x.taps; ++tap) {
+    int64_t at = tap * x.tap_step;
+    for (int g = 0; g < x.groups;
+         ++g, ++at, tile_at += code_group_bytes(bits)) {
+      for (int t = 0; t < T; ++t) {
+        const uint8_t* group = a.tiles[tile + t] + tile_at;
+        CodeSums<R> sums;
+        add_group<bits>(
+            group + 4 * first, x.integers + at * kCodeGroup, stride, sums);
+        const uint8_t* behind = group + code_bytes(bits);
+        __builtin_prefetch(behind + kCodePrefetchBytes<bits>);
+        __builtin_prefetch(behind + 64 + kCodePrefetchBytes<bits>);
+        const f16* scales = reinterpret_cast<const f16*>(behind) + first;
+        for (int p = 0; p < kCodeParts; ++p) {
+          Vec scale = Vec::load(scales + p * Vec::width);
+          Vec bias = Vec::load(scales + kCodeTile + p * Vec::width);
+          for (int r = 0; r < R; ++r) {
+            Vec by_row = Vec::set1(x.scales[r * x.row_step + at]);
+            Vec offset = Vec::set1(x.sums[r * x.row_step + at]);
+            Vec& sum = y[t][r][p];
+            sum = fma_once(scale, sums.floats(r, p) * by_row, sum);
+            sum = fma_once(bias, offset, sum);
+          }
         }
       }
     }

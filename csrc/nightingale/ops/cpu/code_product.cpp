@@ -11,8 +11,10 @@ namespace {
 struct TileSums;
 struct Gated;
 
-// A thread takes two tiles of a matrix at once.
+// A thread takes two tiles of a matrix at once, and rows that stay in its
+// first-level cache beside them.
 constexpr int kPieceColumns = 2 * kCodeTile;
+constexpr int kPieceRows = 40;
 
 // A tile, or two of them, by all rows. sums: [rows, stride] of each
 void multiply_tiles(
@@ -38,21 +40,24 @@ void multiply(
     int first_row,
     const PackedCodes& w,
     const Finish& finish) {
-  parallel_for(pieces(w.columns, kPieceColumns), [&](int piece) {
-    int column = piece * kPieceColumns;
+  int strips = pieces(w.columns, kPieceColumns);
+  parallel_for(pieces(x.rows, kPieceRows) * strips, [&](int piece) {
+    int row = piece / strips * kPieceRows, tile = piece % strips * 2;
+    int column = tile * kCodeTile;
     int columns = std::min(kPieceColumns, w.columns - column);
-    float* sums = scratch<TileSums>(int64_t(x.rows) * kPieceColumns);
-    int tile = 2 * piece;
+    CodeRows rows = x.from_row(row);
+    rows.rows = std::min(kPieceRows, rows.rows);
+    float* sums = scratch<TileSums>(kPieceRows * kPieceColumns);
     bool both = columns > kCodeTile;
     multiply_tiles(
-        x,
+        rows,
         w,
         tile,
         both ? std::optional(tile + 1) : std::nullopt,
         sums,
         sums + kCodeTile,
         kPieceColumns);
-    finish(sums, kPieceColumns, first_row, x.rows, column, columns);
+    finish(sums, kPieceColumns, first_row + row, rows.rows, column, columns);
   });
 }
 

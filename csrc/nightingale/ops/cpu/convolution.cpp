@@ -49,27 +49,6 @@ void depthwise(
   });
 }
 
-template <typename T>
-Windows<T> windows_of(
-    const mx::array& x,
-    const T* data,
-    const mx::array& w,
-    const ops::Conv1d& shape,
-    int rows) {
-  Windows<T> windows;
-  windows.x = data;
-  windows.row_stride = x.shape(2);
-  windows.batch = x.shape(0);
-  windows.length = x.shape(1);
-  windows.rows = rows;
-  windows.channels = w.shape(2);
-  windows.taps = w.shape(1);
-  windows.stride = shape.stride;
-  windows.dilation = shape.dilation;
-  windows.pad_left = shape.pad_left;
-  return windows;
-}
-
 } // namespace
 
 mx::array conv1d(
@@ -96,13 +75,15 @@ mx::array conv1d(
         int filters = w.shape(0) / shape.groups;
         if (on_matrix_units) {
           matrix_product(
-              windows_of(x, x.data<uint16_t>(), w, shape, rows),
+              conv_windows(
+                  x, x.data<uint16_t>(), w.shape(2), w.shape(1), shape),
               w.data<uint16_t>(),
               filters,
               finish);
           return;
         }
-        auto windows = windows_of(x, floats_of(x), w, shape, rows);
+        auto windows =
+            conv_windows(x, floats_of(x), w.shape(2), w.shape(1), shape);
         if (windows.channels == 1 && filters == 1 && shape.groups > 1) {
           depthwise(windows, w, finish);
           return;

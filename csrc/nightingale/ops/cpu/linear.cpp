@@ -150,15 +150,6 @@ void finished_few_rows(DotArgs a, Storage storage, const Finish& finish) {
   finish(a.y, a.y_stride, 0, a.rows, 0, a.columns);
 }
 
-template <typename T>
-Windows<T> row_windows(const T* x, int rows, int depth) {
-  Windows<T> windows;
-  windows.x = x;
-  windows.row_stride = windows.channels = depth;
-  windows.length = windows.rows = rows;
-  return windows;
-}
-
 // w: [N, K]
 void any_rows(const float* x, int rows, const mx::array& w, const Finish& f) {
   Storage storage = storage_of(w);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "nightingale/ops/convolution.h"
 #include "nightingale/ops/cpu/finish.h"
 #include "nightingale/ops/cpu/scratch.h"
 #include "nightingale/ops/cpu/threads.h"
@@ -39,6 +40,37 @@ struct Windows {
     return (count - 1) * stride + (taps - 1) * dilation + 1;
   }
 };
+
+template <typename T>
+Windows<T> row_windows(const T* x, int rows, int depth) {
+  Windows<T> windows;
+  windows.x = x;
+  windows.row_stride = windows.channels = depth;
+  windows.length = windows.rows = rows;
+  return windows;
+}
+
+// Those of a convolution. x: [B, T, C], which `data` are
+template <typename T>
+Windows<T> conv_windows(
+    const mx::array& x,
+    const T* data,
+    int channels,
+    int taps,
+    const ops::Conv1d& shape) {
+  Windows<T> windows;
+  windows.x = data;
+  windows.row_stride = x.shape(2);
+  windows.batch = x.shape(0);
+  windows.length = x.shape(1);
+  windows.rows = shape.output_rows(x.shape(1), taps);
+  windows.channels = channels;
+  windows.taps = taps;
+  windows.stride = shape.stride;
+  windows.dilation = shape.dilation;
+  windows.pad_left = shape.pad_left;
+  return windows;
+}
 
 // One tile of rows, `count` of them wanted, and where its inputs are.
 template <typename T>

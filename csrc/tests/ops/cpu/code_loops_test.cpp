@@ -185,6 +185,46 @@ TEST_CASE("every table gives the same products, of any number of rows") {
   }
 }
 
+TEST_CASE("rows under taps have the products of rows laid side by side") {
+  // Three taps of one group, 2 rows apart, for every third row.
+  constexpr int taps = kGroups, tap_step = 2, row_step = 3;
+  for (int bits : {8, 4}) {
+    auto tile = some_tile(bits);
+    for (int count : {1, 2, 10, 37}) {
+      CAPTURE(count);
+      int inputs = (count - 1) * row_step + (taps - 1) * tap_step + 1;
+      inputs += (kGroups - inputs % kGroups) % kGroups;
+      auto x = noise(inputs * kCodeGroup, 1);
+      std::vector<float> beside;
+      for (int r = 0; r < count; ++r) {
+        for (int tap = 0; tap < taps; ++tap) {
+          auto from = x.begin() + (r * row_step + tap * tap_step) * kCodeGroup;
+          beside.insert(beside.end(), from, from + kCodeGroup);
+        }
+      }
+      Integers rows(plain(), x), gathered(plain(), beside);
+      CodeRows windows = rows.view();
+      windows.rows = count;
+      windows.groups = 1;
+      windows.taps = taps;
+      windows.row_step = row_step;
+      windows.tap_step = tap_step;
+      for_each_table([&](const CodeLoops& loops) {
+        auto run = [&](const CodeRows& each) {
+          std::vector<float> y(count * kCodeTile);
+          loops.tile[code_width(bits)](
+              {.x = each,
+               .tiles = {tile.data(), nullptr},
+               .y = {y.data(), nullptr},
+               .y_stride = kCodeTile});
+          return y;
+        };
+        CHECK(same_bits(run(windows), run(gathered.view())));
+      });
+    }
+  }
+}
+
 TEST_CASE("two tiles have the products that each has alone") {
   for (int bits : {8, 4}) {
     auto whole = some_tile(bits);
