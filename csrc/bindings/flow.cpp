@@ -54,6 +54,7 @@ nb::dict describe(const Flow& model) {
   info["meanflow"] = config.meanflow;
   info["steps"] = config.default_steps();
   info["dtype"] = dtype_name(model.dtype());
+  info["bits"] = model.bits() > 0 ? nb::cast(model.bits()) : nb::none();
   info["products"] = dtype_name(model.product_dtype());
   info["device"] = device_name(model.stream());
   info["weight_bytes"] = model.weight_bytes();
@@ -85,15 +86,17 @@ void bind_flow(nb::module_& m) {
           "load",
           [](const std::string& path,
              const std::optional<std::string>& dtype,
-             bool gpu) {
+             bool gpu,
+             int bits) {
             auto type = dtype_from(dtype);
             return load_model([&](auto* unknown) {
-              return Flow::load(path, type, model_stream(gpu), unknown);
+              return Flow::load(path, type, model_stream(gpu), unknown, bits);
             });
           },
           nb::arg("path"),
           nb::arg("dtype").none(),
           nb::arg("gpu"),
+          nb::arg("bits") = 0,
           "The model and the names of tensors it does not know.")
       .def("describe", &describe)
       .def(

@@ -36,13 +36,14 @@ void bind_vocoder(nb::module_& m) {
   nb::class_<Vocoder>(m, "Vocoder")
       .def_static(
           "load",
-          [](const std::string& path, bool gpu) {
+          [](const std::string& path, bool gpu, int bits) {
             return load_model([&](auto* unknown) {
-              return Vocoder::load(path, model_stream(gpu), unknown);
+              return Vocoder::load(path, model_stream(gpu), unknown, bits);
             });
           },
           nb::arg("path"),
           nb::arg("gpu"),
+          nb::arg("bits") = 0,
           "The model and the names of tensors it does not know.")
       .def_prop_ro("weight_bytes", &Vocoder::weight_bytes)
       .def(

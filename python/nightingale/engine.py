@@ -52,8 +52,9 @@ class Engine:
         self.vocoder: _core.Vocoder | None = None
         if checkpoint.s3gen is not None:
             path = str(checkpoint.s3gen)
-            self.flow, unknown = _core.Flow.load(path, dtype, gpu)
-            self.vocoder, unknown_too = _core.Vocoder.load(path, gpu)
+            bits = options.bits or 0
+            self.flow, unknown = _core.Flow.load(path, dtype, gpu, bits)
+            self.vocoder, unknown_too = _core.Vocoder.load(path, gpu, bits)
             _warn_of(sorted({*unknown, *unknown_too}), checkpoint.s3gen)
         self.settings = self.t3.describe()
         self._baker: _core.VoiceBaker | None = None

@@ -65,6 +65,35 @@ ops::Matrix Weights::take_matrix(
   return matrix;
 }
 
+ops::Matrix Weights::take_frame_matrix(
+    const std::vector<std::string>& names,
+    const mx::Shape& expected_each,
+    mx::Dtype dtype,
+    int bits,
+    mx::Stream s) {
+  return bits > 0 && expected_each[1] % kCodeGroup == 0
+      ? take_matrix(names, expected_each, bits, s)
+      : take_rows(names, expected_each, dtype);
+}
+
+ops::Kernel Weights::take_frame_conv(
+    const std::string& layer,
+    const mx::Shape& expected,
+    mx::Dtype dtype,
+    int bits,
+    mx::Stream s) {
+  int outputs = expected[0], channels = expected[1], taps = expected[2];
+  if (bits == 0 || channels % kCodeGroup != 0) {
+    return take_conv(layer, expected, dtype);
+  }
+  auto floats = temporary({outputs, taps, channels}, mx::float32);
+  std::ranges::copy(
+      ordered_kernel(layer, expected, false), floats.data<float>());
+  auto kernel = ops::Kernel::quantized(floats, bits, s);
+  nbytes_ += kernel.matrix.nbytes();
+  return kernel;
+}
+
 ops::Matrix Weights::read_codes(
     const std::vector<std::string>& names,
     const mx::Shape& shape,

@@ -165,11 +165,10 @@ mx::array Weights::take_conv_transpose(
   return take_kernel(layer, expected, true, dtype);
 }
 
-mx::array Weights::take_kernel(
+std::vector<float> Weights::ordered_kernel(
     const std::string& layer,
     const mx::Shape& expected,
-    bool transposed,
-    mx::Dtype dtype) {
+    bool transposed) {
   std::vector<float> kernel = read_kernel(layer, expected);
   int outputs = expected[transposed ? 1 : 0];
   int channels = expected[transposed ? 0 : 1];
@@ -185,7 +184,18 @@ mx::array Weights::take_kernel(
       }
     }
   }
-  auto tensor = memory_.allocate({outputs, taps, channels}, dtype);
+  return ordered;
+}
+
+mx::array Weights::take_kernel(
+    const std::string& layer,
+    const mx::Shape& expected,
+    bool transposed,
+    mx::Dtype dtype) {
+  auto ordered = ordered_kernel(layer, expected, transposed);
+  int outputs = expected[transposed ? 1 : 0];
+  int channels = expected[transposed ? 0 : 1];
+  auto tensor = memory_.allocate({outputs, expected[2], channels}, dtype);
   convert_elements(
       ordered.data(), mx::float32, tensor.data<void>(), dtype, ordered.size());
   nbytes_ += tensor.nbytes();

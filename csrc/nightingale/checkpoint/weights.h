@@ -12,7 +12,7 @@
 #include "mlx/dtype.h"
 #include "nightingale/checkpoint/tensor_file.h"
 #include "nightingale/checkpoint/weight_memory.h"
-#include "nightingale/ops/matrix.h"
+#include "nightingale/ops/convolution.h"
 
 namespace nightingale {
 
@@ -56,6 +56,25 @@ class Weights {
   ops::Matrix take_matrix(
       const std::vector<std::string>& names,
       const mx::Shape& expected_each,
+      int bits,
+      mx::Stream s);
+
+  // For products over many frames: codes of `bits`, or those that the file has,
+  // where rows are whole groups; floats as `dtype` elsewhere and where `bits`
+  // is 0.
+  ops::Matrix take_frame_matrix(
+      const std::vector<std::string>& names,
+      const mx::Shape& expected_each,
+      mx::Dtype dtype,
+      int bits,
+      mx::Stream s);
+
+  // take_conv likewise, the channels of each tap being whole groups. A file's
+  // codes are grouped across taps: they are quantised anew.
+  ops::Kernel take_frame_conv(
+      const std::string& layer,
+      const mx::Shape& expected,
+      mx::Dtype dtype,
       int bits,
       mx::Stream s);
 
@@ -118,6 +137,11 @@ class Weights {
   // of the gains and of the directions.
   std::optional<std::pair<std::string, std::string>> norm_names(
       const std::string& layer) const;
+  // The same as [O, K, C]; `transposed` says that A is C.
+  std::vector<float> ordered_kernel(
+      const std::string& layer,
+      const mx::Shape& expected,
+      bool transposed);
   mx::array take_kernel(
       const std::string& layer,
       const mx::Shape& expected,

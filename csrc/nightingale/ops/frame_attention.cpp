@@ -35,15 +35,18 @@ frame_attention(const mx::array& qkv, int batch, int heads, mx::Stream s) {
 
 std::vector<mx::array> project_positions(
     const mx::array& x,
-    const mx::array& w,
+    const Matrix& w,
     int layers,
     int heads,
     mx::Stream s) {
+  if (w.is_quantized()) {
+    return mx::split(linear(x, w, s), layers, -1, s);
+  }
   if (!on_cpu(s) && gpu::has_kernels(s)) {
-    return gpu::project_positions(x, w, layers, heads, s);
+    return gpu::project_positions(x, w.w, layers, heads, s);
   }
   std::vector<mx::array> all;
-  for (const auto& layer : mx::split(w, layers, 0, s)) {
+  for (const auto& layer : mx::split(w.w, layers, 0, s)) {
     all.push_back(linear(x, layer, s));
   }
   return all;

@@ -17,10 +17,10 @@ frame_attention(const mx::array& qkv, int batch, int heads, mx::Stream s);
 
 // What relative_frame_attention is told about distance in each of `layers`: x
 // times each of the matrices that stand one below the other in w.
-// x: [2 T - 1, K]; w: [layers * heads * head_dim, K]
+// x: [2 T - 1, K]; w: [layers * heads * head_dim, K]; codes on the CPU only
 std::vector<mx::array> project_positions(
     const mx::array& x,
-    const mx::array& w,
+    const Matrix& w,
     int layers,
     int heads,
     mx::Stream s);

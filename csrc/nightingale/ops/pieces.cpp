@@ -90,8 +90,11 @@ cut(const mx::array& rows, int begin, int end, mx::Stream s) {
   return mx::contiguous(slice_rows(rows, begin, end, s), false, s);
 }
 
-Filters Filters::of(const mx::array& w, mx::Stream s) {
-  auto rows = mx::reshape(w, {w.shape(0), w.shape(1) * w.shape(2)}, s);
+Filters Filters::of(const Kernel& w, mx::Stream s) {
+  if (w.is_quantized()) {
+    return {w, std::nullopt};
+  }
+  auto rows = mx::reshape(w.matrix.w, {w.filters(), w.taps * w.channels()}, s);
   return {w, mx::transpose(rows, s)};
 }
 
@@ -106,7 +109,7 @@ Fed conv1d(
   const auto& w = filters.w;
   auto rows = whole(x, s);
   int count = x.count();
-  int results = conv.shape.output_rows(count, w.shape(1));
+  int results = conv.shape.output_rows(count, w.taps);
   Epilogue epilogue = conv.epilogue;
   if (conv.residual) {
     int begin = conv.residual_begin;

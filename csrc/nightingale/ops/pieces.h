@@ -44,10 +44,10 @@ struct Fed {
 
 // What a convolution filters with, as every backend takes it: made once.
 struct Filters {
-  mx::array w; // [O, K, C]
-  mx::array columns; // the same numbers as [K * C, O]
+  Kernel w; // [O, K, C]
+  std::optional<mx::array> columns; // floats again, as [K * C, O]
 
-  static Filters of(const mx::array& w, mx::Stream s);
+  static Filters of(const Kernel& w, mx::Stream s);
 };
 
 struct PieceConv {

@@ -12,15 +12,6 @@ namespace {
 constexpr int kTaps = 3;
 constexpr Conv1d kCausal{.pad_left = kTaps - 1};
 
-// Columns [begin, begin + count) of the last axis, in memory of their own.
-mx::array columns_of(const mx::array& w, int begin, int count) {
-  mx::Shape start(w.ndim(), 0), stop = w.shape();
-  start.back() = begin;
-  stop.back() = begin + count;
-  return computed(mx::contiguous(
-      mx::slice(w, start, stop, mx::Device::cpu), false, mx::Device::cpu));
-}
-
 // [N, ...] of two axes.
 Matrix matrix_of(const mx::array& w) {
   return computed(mx::reshape(w, {w.shape(0), -1}, mx::Device::cpu));
@@ -45,10 +36,10 @@ frames_of(const mx::array& x, int batch, mx::Dtype dtype, mx::Stream s) {
 
 } // namespace
 
-CausalConv::CausalConv(mx::array w_, mx::array b_, mx::Stream s)
+CausalConv::CausalConv(Kernel w_, mx::array b_, mx::Stream s)
     : w(std::move(w_)), b(std::move(b_)) {
-  if (!on_cpu(s) && gpu::has_resnet(w.shape(2), w.shape(0), s)) {
-    matrix = matrix_of(w);
+  if (!on_cpu(s) && gpu::has_resnet(w.channels(), w.filters(), s)) {
+    matrix = matrix_of(w.matrix.w);
   }
 }
 
@@ -84,7 +75,7 @@ Resnet::Resnet(
     LayerNorm first_norm_,
     CausalConv second_,
     LayerNorm second_norm_,
-    mx::array residual_w_,
+    Matrix residual_w_,
     mx::array residual_b_,
     int skip)
     : first(std::move(first_)),
@@ -94,13 +85,13 @@ Resnet::Resnet(
       residual_w(std::move(residual_w_)),
       residual_b(std::move(residual_b_)) {
   if (first.matrix && second.matrix) {
-    matrix = matrix_of(stacked(first.w, residual_w));
+    matrix = matrix_of(stacked(first.w.matrix.w, residual_w.w));
   } else if (skip > 0) {
-    int own = residual_w.shape(1) - skip;
-    first_skip_w = columns_of(first.w, own, skip);
-    first.w = columns_of(first.w, 0, own);
-    residual_skip_w = columns_of(residual_w, own, skip);
-    residual_w = columns_of(residual_w, 0, own);
+    int own = residual_w.columns() - skip;
+    first_skip_w = first.w.channels_of(own, skip);
+    first.w = first.w.channels_of(0, own);
+    residual_skip_w = residual_w.columns_of(own, skip);
+    residual_w = residual_w.columns_of(0, own);
   }
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "nightingale/ops/convolution.h"
 #include "nightingale/ops/norm.h"
 
 namespace nightingale::ops {
@@ -9,13 +10,13 @@ namespace nightingale::ops {
 
 // A convolution over a row and the two before it, within its batch row.
 struct CausalConv {
-  mx::array w; // [O, 3, C]
+  Kernel w; // [O, 3, C]
   mx::array b; // [O]
   // [O, 3 * C]: where the rows of three taps are laid side by side and
   // multiplied.
   std::optional<Matrix> matrix = std::nullopt;
 
-  CausalConv(mx::array w, mx::array b, mx::Stream s);
+  CausalConv(Kernel w, mx::array b, mx::Stream s);
 };
 
 // Products are taken in `dtype`, which is also the result's.
@@ -39,12 +40,12 @@ mx::array normed_conv(
 struct Resnet {
   CausalConv first, second;
   LayerNorm first_norm, second_norm;
-  mx::array residual_w; // [O, C]
+  Matrix residual_w; // [O, C]
   mx::array residual_b;
   // Of the channels that come in an array of their own: where products are
   // taken of each array. first.w and residual_w are then of the others only.
-  std::optional<mx::array> first_skip_w = std::nullopt;
-  std::optional<mx::array> residual_skip_w = std::nullopt;
+  std::optional<Kernel> first_skip_w = std::nullopt;
+  std::optional<Matrix> residual_skip_w = std::nullopt;
   // [2 * O, 3 * C]: first and residual below each other, as CausalConv's.
   std::optional<Matrix> matrix = std::nullopt;
 
@@ -54,7 +55,7 @@ struct Resnet {
       LayerNorm first_norm,
       CausalConv second,
       LayerNorm second_norm,
-      mx::array residual_w,
+      Matrix residual_w,
       mx::array residual_b,
       int skip);
 };

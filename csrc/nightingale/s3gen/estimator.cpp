@@ -40,38 +40,46 @@ std::vector<std::string> with(
 
 } // namespace
 
-Estimator::Estimator(Weights& weights, const FlowConfig& config, mx::Stream s)
+Estimator::Estimator(
+    Weights& weights,
+    const FlowConfig& config,
+    int bits,
+    mx::Stream s)
     : channels_(config.channels),
       heads_(config.attention / kHeadDim),
+      bits_(bits),
       stream_(s),
       product_(ops::product_dtype(weights.dtype(), s)),
       down_(take_conv(weights, kEstimator + "down_blocks.0.2", channels_)),
       up_(take_conv(weights, kEstimator + "up_blocks.0.2", channels_)),
       final_(take_conv(weights, kEstimator + "final_block.block.0", channels_)),
       final_norm_(take_norm(weights, kEstimator + "final_block.block.2")),
-      mel_w_(ops::computed(mx::squeeze(
-          weights.take_conv(kEstimator + "final_proj", {kMels, channels_, 1}),
-          1,
-          mx::Device::cpu))),
+      mel_w_(ops::Kernel(weights.take_conv(
+                             kEstimator + "final_proj",
+                             {kMels, channels_, 1}))
+                 .one_tap()),
       mel_b_(
           weights.take(kEstimator + "final_proj.bias", {kMels}, mx::float32)),
-      time_in_w_(weights.take(
-          kEstimator + "time_mlp.linear_1.weight",
+      time_in_w_(take_matrix(
+          weights,
+          {kEstimator + "time_mlp.linear_1.weight"},
           {config.time_channels, kInputs},
           mx::float32)),
       time_in_b_(weights.take(
           kEstimator + "time_mlp.linear_1.bias",
           {config.time_channels},
           mx::float32)),
-      time_out_w_(weights.take(
-          kEstimator + "time_mlp.linear_2.weight",
+      time_out_w_(take_matrix(
+          weights,
+          {kEstimator + "time_mlp.linear_2.weight"},
           {config.time_channels, config.time_channels},
           mx::float32)),
       time_out_b_(weights.take(
           kEstimator + "time_mlp.linear_2.bias",
           {config.time_channels},
           mx::float32)),
-      shift_w_(weights.take_rows(
+      shift_w_(take_matrix(
+          weights,
           with(level_names(config), "0.mlp.1.weight"),
           {channels_, config.time_channels},
           mx::float32)),
@@ -80,8 +88,9 @@ Estimator::Estimator(Weights& weights, const FlowConfig& config, mx::Stream s)
           {channels_},
           mx::float32)) {
   if (config.meanflow) {
-    time_mixer_ = weights.take(
-        kEstimator + "time_embed_mixer.weight",
+    time_mixer_ = take_matrix(
+        weights,
+        {kEstimator + "time_embed_mixer.weight"},
         {config.time_channels, 2 * config.time_channels},
         mx::float32);
   }
@@ -93,10 +102,19 @@ Estimator::Estimator(Weights& weights, const FlowConfig& config, mx::Stream s)
   }
 }
 
+ops::Matrix Estimator::take_matrix(
+    Weights& weights,
+    const std::vector<std::string>& names,
+    const mx::Shape& expected_each,
+    mx::Dtype dtype) const {
+  return weights.take_frame_matrix(names, expected_each, dtype, bits_, stream_);
+}
+
 ops::CausalConv
 Estimator::take_conv(Weights& weights, const std::string& name, int inputs) {
   return {
-      weights.take_conv(name, {channels_, inputs, kTaps}),
+      weights.take_frame_conv(
+          name, {channels_, inputs, kTaps}, weights.dtype(), bits_, stream_),
       weights.take(name + ".bias", {channels_}, mx::float32),
       stream_};
 }
@@ -118,15 +136,18 @@ Estimator::Transformer Estimator::take_transformer(
     return weights.take(name + tensor, {size}, mx::float32);
   };
   auto matrix = [&](const std::string& tensor, int rows, int columns) {
-    return weights.take(name + tensor, {rows, columns});
+    return take_matrix(
+        weights, {name + tensor}, {rows, columns}, weights.dtype());
   };
   return {
       take_norm(weights, name + "norm1"),
-      weights.take_rows(
+      take_matrix(
+          weights,
           {name + "attn1.to_q.weight",
            name + "attn1.to_k.weight",
            name + "attn1.to_v.weight"},
-          {inner, channels}),
+          {inner, channels},
+          weights.dtype()),
       {matrix("attn1.to_out.0.weight", channels, inner),
        vector("attn1.to_out.0.bias", channels),
        take_norm(weights, name + "norm3"),
@@ -142,17 +163,19 @@ Estimator::Level Estimator::take_level(
     const std::string& name,
     int inputs,
     bool skip) {
-  auto residual_w = ops::computed(mx::squeeze(
-      weights.take_conv(name + "0.res_conv", {channels_, inputs, 1}),
-      1,
-      mx::Device::cpu));
+  auto residual = weights.take_frame_conv(
+      name + "0.res_conv",
+      {channels_, inputs, 1},
+      weights.dtype(),
+      bits_,
+      stream_);
   Level level{
       ops::Resnet(
           take_conv(weights, name + "0.block1.block.0", inputs),
           take_norm(weights, name + "0.block1.block.2"),
           take_conv(weights, name + "0.block2.block.0", channels_),
           take_norm(weights, name + "0.block2.block.2"),
-          residual_w,
+          residual.one_tap(),
           weights.take(name + "0.res_conv.bias", {channels_}, mx::float32),
           skip ? channels_ : 0),
       {}};

@@ -27,7 +27,8 @@ struct FlowTimes {
 // convolution and transformers over all frames.
 class Estimator {
  public:
-  Estimator(Weights& weights, const FlowConfig& config, mx::Stream s);
+  // Matrices and kernels in codes of `bits`, in floats where that is 0.
+  Estimator(Weights& weights, const FlowConfig& config, int bits, mx::Stream s);
 
   // The times of `steps` steps from noise to mel: along a cosine, or even ones
   // for a meanflow. Those last asked for are kept.
@@ -66,6 +67,11 @@ class Estimator {
       Weights& weights,
       const FlowConfig& config,
       const std::string& name);
+  ops::Matrix take_matrix(
+      Weights& weights,
+      const std::vector<std::string>& names,
+      const mx::Shape& expected_each,
+      mx::Dtype dtype) const;
   // Weights of `name`weight and `name`bias.
   ops::CausalConv
   take_conv(Weights& weights, const std::string& name, int inputs);
@@ -83,6 +89,7 @@ class Estimator {
       const mx::array& shift) const;
 
   int channels_, heads_;
+  int bits_;
   mx::Stream stream_;
   mx::Dtype product_;
   std::vector<Level> levels_; // down, middle, up
@@ -90,10 +97,13 @@ class Estimator {
   ops::LayerNorm final_norm_;
   ops::Matrix mel_w_;
   mx::array mel_b_;
-  mx::array time_in_w_, time_in_b_;
-  mx::array time_out_w_, time_out_b_;
-  std::optional<mx::array> time_mixer_; // of a step's start and end
-  mx::array shift_w_, shift_b_; // of all levels, one below the other
+  ops::Matrix time_in_w_;
+  mx::array time_in_b_;
+  ops::Matrix time_out_w_;
+  mx::array time_out_b_;
+  std::optional<ops::Matrix> time_mixer_; // of a step's start and end
+  ops::Matrix shift_w_; // of all levels, one below the other
+  mx::array shift_b_;
 
   struct KeptTimes {
     std::mutex mutex;

@@ -11,6 +11,7 @@
 #include "nightingale/ops/linear.h"
 #include "nightingale/ops/noise.h"
 #include "nightingale/ops/ode.h"
+#include "nightingale/s3gen/quantization.h"
 
 namespace nightingale {
 
@@ -50,8 +51,9 @@ SoundTokens sound_tokens(const std::vector<int>& tokens) {
   return sound;
 }
 
-Flow::Flow(Weights& weights, const FlowConfig& config, mx::Stream s)
+Flow::Flow(Weights& weights, const FlowConfig& config, int bits, mx::Stream s)
     : config_(config),
+      bits_(bits),
       stream_(s),
       dtype_(weights.dtype()),
       speaker_w_(weights.take(
@@ -62,8 +64,8 @@ Flow::Flow(Weights& weights, const FlowConfig& config, mx::Stream s)
           "flow.spk_embed_affine_layer.bias",
           {kMels},
           mx::float32)),
-      encoder_(weights, config, s),
-      estimator_(weights, config, s) {
+      encoder_(weights, config, bits, s),
+      estimator_(weights, config, bits, s) {
   weight_bytes_ = weights.nbytes();
 }
 
@@ -71,12 +73,13 @@ Flow Flow::load(
     const std::string& path,
     std::optional<mx::Dtype> dtype,
     mx::Stream s,
-    std::vector<std::string>* unknown) {
+    std::vector<std::string>* unknown,
+    int bits) {
   auto file = TensorFile::open(path);
   FlowConfig config = FlowConfig::of(*file);
   Weights weights(
       file, dtype.value_or(stored_dtype(*file, "flow.input_embedding.weight")));
-  Flow model(weights, config, s);
+  Flow model(weights, config, s3gen_bits(*file, bits, s), s);
   if (unknown) {
     *unknown = weights.unused(kOthers);
   }

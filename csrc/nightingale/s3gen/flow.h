@@ -50,19 +50,25 @@ struct MelState {
 // Speech tokens and a voice to mel frames. Const after loading.
 class Flow {
  public:
-  // Matrices as `dtype`, or as the file has them. Names of tensors that are
-  // neither the flow's nor another part's are put in `unknown`.
+  // Matrices as `dtype`, or as the file has them; on the CPU in codes where
+  // `bits` is not 0 or the file has codes (s3gen_bits). Names of tensors that
+  // are neither the flow's nor another part's are put in `unknown`.
   static Flow load(
       const std::string& path,
       std::optional<mx::Dtype> dtype,
       mx::Stream s,
-      std::vector<std::string>* unknown);
+      std::vector<std::string>* unknown,
+      int bits = 0);
 
   const FlowConfig& config() const {
     return config_;
   }
   size_t weight_bytes() const {
     return weight_bytes_;
+  }
+  // Of the codes; 0: floats.
+  int bits() const {
+    return bits_;
   }
   mx::Dtype dtype() const {
     return dtype_;
@@ -88,7 +94,7 @@ class Flow {
   mx::array finish(MelState&& state) const;
 
  private:
-  Flow(Weights& weights, const FlowConfig& config, mx::Stream s);
+  Flow(Weights& weights, const FlowConfig& config, int bits, mx::Stream s);
 
   void check(const MelRequest& request) const;
   // The first `frames` frames of the encoder's mean: [1, frames, mels]
@@ -97,6 +103,7 @@ class Flow {
   mx::array speaker(const std::vector<float>& embedding) const; // [mels]
 
   FlowConfig config_;
+  int bits_;
   mx::Stream stream_;
   mx::Dtype dtype_;
   size_t weight_bytes_ = 0;

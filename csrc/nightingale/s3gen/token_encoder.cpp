@@ -24,8 +24,10 @@ const std::string kEncoder = "flow.encoder.";
 TokenEncoder::TokenEncoder(
     Weights& weights,
     const FlowConfig& config,
+    int bits,
     mx::Stream s)
     : width_(config.width),
+      bits_(bits),
       stream_(s),
       product_(ops::vector_dtype(weights.dtype(), s)),
       table_(weights.take(
@@ -33,35 +35,31 @@ TokenEncoder::TokenEncoder(
           {config.codes, config.width})),
       entry_(take_entry(weights, config, kEncoder + "embed.out.")),
       upper_entry_(take_entry(weights, config, kEncoder + "up_embed.out.")),
-      ahead_w_(weights.take_conv(
+      ahead_w_(take_conv(
+          weights,
           kEncoder + "pre_lookahead_layer.conv1",
-          {width_, width_, kLookaheadTokens + 1})),
+          kLookaheadTokens + 1)),
       ahead_b_(weights.take(
           kEncoder + "pre_lookahead_layer.conv1.bias",
           {width_},
           mx::float32)),
-      behind_w_(weights.take_conv(
+      behind_w_(take_conv(
+          weights,
           kEncoder + "pre_lookahead_layer.conv2",
-          {width_, width_, kBehindTaps})),
+          kBehindTaps)),
       behind_b_(weights.take(
           kEncoder + "pre_lookahead_layer.conv2.bias",
           {width_},
           mx::float32)),
-      stack_(take_stack(
-          weights,
-          config,
-          kEncoder + "encoders.",
-          config.layers,
-          product_)),
+      stack_(
+          take_stack(weights, config, kEncoder + "encoders.", config.layers)),
       upper_stack_(take_stack(
           weights,
           config,
           kEncoder + "up_encoders.",
-          config.upper_layers,
-          product_)),
-      upsample_w_(weights.take_conv(
-          kEncoder + "up_layer.conv",
-          {width_, width_, kUpsampleTaps})),
+          config.upper_layers)),
+      upsample_w_(
+          take_conv(weights, kEncoder + "up_layer.conv", kUpsampleTaps)),
       upsample_b_(
           weights.take(kEncoder + "up_layer.conv.bias", {width_}, mx::float32)),
       norm_{
@@ -75,31 +73,29 @@ TokenEncoder::Stack TokenEncoder::take_stack(
     Weights& weights,
     const FlowConfig& config,
     const std::string& name,
-    int layers,
-    mx::Dtype product) {
+    int layers) const {
   std::vector<Layer> all;
   std::vector<std::string> positions;
   for (int i = 0; i < layers; ++i) {
     std::string layer = name + std::to_string(i) + ".";
-    all.push_back(take_layer(weights, config, layer, product));
+    all.push_back(take_layer(weights, config, layer));
     positions.push_back(layer + "self_attn.linear_pos.weight");
   }
   return {
       std::move(all),
-      weights.take_rows(positions, {config.width, config.width})};
+      take_matrix(weights, positions, {config.width, config.width})};
 }
 
 TokenEncoder::Layer TokenEncoder::take_layer(
     Weights& weights,
     const FlowConfig& config,
-    const std::string& name,
-    mx::Dtype product) {
+    const std::string& name) const {
   int width = config.width, ffn = config.ffn;
   auto vector = [&](const std::string& tensor, int size) {
     return weights.take(name + tensor, {size}, mx::float32);
   };
   auto matrix = [&](const std::string& tensor, int rows, int columns) {
-    return weights.take(name + tensor, {rows, columns});
+    return take_matrix(weights, {name + tensor}, {rows, columns});
   };
   auto norm = [&](const std::string& tensor) {
     return ops::LayerNorm{
@@ -109,13 +105,14 @@ TokenEncoder::Layer TokenEncoder::take_layer(
   };
   auto per_head = [&](const std::string& tensor) {
     auto bias = weights.take(
-        name + "self_attn." + tensor, {width / kHeadDim, kHeadDim}, product);
+        name + "self_attn." + tensor, {width / kHeadDim, kHeadDim}, product_);
     return ops::computed(mx::reshape(bias, {width}, mx::Device::cpu));
   };
   std::string attention = name + "self_attn.linear_";
   return {
       norm("norm_mha"),
-      weights.take_rows(
+      take_matrix(
+          weights,
           {attention + "q.weight",
            attention + "k.weight",
            attention + "v.weight"},
@@ -138,7 +135,7 @@ TokenEncoder::Layer TokenEncoder::take_layer(
 TokenEncoder::Entry TokenEncoder::take_entry(
     Weights& weights,
     const FlowConfig& config,
-    const std::string& name) {
+    const std::string& name) const {
   int width = config.width;
   mx::array scale(std::sqrt(static_cast<float>(width)));
   auto scaled = [&](const std::string& tensor) {
@@ -146,9 +143,25 @@ TokenEncoder::Entry TokenEncoder::take_entry(
     return ops::computed(mx::multiply(values, scale, mx::Device::cpu));
   };
   return {
-      weights.take(name + "0.weight", {width, width}),
+      take_matrix(weights, {name + "0.weight"}, {width, width}),
       weights.take(name + "0.bias", {width}, mx::float32),
       {scaled("1.weight"), scaled("1.bias"), kNormEps}};
+}
+
+ops::Matrix TokenEncoder::take_matrix(
+    Weights& weights,
+    const std::vector<std::string>& names,
+    const mx::Shape& expected_each) const {
+  return weights.take_frame_matrix(
+      names, expected_each, weights.dtype(), bits_, stream_);
+}
+
+ops::Kernel TokenEncoder::take_conv(
+    Weights& weights,
+    const std::string& name,
+    int taps) const {
+  return weights.take_frame_conv(
+      name, {width_, width_, taps}, weights.dtype(), bits_, stream_);
 }
 
 mx::array TokenEncoder::encode(const std::vector<int>& tokens) const {

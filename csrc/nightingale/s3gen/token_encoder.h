@@ -14,7 +14,12 @@ namespace nightingale {
 // rate half-way.
 class TokenEncoder {
  public:
-  TokenEncoder(Weights& weights, const FlowConfig& config, mx::Stream s);
+  // Matrices and kernels in codes of `bits`, in floats where that is 0.
+  TokenEncoder(
+      Weights& weights,
+      const FlowConfig& config,
+      int bits,
+      mx::Stream s);
 
   // → [1, 2 * tokens, mels] float32
   mx::array encode(const std::vector<int>& tokens) const;
@@ -36,7 +41,7 @@ class TokenEncoder {
   // Layers at one rate.
   struct Stack {
     std::vector<Layer> layers;
-    mx::array position_w; // of all layers, one below the other
+    ops::Matrix position_w; // of all layers, one below the other
   };
   // A linear layer whose normed result is scaled by sqrt(width).
   struct Entry {
@@ -45,21 +50,25 @@ class TokenEncoder {
     ops::LayerNorm norm;
   };
 
-  static Stack take_stack(
+  Stack take_stack(
       Weights& weights,
       const FlowConfig& config,
       const std::string& name,
-      int layers,
-      mx::Dtype product);
-  static Layer take_layer(
+      int layers) const;
+  Layer take_layer(
       Weights& weights,
       const FlowConfig& config,
-      const std::string& name,
-      mx::Dtype product);
-  static Entry take_entry(
+      const std::string& name) const;
+  Entry take_entry(
       Weights& weights,
       const FlowConfig& config,
-      const std::string& name);
+      const std::string& name) const;
+  ops::Matrix take_matrix(
+      Weights& weights,
+      const std::vector<std::string>& names,
+      const mx::Shape& expected_each) const;
+  ops::Kernel take_conv(Weights& weights, const std::string& name, int taps)
+      const;
 
   // Arrays of frames, as in nightingale/ops/resnet.h.
   mx::array enter(const Entry& entry, const mx::array& x) const;
@@ -75,14 +84,18 @@ class TokenEncoder {
   mx::array distances(int length) const;
 
   int width_;
+  int bits_;
   mx::Stream stream_;
   mx::Dtype product_;
   mx::array table_;
   Entry entry_, upper_entry_;
-  mx::array ahead_w_, ahead_b_;
-  mx::array behind_w_, behind_b_;
+  ops::Kernel ahead_w_;
+  mx::array ahead_b_;
+  ops::Kernel behind_w_;
+  mx::array behind_b_;
   Stack stack_, upper_stack_;
-  mx::array upsample_w_, upsample_b_;
+  ops::Kernel upsample_w_;
+  mx::array upsample_b_;
   ops::LayerNorm norm_;
   ops::Matrix mel_w_;
   mx::array mel_b_;

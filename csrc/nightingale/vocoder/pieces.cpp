@@ -24,9 +24,11 @@ Conv Conv::take(
     const std::string& name,
     const mx::Shape& expected,
     const ops::Conv1d& shape,
+    int bits,
     mx::Stream s) {
   return {
-      ops::Filters::of(weights.take_conv(name, expected, mx::float32), s),
+      ops::Filters::of(
+          weights.take_frame_conv(name, expected, mx::float32, bits, s), s),
       weights.take(name + ".bias", {expected[0]}, mx::float32),
       shape};
 }
@@ -36,10 +38,11 @@ Conv Conv::take_same(
     const std::string& name,
     const mx::Shape& expected,
     int dilation,
+    int bits,
     mx::Stream s) {
   int pad = (expected[2] - 1) / 2 * dilation;
   ops::Conv1d shape{.dilation = dilation, .pad_left = pad, .pad_right = pad};
-  return take(weights, name, expected, shape, s);
+  return take(weights, name, expected, shape, bits, s);
 }
 
 Piece feed(
@@ -52,8 +55,7 @@ Piece feed(
   conv.shape = layer.shape;
   conv.shape.pad_left = tail.begun ? tail.zeros : layer.shape.pad_left;
   conv.shape.pad_right = last ? layer.shape.pad_right : 0;
-  int results =
-      conv.shape.output_rows(count_rows(rows), layer.filters.w.shape(1));
+  int results = conv.shape.output_rows(count_rows(rows), layer.filters.w.taps);
   if (!rows || results == 0) {
     tail.rows = whole(rows, s);
     return std::nullopt;

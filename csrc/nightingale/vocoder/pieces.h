@@ -29,11 +29,13 @@ struct Conv {
   mx::array b;
   ops::Conv1d shape;
 
+  // In codes of `bits`, in floats where that is 0.
   static Conv take(
       Weights& weights,
       const std::string& name,
       const mx::Shape& expected, // [O, C, K]
       const ops::Conv1d& shape,
+      int bits,
       mx::Stream s);
   // Padded so that as many rows come out as go in.
   static Conv take_same(
@@ -41,6 +43,7 @@ struct Conv {
       const std::string& name,
       const mx::Shape& expected,
       int dilation,
+      int bits,
       mx::Stream s);
 };
 

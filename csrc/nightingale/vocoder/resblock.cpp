@@ -7,6 +7,7 @@ ResBlock::ResBlock(
     const std::string& name,
     int channels,
     int taps,
+    int bits,
     mx::Stream s) {
   mx::Shape kernel{channels, channels, taps};
   for (size_t i = 0; i < kDilations.size(); ++i) {
@@ -18,9 +19,15 @@ ResBlock::ResBlock(
     layers_.push_back(
         {alpha("activations1."),
          Conv::take_same(
-             weights, name + "convs1." + number, kernel, kDilations[i], s),
+             weights,
+             name + "convs1." + number,
+             kernel,
+             kDilations[i],
+             bits,
+             s),
          alpha("activations2."),
-         Conv::take_same(weights, name + "convs2." + number, kernel, 1, s)});
+         Conv::take_same(
+             weights, name + "convs2." + number, kernel, 1, bits, s)});
   }
 }
 

@@ -24,6 +24,7 @@ class ResBlock {
       const std::string& name,
       int channels,
       int taps,
+      int bits,
       mx::Stream s);
 
   Piece feed(ResBlockState& state, Piece x, bool last, mx::Stream s) const;

@@ -11,6 +11,7 @@
 #include "nightingale/ops/activation.h"
 #include "nightingale/ops/pace.h"
 #include "nightingale/ops/spectrum.h"
+#include "nightingale/s3gen/quantization.h"
 
 namespace nightingale {
 
@@ -94,7 +95,10 @@ std::vector<mx::array> kept_arrays(const VocoderState& state) {
 
 } // namespace
 
-Vocoder::Vocoder(Weights& weights, mx::Stream s)
+// The blocks alone run in codes: they are nearly all of the work, and what
+// stands before the first and behind the last is small. The pitch is summed up
+// into phases, where its errors would grow.
+Vocoder::Vocoder(Weights& weights, int bits, mx::Stream s)
     : stream_(s),
       pitch_(weights, s),
       source_(weights),
@@ -103,12 +107,14 @@ Vocoder::Vocoder(Weights& weights, mx::Stream s)
           kVocoder + "conv_pre",
           {base_channels(weights.file()), kMels, kEdgeTaps},
           1,
+          0,
           s)),
       after_(Conv::take_same(
           weights,
           kVocoder + "conv_post",
           {kSpectrum, base_channels(weights.file()) / 8, kEdgeTaps},
           1,
+          0,
           s)) {
   int channels = base_channels(weights.file());
   for (size_t i = 0; i < kUpsamplings.size(); ++i) {
@@ -130,12 +136,14 @@ Vocoder::Vocoder(Weights& weights, mx::Stream s)
             kVocoder + "source_downs." + number,
             {channels, kSpectrum, taps},
             down,
+            0,
             s),
         ResBlock(
             weights,
             kVocoder + "source_resblocks." + number + ".",
             channels,
             kSourceKernels[i],
+            bits,
             s),
         {}};
     for (size_t j = 0; j < kKernels.size(); ++j) {
@@ -145,6 +153,7 @@ Vocoder::Vocoder(Weights& weights, mx::Stream s)
           kVocoder + "resblocks." + block + ".",
           channels,
           kKernels[j],
+          bits,
           s);
     }
     stages_.push_back(std::move(stage));
@@ -155,10 +164,11 @@ Vocoder::Vocoder(Weights& weights, mx::Stream s)
 Vocoder Vocoder::load(
     const std::string& path,
     mx::Stream s,
-    std::vector<std::string>* unknown) {
+    std::vector<std::string>* unknown,
+    int bits) {
   auto file = TensorFile::open(path);
   Weights weights(file, mx::float32);
-  Vocoder model(weights, s);
+  Vocoder model(weights, s3gen_bits(*file, bits, s), s);
   if (unknown) {
     *unknown = weights.unused({"flow.*", "tokenizer.*", "speaker_encoder.*"});
   }

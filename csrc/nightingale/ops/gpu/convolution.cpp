@@ -116,8 +116,8 @@ ops::Fed conv1d(
     mx::Stream s,
     int64_t most_window_bytes) {
   auto x = readable(rows, s);
-  const auto& columns = filters.columns;
-  int count = x.count(), taps = filters.w.shape(1);
+  const auto& columns = *filters.columns;
+  int count = x.count(), taps = filters.w.taps;
   int results = conv.shape.output_rows(count, taps);
   int keep = conv.keep ? std::max(0, count - conv.first_kept(results)) : 0;
   bool plain = is_plain(conv.shape, taps) && !x.before && !conv.snake;

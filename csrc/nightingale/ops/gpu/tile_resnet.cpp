@@ -24,9 +24,10 @@ bool takes_tile_conv(
     mx::Dtype dtype,
     mx::Stream s) {
   return has_tiles(s) && conv.matrix && is_half(dtype) &&
-      conv.w.dtype() == dtype && is_readable(input.x, dtype) &&
+      conv.matrix->w.dtype() == dtype && is_readable(input.x, dtype) &&
       (!input.skip || is_readable(*input.skip, dtype)) &&
-      fits_whole_rows(conv.matrix->rows()) && conv.w.size() <= kTileMostWeights;
+      fits_whole_rows(conv.matrix->rows()) &&
+      conv.matrix->w.size() <= kTileMostWeights;
 }
 
 mx::array tile_conv_norm(
@@ -74,7 +75,7 @@ ops::Normed tile_resnet(
       input, batch, block.first, block.first_norm, shift, dtype, s);
   int channels = second.b.size(), rows = row_count(input.x);
   bool deep = tile_depth(second.matrix->columns(), kWholeMostDepth) > 1 &&
-      tile_depth(block.residual_w.shape(1), kWholeMostDepth) > 1;
+      tile_depth(block.residual_w.columns(), kWholeMostDepth) > 1;
   mx::Shape shape{rows, channels};
   Launch tiles{
       .kernel = "tile_resnet_sum",
@@ -85,7 +86,7 @@ ops::Normed tile_resnet(
            block.second_norm.w,
            block.second_norm.b,
            input.x,
-           block.residual_w,
+           block.residual_w.w,
            block.residual_b,
            norm.w,
            norm.b,
