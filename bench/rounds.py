@@ -40,9 +40,9 @@ def parser(
     return arguments
 
 
-def add_bits(arguments: argparse.ArgumentParser) -> None:
+def add_bits(arguments: argparse.ArgumentParser, model: str, choices: Sequence[int]) -> None:
     arguments.add_argument(
-        "--bits", nargs="+", type=int, choices=(8, 4), help="integer weights for T3 as well"
+        "--bits", nargs="+", type=int, choices=choices, help=f"integer weights for {model} as well"
     )
 
 
@@ -146,9 +146,9 @@ def middle(results: Results, name: str, key: str) -> float:
     return median(run[key] for run in results[name])
 
 
-def ratio(results: Results, name: str, key: str) -> float:
-    """The reference's figure over ours, of measurements next to each other in time."""
-    pairs = zip(results["reference"], results[name], strict=True)
+def ratio(results: Results, name: str, key: str, other: str = "reference") -> float:
+    """The other's figure over ours, of measurements next to each other in time."""
+    pairs = zip(results[other], results[name], strict=True)
     return median(theirs[key] / ours[key] for theirs, ours in pairs)
 
 

@@ -1,6 +1,6 @@
 """S3Gen end to end: Nightingale's flow and vocoder beside the PyTorch reference, from one run.
 
-    python -m bench.s3gen [--reference PYTHON] [--rounds 2] [--json FILE]
+    python -m bench.s3gen [--bits 8] [--reference PYTHON] [--rounds 2] [--json FILE]
     python -m bench.s3gen --device gpu [--folder CHECKPOINT] [--json FILE]
 
 Full-size synthetic weights, 100 speech tokens (4 s) after a prompt of 10 s, 10 steps with guidance.
@@ -22,6 +22,7 @@ from . import quoted
 from .rounds import (
     DTYPES,
     Results,
+    add_bits,
     checkpoint,
     load,
     machine,
@@ -37,7 +38,8 @@ from .rounds import (
     take_turns,
 )
 
-ON_CPU = ("float32", "bfloat16")
+EXACT = "float32"  # what the other precisions are compared with
+ON_CPU = (EXACT, "bfloat16")
 STAGES = ("flow_s", "vocoder_s")
 FRAMES_PER_S = 50
 FEEDS = (20, 50)  # frames that a stream gives to the vocoder at a time
@@ -61,6 +63,7 @@ def main() -> None:
 
 def _arguments() -> argparse.Namespace:
     arguments = parser(__doc__.splitlines()[0], ON_CPU, DTYPES)
+    add_bits(arguments, "S3Gen on a CPU", (8,))
     arguments.add_argument("--tokens", type=int, default=100)
     arguments.add_argument("--steps", type=int, default=10)
     arguments.add_argument("--repeats", type=int, default=10, help="on a GPU")
@@ -82,6 +85,7 @@ def measure_cpu(folder: Path, args: argparse.Namespace) -> dict[str, Any]:
         "vocoder_s": seconds_of(lambda: tts.vocode(mel), 1)[0],
         "audio_s": mel.shape[1] / FRAMES_PER_S,
         "products": tts.info["flow"]["products"],
+        "weight_bytes": sum(tts.info[part]["weight_bytes"] for part in ("flow", "vocoder")),
     }
 
 
@@ -139,15 +143,25 @@ def run(folder: Path, args: argparse.Namespace) -> Results:
     return take_turns("bench.s3gen", folder, args, options, reference)
 
 
-def compare(folder: Path, args: argparse.Namespace) -> float:
-    """Correlation of the mels that the two precisions make of the same noise."""
+def compare(folder: Path, args: argparse.Namespace) -> dict[str, tuple[float, float]]:
+    """How near each precision comes to float32: the correlation of the mels they make of the same
+    noise, and the SNR in dB of the sound of one mel."""
     import numpy as np
 
-    mels = []
-    for dtype in ON_CPU:
-        tts = load(folder, dtype, args.device)
-        mels.append(tts.mel(speech_tokens(args.tokens), steps=args.steps))
-    return float(np.corrcoef(mels[0].ravel(), mels[1].ravel())[0, 1])
+    made = {}
+    for name in dict.fromkeys((EXACT, *args.precisions)):
+        tts = load(folder, name, args.device)
+        mel = tts.mel(speech_tokens(args.tokens), steps=args.steps)
+        exact_mel = made[EXACT][0] if made else mel
+        made[name] = (mel, tts.vocode(exact_mel))
+    mel, sound = made.pop(EXACT)
+
+    def nearness(other: tuple[Any, Any]) -> tuple[float, float]:
+        error = np.square(other[1] - sound).mean()
+        snr = np.inf if error == 0 else 10 * np.log10(np.square(sound).mean() / error)
+        return float(np.corrcoef(mel.ravel(), other[0].ravel())[0, 1]), float(snr)
+
+    return {name: nearness(other) for name, other in made.items()}
 
 
 def print_gpu_table(results: Results, args: argparse.Namespace) -> None:
@@ -185,10 +199,12 @@ def print_gpu_table(results: Results, args: argparse.Namespace) -> None:
     print_rows(rows)
 
 
-def print_cpu_table(results: Results, args: argparse.Namespace, likeness: float) -> None:
+def print_cpu_table(
+    results: Results, args: argparse.Namespace, likeness: dict[str, tuple[float, float]]
+) -> None:
     reference = bool(results["reference"])
     audio = results[args.precisions[0]][0]["audio_s"]
-    header = ["S3Gen on the CPU", "products", "flow s", "vocoder s", "rtf"]
+    header = ["S3Gen on the CPU", "products", "weights MB", "flow s", "vocoder s", "rtf"]
     rows = [header + ["flow x", "vocoder x"] * reference]
 
     def figures(name: str) -> list[str]:
@@ -196,14 +212,26 @@ def print_cpu_table(results: Results, args: argparse.Namespace, likeness: float)
         return [f"{flow:.2f}", f"{vocoder:.2f}", f"{(flow + vocoder) / audio:.2f}"]
 
     for name in args.precisions:
-        row = [f"nightingale {name}", results[name][0]["products"], *figures(name)]
+        first = results[name][0]
+        size = f"{first['weight_bytes'] / 1e6:.0f}"
+        row = [f"nightingale {name}", first["products"], size, *figures(name)]
         if reference:
             row += [f"{ratio(results, name, stage):.2f}x" for stage in STAGES]
         rows.append(row)
     if reference:
-        rows.append(["chatterbox-tts float32", "float32", *figures("reference"), "", ""])
+        rows.append(["chatterbox-tts float32", "float32", "", *figures("reference"), "", ""])
     print_rows(rows)
-    print(f"correlation of the bfloat16 mel with the float32 one: {likeness:.6f}")
+    print_nearness(results, likeness)
+
+
+def print_nearness(results: Results, likeness: dict[str, tuple[float, float]]) -> None:
+    rows = [[f"beside {EXACT}", "flow x", "vocoder x", "mel correlation", "sound SNR dB"]]
+    for name, (correlation, snr) in likeness.items():
+        times = [""] * len(STAGES)
+        if EXACT in results:
+            times = [f"{ratio(results, name, stage, EXACT):.2f}x" for stage in STAGES]
+        rows.append([name, *times, f"{correlation:.6f}", f"{snr:.1f}"])
+    print_rows(rows)
 
 
 if __name__ == "__main__":

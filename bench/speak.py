@@ -64,7 +64,7 @@ def main() -> None:
 
 def _arguments() -> argparse.Namespace:
     arguments = parser(__doc__.splitlines()[0], ON_CPU, DTYPES)
-    add_bits(arguments)
+    add_bits(arguments, "T3", (8, 4))
     arguments.add_argument("--tokens", type=int, default=300, help="on the CPU")
     arguments.add_argument("--steps", type=int, default=10)
     arguments.add_argument("--first", type=int, default=20, help="first chunks, on a GPU")

@@ -61,7 +61,7 @@ def main() -> None:
 
 def _arguments() -> argparse.Namespace:
     arguments = parser(__doc__.splitlines()[0], DTYPES, DTYPES)
-    add_bits(arguments)
+    add_bits(arguments, "T3", (8, 4))
     arguments.add_argument("--steps", type=int, default=100, help="on the CPU")
     arguments.add_argument("--context", type=int, nargs=2, default=(250, 500), help="on a GPU")
     arguments.add_argument("--repeats", type=int, default=5, help="on a GPU")
