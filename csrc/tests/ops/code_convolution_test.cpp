@@ -9,6 +9,7 @@
 #include "cpu/thread_count.h"
 #include "epilogue_twin.h"
 #include "nightingale/error.h"
+#include "nightingale/ops/cpu/code_product.h"
 #include "nightingale/ops/linear.h"
 
 using namespace nightingale;
@@ -143,6 +144,41 @@ TEST_CASE("channels of a kernel are cut exactly, in floats and in codes") {
       floats(floats_kernel.channels_of(64, 128).matrix.w),
       floats(mx::slice(floats_kernel.matrix.w, {0, 0, 64}, {40, 3, 192}, s))));
   CHECK_THROWS_AS(codes.channels_of(32, 64), Error);
+}
+
+TEST_CASE("decoded panels give the product that integers give") {
+  auto s = cpu_stream();
+  for (int bits : {8, 4}) {
+    for (auto [rows, filters] : {std::pair(5, 1), {40, 33}, {90, 100}}) {
+      CAPTURE(bits);
+      CAPTURE(filters);
+      auto w = codes_of(filters, 3, 128, bits);
+      auto floats = decoded(w);
+      cpu::PackedCodes codes(w.matrix.w, filters, bits);
+      std::vector<float> back(floats.size());
+      cpu::decode_rows(codes, 0, filters, back.data());
+      CHECK(same_bits(back, testing::floats(floats)));
+
+      auto x = noise_array({1, rows, 128}, 1);
+      ops::Conv1d shape{.pad_left = 2};
+      mx::array y = mx::zeros({rows, filters}, mx::float32, s);
+      mx::eval(y);
+      cpu::Finish finish;
+      finish.y = y.data<float>();
+      finish.stride = filters;
+      cpu::product(
+          cpu::conv_windows(x, x.data<float>(), 128, 3, shape), codes, finish);
+      CHECK(relative_error(y, conv1d_twin(x, floats, shape)) < 1e-6);
+      if (cpu::has_bf16_matrix_units()) {
+        auto half = noise_array({1, rows, 128}, 1, mx::bfloat16);
+        cpu::matrix_product(
+            cpu::conv_windows(half, half.data<uint16_t>(), 128, 3, shape),
+            codes,
+            finish);
+        CHECK(relative_error(y, conv1d_twin(half, floats, shape)) < 4e-3);
+      }
+    }
+  }
 }
 
 TEST_CASE("conv1d with codes refuses rows that do not fit") {

@@ -22,10 +22,14 @@ mx::array code_conv1d(
       [=, taps = w.taps, filters = w.filters(), bits = w.matrix.bits](
           const Arrays& in, Arrays& out) {
         const auto& x = in[0];
-        multiply(
-            conv_windows(x, floats_of(x), x.shape(2), taps, shape),
+        code_product(
+            x,
+            [&](const auto* data) {
+              return conv_windows(x, data, x.shape(2), taps, shape);
+            },
             PackedCodes(in[1], filters, bits),
-            finish.on(in, out[0]));
+            finish.on(in, out[0]),
+            /* alike */ false);
       },
       s);
 }

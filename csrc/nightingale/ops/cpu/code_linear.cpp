@@ -52,10 +52,14 @@ mx::array code_linear(
       std::move(inputs),
       [=, columns = w.rows(), bits = w.bits](const Arrays& in, Arrays& out) {
         const auto& x = in[0];
-        multiply(
-            row_windows(floats_of(x), row_count(x), x.shape(-1)),
+        code_product(
+            x,
+            [&](const auto* data) {
+              return row_windows(data, row_count(x), x.shape(-1));
+            },
             PackedCodes(in[1], columns, bits),
-            finish.on(in, out[0]));
+            finish.on(in, out[0]),
+            /* alike */ true);
       },
       s);
 }

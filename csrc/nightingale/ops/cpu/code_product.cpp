@@ -1,6 +1,7 @@
 #include "nightingale/ops/cpu/code_product.h"
 
 #include <optional>
+#include <string_view>
 
 #include "nightingale/ops/cpu/threads.h"
 
@@ -34,6 +35,11 @@ void multiply_tiles(
 }
 
 } // namespace
+
+bool outruns_floats() {
+  static const bool vnni = std::string_view(simd().name) == "avx512vnni";
+  return vnni;
+}
 
 void multiply(
     const CodeRows& x,

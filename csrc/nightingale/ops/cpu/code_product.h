@@ -3,31 +3,15 @@
 #include <algorithm>
 
 #include "mlx/array.h"
+#include "nightingale/ops/cpu/matrix_units.h"
+#include "nightingale/ops/cpu/packed_codes.h"
 #include "nightingale/ops/cpu/product.h"
 #include "nightingale/ops/cpu/row_tiles.h"
 
-// Products with matrices in codes, as ops run them. Every row of a result is
-// the same in any company.
+// Products with matrices in codes, as ops run them. Where integers are
+// multiplied, every row of a result is the same in any company.
 
 namespace nightingale::cpu {
-
-// What a matrix in codes is while an op runs.
-struct PackedCodes {
-  const uint8_t* tiles;
-  int columns; // of the result
-  int groups;
-  int bits;
-
-  PackedCodes(const mx::array& packed, int columns, int bits)
-      : tiles(packed.data<uint8_t>()),
-        columns(columns),
-        groups(packed.shape(1)),
-        bits(bits) {}
-
-  const uint8_t* tile(int index) const {
-    return tiles + int64_t(index) * groups * code_group_bytes(bits);
-  }
-};
 
 // Room for rows as integers, in memory of the calling thread that is named by
 // `Tag`.
@@ -111,14 +95,36 @@ void multiply(
     const PackedCodes& w,
     const Finish& finish);
 
-// The same of all rows of the windows.
-inline void
-multiply(const Windows<float>& x, const PackedCodes& w, const Finish& finish) {
+// Whether this processor multiplies integers faster than floats, and so many
+// rows by codes as well. Others may decode panels of codes, which few rows are
+// not worth.
+bool outruns_floats();
+
+// The product of windows over `x`, which windows(data) gives of its numbers, as
+// floats or as bfloat16. `alike`: every row of float32 is the same in any
+// company, even where decoding would be faster.
+template <typename F>
+void code_product(
+    const mx::array& x,
+    F windows,
+    const PackedCodes& w,
+    const Finish& finish,
+    bool alike) {
+  bool few = row_count(x) <= ops::kIndependentRows;
+  if (!few && x.dtype() == mx::bfloat16 && has_bf16_matrix_units()) {
+    matrix_product(windows(x.data<uint16_t>()), w, finish);
+    return;
+  }
+  Windows<float> rows = windows(floats_of(x));
+  if (!few && !alike && !outruns_floats()) {
+    product(rows, w, finish);
+    return;
+  }
   for_row_blocks(
-      x,
-      [&](int64_t t) { return x.x + t * x.row_stride; },
-      [&](const CodeRows& rows, int first) {
-        multiply(rows, first, w, finish);
+      rows,
+      [&](int64_t t) { return rows.x + t * rows.row_stride; },
+      [&](const CodeRows& block, int first) {
+        multiply(block, first, w, finish);
       });
 }
 

@@ -158,8 +158,12 @@ void any_rows(const float* x, int rows, const mx::array& w, const Finish& f) {
     finished_few_rows(dots_of(x, rows, w), storage, f);
     return;
   }
-  auto run = kUsesBlas ? blas_rows : product;
-  run(row_windows(x, rows, depth), w.data<void>(), storage, columns, f);
+  auto windows = row_windows(x, rows, depth);
+  if (kUsesBlas) {
+    blas_rows(windows, w.data<void>(), storage, columns, f);
+  } else {
+    product(windows, w.data<void>(), storage, columns, f);
+  }
 }
 
 // A result that is the sums themselves. y: [..., N]

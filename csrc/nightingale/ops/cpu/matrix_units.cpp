@@ -25,6 +25,8 @@ namespace {
 
 struct PackedWeights;
 struct WideRows;
+struct DecodedRows;
+struct RoundedRows;
 struct PackedKeys;
 struct PackedValues;
 struct Queries;
@@ -218,16 +220,11 @@ void attend_strip(
   }
 }
 
-} // namespace
-
-bool has_bf16_matrix_units() {
-  static const bool found = find_matrix_units();
-  return found;
-}
-
-void matrix_product(
+// rows(column, count) gives the weights of some columns: [count, depth]
+template <typename F>
+void panel_product(
     const Windows<uint16_t>& narrow,
-    const uint16_t* w,
+    F rows,
     int columns,
     const Finish& finish) {
   Windows<uint16_t> x = widened(narrow);
@@ -244,10 +241,11 @@ void matrix_product(
     int last = std::min(columns, first + count * kMatrixTile);
     parallel_for(count, [&](int i) {
       int column = first + i * kMatrixTile;
+      int some = std::min(kMatrixTile, last - column);
       loops().pack_panel(
-          w + column * depth,
+          rows(column, some),
           depth,
-          std::min(kMatrixTile, last - column),
+          some,
           x.taps,
           narrow.channels,
           packed + i * panel_size);
@@ -258,6 +256,38 @@ void matrix_product(
       run_block(x, from, to, packed, first, last, finish);
     });
   }
+}
+
+} // namespace
+
+bool has_bf16_matrix_units() {
+  static const bool found = find_matrix_units();
+  return found;
+}
+
+void matrix_product(
+    const Windows<uint16_t>& x,
+    const uint16_t* w,
+    int columns,
+    const Finish& finish) {
+  int64_t depth = x.depth();
+  panel_product(
+      x, [&](int column, int) { return w + column * depth; }, columns, finish);
+}
+
+void matrix_product(
+    const Windows<uint16_t>& x,
+    const PackedCodes& w,
+    const Finish& finish) {
+  auto rows = [&](int column, int count) {
+    float* floats = scratch<DecodedRows>(count * w.depth());
+    auto* rounded = scratch<RoundedRows, uint16_t>(count * w.depth());
+    decode_rows(w, column, count, floats);
+    simd().pack[static_cast<int>(Storage::bf16)](
+        floats, count * w.depth(), rounded);
+    return rounded;
+  };
+  panel_product(x, rows, w.columns, finish);
 }
 
 bool matrix_attention_takes(int head_dim) {

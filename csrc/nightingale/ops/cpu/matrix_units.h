@@ -15,6 +15,12 @@ void matrix_product(
     int columns,
     const Finish& finish);
 
+// The same with a matrix in codes, decoded panel by panel.
+void matrix_product(
+    const Windows<uint16_t>& x,
+    const PackedCodes& w,
+    const Finish& finish);
+
 // full_attention of bfloat16 arrays whose last axis is contiguous, for heads of
 // a size that matrix_attention_takes.
 bool matrix_attention_takes(int head_dim);

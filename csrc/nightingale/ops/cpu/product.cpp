@@ -12,6 +12,7 @@ namespace {
 
 struct PackedWeights;
 struct OwnPanel;
+struct DecodedRows;
 
 // Packed weights that are used together: half of a core's second-level cache.
 constexpr int64_t kPackedFloats = 1 << 18;
@@ -24,18 +25,25 @@ struct Weights {
   Storage storage;
   int64_t depth;
   int columns;
+  const PackedCodes* codes = nullptr; // in place of `data`
+
+  const void* rows(int column, int count) const {
+    if (codes) {
+      float* decoded = scratch<DecodedRows>(count * depth);
+      decode_rows(*codes, column, count, decoded);
+      return decoded;
+    }
+    return static_cast<const char*>(data) +
+        column * depth * storage_bytes(storage);
+  }
 };
 
 // Packs the panel that begins at `column`.
 void pack_panel(const Weights& w, int column, float* panel) {
   const auto& loops = simd().product;
+  int columns = std::min(loops.columns, w.columns - column);
   loops.pack_panel[static_cast<int>(w.storage)](
-      static_cast<const char*>(w.data) +
-          column * w.depth * storage_bytes(w.storage),
-      w.depth,
-      std::min(loops.columns, w.columns - column),
-      w.depth,
-      panel);
+      w.rows(column, columns), w.depth, columns, w.depth, panel);
 }
 
 void run_tile(
@@ -136,6 +144,13 @@ void spread_rows(
   }
 }
 
+void product(const Windows<float>& x, const Weights& w, const Finish& finish) {
+  const auto& loops = simd().product;
+  bool few_rows = row_tiles(x, loops.rows) <= kFewTiles &&
+      w.columns >= kFewTiles * loops.columns / 2;
+  (few_rows ? spread_columns : spread_rows)(x, w, finish);
+}
+
 } // namespace
 
 // Whether rows lie so that one column of them falls into a few sets of the
@@ -191,11 +206,14 @@ void product(
     Storage storage,
     int columns,
     const Finish& finish) {
-  const auto& loops = simd().product;
-  Weights weights{w, storage, x.depth(), columns};
-  bool few_rows = row_tiles(x, loops.rows) <= kFewTiles &&
-      columns >= kFewTiles * loops.columns / 2;
-  (few_rows ? spread_columns : spread_rows)(x, weights, finish);
+  product(x, Weights{w, storage, x.depth(), columns}, finish);
+}
+
+void product(
+    const Windows<float>& x,
+    const PackedCodes& w,
+    const Finish& finish) {
+  product(x, Weights{nullptr, Storage::f32, x.depth(), w.columns, &w}, finish);
 }
 
 } // namespace nightingale::cpu

@@ -4,6 +4,7 @@
 
 #include "nightingale/ops/convolution.h"
 #include "nightingale/ops/cpu/finish.h"
+#include "nightingale/ops/cpu/packed_codes.h"
 #include "nightingale/ops/cpu/scratch.h"
 #include "nightingale/ops/cpu/threads.h"
 
@@ -145,6 +146,12 @@ void product(
     const void* w,
     Storage storage,
     int columns,
+    const Finish& finish);
+
+// The same with a matrix in codes, decoded panel by panel.
+void product(
+    const Windows<float>& x,
+    const PackedCodes& w,
     const Finish& finish);
 
 } // namespace nightingale::cpu

@@ -11,7 +11,7 @@ struct Vec {
   static constexpr int width = 8;
   static constexpr int row_block = 2; // 16 registers hold no more
   static constexpr int tile_rows = 6; // by 2 vectors: 12 of 16
-  static constexpr int code_rows = 2; // by 2 vectors
+  static constexpr int code_rows = 4; // by 2 vectors
   static constexpr int code_parts = 2;
   static constexpr int code_split_rows = 0;
   static constexpr int code_pair_rows = 0;
