@@ -10,6 +10,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import mlx.core as mx
@@ -17,9 +18,10 @@ import numpy as np
 import pytest
 
 import nightingale
-from nightingale import cli, quantized_cache
-from nightingale._core import T3, TensorFile
+from nightingale import _core, cli, quantized_cache
+from nightingale._core import T3, TensorFile, Vocoder
 from nightingale.quantization import notes_of, s3gen_bits, t3_bits, write_quantized
+from nightingale.synthetic_s3gen import S3GEN_SIZES, s3gen_weights
 from nightingale.tensor_writers import write_safetensors
 
 from .command import names_in, run
@@ -115,15 +117,50 @@ def test_a_folder_of_codes_is_a_checkpoint(
     np.testing.assert_array_equal(*spoken)
 
 
+@pytest.mark.parametrize("stored", [False, True])
 def test_the_mel_of_s3gen_in_8_bits_is_near_that_of_floats(
-    checkpoint: Path, tts: nightingale.TTS, tmp_path: Path, device: str
+    stored: bool, checkpoint: Path, tmp_path: Path, keep_threads: None
 ) -> None:
-    assert quantize(checkpoint, "-o", tmp_path / "small", "--s3gen") == 0
-    small = nightingale.load(tmp_path / "small", device=device)
+    tts = nightingale.load(checkpoint, device="cpu")
+    if stored:
+        assert quantize(checkpoint, "-o", tmp_path / "small", "--s3gen") == 0
+        small = nightingale.load(tmp_path / "small", device="cpu")
+    else:
+        small = nightingale.load(checkpoint, bits=8, device="cpu")
+    assert (small.info["flow"]["bits"], tts.info["flow"]["bits"]) == (8, None)
+    assert small.info["flow"]["weight_bytes"] < 0.7 * tts.info["flow"]["weight_bytes"]
     tokens = np.arange(0, 6000, 150)
     mels = [each.mel(tokens, voice="default") for each in (small, tts)]
     assert not np.array_equal(*mels)
     assert np.corrcoef(mels[0].ravel(), mels[1].ravel())[0, 1] > 0.999
+    _core.set_threads(1)
+    np.testing.assert_array_equal(small.mel(tokens, voice="default"), mels[0])
+
+
+def test_s3gen_is_in_8_bits_also_where_t3_has_4(checkpoint: Path) -> None:
+    four, eight = (nightingale.load(checkpoint, bits=bits, device="cpu") for bits in (4, 8))
+    assert four.info["flow"] == eight.info["flow"]
+    assert four.info["vocoder"] == eight.info["vocoder"]
+
+
+def test_sound_in_8_bits_is_near_that_of_floats(tmp_path: Path) -> None:
+    # The blocks of the small model are narrower than a group of codes.
+    wide = replace(S3GEN_SIZES["small"], vocoder=512)
+    tensors = {
+        name: weights.values(0, name)
+        for name, weights in s3gen_weights(wide).items()
+        if name.startswith("mel2wav.")
+    }
+    path = tmp_path / "vocoder.safetensors"
+    write_safetensors(path, tensors)
+    rng = np.random.default_rng(0)
+    mel = rng.normal(-6, 2, (40, 80)).astype(np.float32)
+    sounds = {}
+    for bits in (0, 8):
+        vocoder, _ = Vocoder.load(str(path), gpu=False, bits=bits)
+        sounds[bits] = vocoder.feed(vocoder.begin(seed=1), mel, last=True)
+    error = np.square(sounds[8] - sounds[0]).mean()
+    assert 10 * np.log10(np.square(sounds[0]).mean() / error) > 35
 
 
 def test_with_tables_whatever_can_be_is_in_codes(
