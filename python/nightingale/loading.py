@@ -28,10 +28,11 @@ def load(
 ) -> TTS:
     """Loads a checkpoint from a folder or a hub id (owner/name); None is the embedded one.
 
-    bits: 8 or 4 for the matrices that T3 decodes with; None keeps the file's. dtype: float32,
-    float16 or bfloat16 for the weights; None keeps the file's, or takes float16 beside bits.
-    kv_bits: 8 or 4 for T3's KV cache; None is 8 with bits and else the weights' type. kv_budget:
-    share of the speech that the cache keeps, above 0 and at most 1, on a CPU; None keeps all.
+    bits: 8 or 4 for the matrices that T3 decodes with, and on the CPU 8 for S3Gen's; None keeps
+    the file's. dtype: float32, float16 or bfloat16 for the weights; None keeps the file's, or
+    takes float16 beside bits. kv_bits: 8 or 4 for T3's KV cache; None is 8 with bits and else the
+    weights' type. kv_budget: share of the speech that the cache keeps, above 0 and at most 1, on a
+    CPU; None keeps all.
     draft: what proposes tokens for T3 to check several at a time, on a CPU, without changing any:
     ngram, layers, or the path of a smaller T3 made for this model. device: auto takes a GPU where
     MLX has one. threads: of the CPU backend; None means all cores. offline: use only what an
