@@ -36,14 +36,16 @@ void bind_vocoder(nb::module_& m) {
   nb::class_<Vocoder>(m, "Vocoder")
       .def_static(
           "load",
-          [](const std::string& path, bool gpu, int bits) {
+          [](const std::string& path, bool gpu, int bits, bool halves) {
             return load_model([&](auto* unknown) {
-              return Vocoder::load(path, model_stream(gpu), unknown, bits);
+              FilterForm form{bits, halves};
+              return Vocoder::load(path, model_stream(gpu), unknown, form);
             });
           },
           nb::arg("path"),
           nb::arg("gpu"),
           nb::arg("bits") = 0,
+          nb::arg("halves") = false,
           "The model and the names of tensors it does not know.")
       .def_prop_ro("weight_bytes", &Vocoder::weight_bytes)
       .def(

@@ -54,7 +54,9 @@ class Engine:
             path = str(checkpoint.s3gen)
             bits = options.bits or 0
             self.flow, unknown = _core.Flow.load(path, dtype, gpu, bits)
-            self.vocoder, unknown_too = _core.Vocoder.load(path, gpu, bits)
+            # Sums and what stands between products stay in float32.
+            halves = dtype in ("float16", "bfloat16")
+            self.vocoder, unknown_too = _core.Vocoder.load(path, gpu, bits, halves)
             _warn_of(sorted({*unknown, *unknown_too}), checkpoint.s3gen)
         self.settings = self.t3.describe()
         self._baker: _core.VoiceBaker | None = None

@@ -90,12 +90,16 @@ cut(const mx::array& rows, int begin, int end, mx::Stream s) {
   return mx::contiguous(slice_rows(rows, begin, end, s), false, s);
 }
 
-Filters Filters::of(const Kernel& w, mx::Stream s) {
+Filters Filters::of(const Kernel& w, mx::Stream s, bool halves) {
   if (w.is_quantized()) {
     return {w, std::nullopt};
   }
   auto rows = mx::reshape(w.matrix.w, {w.filters(), w.taps * w.channels()}, s);
-  return {w, mx::transpose(rows, s)};
+  Filters filters{w, mx::transpose(rows, s)};
+  if (halves && gpu::has_tiles(s)) {
+    filters.halves = computed(mx::astype(rows, mx::float16, s));
+  }
+  return filters;
 }
 
 Fed conv1d(

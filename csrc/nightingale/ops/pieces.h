@@ -46,8 +46,11 @@ struct Fed {
 struct Filters {
   Kernel w; // [O, K, C]
   std::optional<mx::array> columns; // floats again, as [K * C, O]
+  // Rounded to float16, [O, K * C], for kernels that multiply by tiles.
+  std::optional<mx::array> halves = std::nullopt;
 
-  static Filters of(const Kernel& w, mx::Stream s);
+  // halves: whether products may be of such numbers
+  static Filters of(const Kernel& w, mx::Stream s, bool halves = false);
 };
 
 struct PieceConv {

@@ -24,11 +24,13 @@ Conv Conv::take(
     const std::string& name,
     const mx::Shape& expected,
     const ops::Conv1d& shape,
-    int bits,
+    const FilterForm& form,
     mx::Stream s) {
   return {
       ops::Filters::of(
-          weights.take_frame_conv(name, expected, mx::float32, bits, s), s),
+          weights.take_frame_conv(name, expected, mx::float32, form.bits, s),
+          s,
+          form.halves),
       weights.take(name + ".bias", {expected[0]}, mx::float32),
       shape};
 }
@@ -38,11 +40,11 @@ Conv Conv::take_same(
     const std::string& name,
     const mx::Shape& expected,
     int dilation,
-    int bits,
+    const FilterForm& form,
     mx::Stream s) {
   int pad = (expected[2] - 1) / 2 * dilation;
   ops::Conv1d shape{.dilation = dilation, .pad_left = pad, .pad_right = pad};
-  return take(weights, name, expected, shape, bits, s);
+  return take(weights, name, expected, shape, form, s);
 }
 
 Piece feed(

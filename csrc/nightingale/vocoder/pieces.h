@@ -23,19 +23,25 @@ int count_rows(const Pieces& rows);
 // To be kept until there is more.
 Piece whole(const Pieces& rows, mx::Stream s);
 
+// What filters are multiplied as: codes of `bits` if that is not 0; else floats
+// or, where a GPU multiplies tiles of them, halves.
+struct FilterForm {
+  int bits = 0;
+  bool halves = false;
+};
+
 // A convolution with its bias and its padding for the whole.
 struct Conv {
   ops::Filters filters;
   mx::array b;
   ops::Conv1d shape;
 
-  // In codes of `bits`, in floats where that is 0.
   static Conv take(
       Weights& weights,
       const std::string& name,
       const mx::Shape& expected, // [O, C, K]
       const ops::Conv1d& shape,
-      int bits,
+      const FilterForm& form,
       mx::Stream s);
   // Padded so that as many rows come out as go in.
   static Conv take_same(
@@ -43,7 +49,7 @@ struct Conv {
       const std::string& name,
       const mx::Shape& expected,
       int dilation,
-      int bits,
+      const FilterForm& form,
       mx::Stream s);
 };
 

@@ -29,7 +29,7 @@ PitchPredictor::PitchPredictor(Weights& weights, mx::Stream s)
     // The activations between them count as layers in the names.
     std::string name = kPredictor + "condnet." + std::to_string(2 * i);
     layers_.push_back(
-        Conv::take_same(weights, name, {width, inputs, kTaps}, 1, 0, s));
+        Conv::take_same(weights, name, {width, inputs, kTaps}, 1, {}, s));
     inputs = width;
   }
 }

@@ -7,7 +7,7 @@ ResBlock::ResBlock(
     const std::string& name,
     int channels,
     int taps,
-    int bits,
+    const FilterForm& form,
     mx::Stream s) {
   mx::Shape kernel{channels, channels, taps};
   for (size_t i = 0; i < kDilations.size(); ++i) {
@@ -23,11 +23,11 @@ ResBlock::ResBlock(
              name + "convs1." + number,
              kernel,
              kDilations[i],
-             bits,
+             form,
              s),
          alpha("activations2."),
          Conv::take_same(
-             weights, name + "convs2." + number, kernel, 1, bits, s)});
+             weights, name + "convs2." + number, kernel, 1, form, s)});
   }
 }
 

@@ -24,7 +24,7 @@ class ResBlock {
       const std::string& name,
       int channels,
       int taps,
-      int bits,
+      const FilterForm& form,
       mx::Stream s);
 
   Piece feed(ResBlockState& state, Piece x, bool last, mx::Stream s) const;

@@ -95,10 +95,10 @@ std::vector<mx::array> kept_arrays(const VocoderState& state) {
 
 } // namespace
 
-// The blocks alone run in codes: they are nearly all of the work, and what
-// stands before the first and behind the last is small. The pitch is summed up
-// into phases, where its errors would grow.
-Vocoder::Vocoder(Weights& weights, int bits, mx::Stream s)
+// The blocks alone run in codes or halves: they are nearly all of the work, and
+// what stands before the first and behind the last is small. The pitch is
+// summed up into phases, where its errors would grow.
+Vocoder::Vocoder(Weights& weights, const FilterForm& form, mx::Stream s)
     : stream_(s),
       pitch_(weights, s),
       source_(weights),
@@ -107,14 +107,14 @@ Vocoder::Vocoder(Weights& weights, int bits, mx::Stream s)
           kVocoder + "conv_pre",
           {base_channels(weights.file()), kMels, kEdgeTaps},
           1,
-          0,
+          {},
           s)),
       after_(Conv::take_same(
           weights,
           kVocoder + "conv_post",
           {kSpectrum, base_channels(weights.file()) / 8, kEdgeTaps},
           1,
-          0,
+          {},
           s)) {
   int channels = base_channels(weights.file());
   for (size_t i = 0; i < kUpsamplings.size(); ++i) {
@@ -136,14 +136,14 @@ Vocoder::Vocoder(Weights& weights, int bits, mx::Stream s)
             kVocoder + "source_downs." + number,
             {channels, kSpectrum, taps},
             down,
-            0,
+            {},
             s),
         ResBlock(
             weights,
             kVocoder + "source_resblocks." + number + ".",
             channels,
             kSourceKernels[i],
-            bits,
+            form,
             s),
         {}};
     for (size_t j = 0; j < kKernels.size(); ++j) {
@@ -153,7 +153,7 @@ Vocoder::Vocoder(Weights& weights, int bits, mx::Stream s)
           kVocoder + "resblocks." + block + ".",
           channels,
           kKernels[j],
-          bits,
+          form,
           s);
     }
     stages_.push_back(std::move(stage));
@@ -165,10 +165,11 @@ Vocoder Vocoder::load(
     const std::string& path,
     mx::Stream s,
     std::vector<std::string>* unknown,
-    int bits) {
+    const FilterForm& form) {
   auto file = TensorFile::open(path);
   Weights weights(file, mx::float32);
-  Vocoder model(weights, s3gen_bits(*file, bits, s), s);
+  int bits = s3gen_bits(*file, form.bits, s);
+  Vocoder model(weights, {bits, form.halves}, s);
   if (unknown) {
     *unknown = weights.unused({"flow.*", "tokenizer.*", "speaker_encoder.*"});
   }

@@ -44,14 +44,14 @@ struct VocoderState {
 // HiFT: mel frames to 24 kHz audio. Const after loading.
 class Vocoder {
  public:
-  // Computes in float32, whatever the file's type, or in codes as the flow does
-  // (s3gen_bits). Names of tensors that are
-  // neither the vocoder's nor another part's are put in `unknown`.
+  // Computes in float32, whatever the file's type, but for the products that
+  // `form` is of; its bits are what s3gen_bits makes of them. Names of tensors
+  // that are neither the vocoder's nor another part's are put in `unknown`.
   static Vocoder load(
       const std::string& path,
       mx::Stream s,
       std::vector<std::string>* unknown,
-      int bits = 0);
+      const FilterForm& form = {});
 
   size_t weight_bytes() const {
     return weight_bytes_;
@@ -78,7 +78,7 @@ class Vocoder {
     std::vector<ResBlock> blocks;
   };
 
-  Vocoder(Weights& weights, int bits, mx::Stream s);
+  Vocoder(Weights& weights, const FilterForm& form, mx::Stream s);
 
   mx::array run(VocoderState& state, const mx::array& mel, bool last) const;
   // The spectrum of the source's next samples.

@@ -13,10 +13,13 @@ mx::array tiny_mel(int frames) {
   return noise_array({frames, kMels}, 31);
 }
 
-std::shared_ptr<const Vocoder> vocoder_on(mx::Stream s) {
+std::shared_ptr<const Vocoder> vocoder_on(
+    mx::Stream s,
+    const TinyS3Gen& model = {},
+    const FilterForm& form = {}) {
   TempDir dir;
-  auto path = dir.write("s3gen.safetensors", TinyS3Gen{}.checkpoint());
-  return std::make_shared<const Vocoder>(Vocoder::load(path, s, nullptr));
+  auto path = dir.write("s3gen.safetensors", model.checkpoint());
+  return std::make_shared<const Vocoder>(Vocoder::load(path, s, nullptr, form));
 }
 
 Values in_pieces(
@@ -66,4 +69,29 @@ TEST_CASE("a piece costs a GPU as many launches as the whole") {
   launches(0, 20, false);
   CHECK(launches(20, 40, false) <= 190);
   CHECK(launches(40, 60, true) <= 190);
+}
+
+TEST_CASE("blocks in halves sound nearly the same, in fewer launches") {
+  EmulatedGpu gpu;
+  KernelLimits limits({.tiles = true});
+  auto s = kernel_stream();
+  if (!gpu::has_tiles(s)) {
+    return; // a Mac
+  }
+  TinyS3Gen wide{.vocoder = 256};
+  auto mel = tiny_mel(6);
+  long before = gpu::kernel_launches();
+  Values floats = in_pieces(*vocoder_on(s, wide), mel, {6});
+  long by_floats = gpu::kernel_launches() - before;
+  for (const auto& sizes : {std::vector<int>{6}, {4, 2}}) {
+    CAPTURE(sizes.size());
+    before = gpu::kernel_launches();
+    Values halves =
+        in_pieces(*vocoder_on(s, wide, {.halves = true}), mel, sizes);
+    long launches = gpu::kernel_launches() - before;
+    REQUIRE(halves.size() == floats.size());
+    CHECK(relative_error(halves, floats) < graph_tolerance(2e-3));
+    CHECK(relative_error(halves, floats) > 0);
+    CHECK(launches < long(sizes.size()) * by_floats);
+  }
 }

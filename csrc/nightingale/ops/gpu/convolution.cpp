@@ -5,6 +5,7 @@
 #include "mlx/ops.h"
 #include "nightingale/ops/gpu/epilogue.h"
 #include "nightingale/ops/gpu/row_parts.h"
+#include "nightingale/ops/gpu/tile_conv.h"
 #include "nightingale/ops/graph/ops.h"
 
 namespace nightingale::gpu {
@@ -102,6 +103,30 @@ ops::Fed products(
   return {mx::reshape(y, {-1, filters}, s), kept};
 }
 
+// The rows as they are, through Snake, and the last `keep` of them from before.
+ops::Fed single_rows(
+    const ops::Rows& x,
+    const std::optional<mx::array>& snake,
+    int keep,
+    mx::Stream s) {
+  Windows single{
+      .stride = 1, .dilation = 1, .taps = 1, .pad = 0, .results = x.count()};
+  return unfold(x, single, snake, keep, s);
+}
+
+// Taken through Snake first: tiles would do it once for every tap.
+ops::Fed snaked_tile_conv(
+    const ops::Rows& x,
+    const ops::Filters& filters,
+    ops::PieceConv conv,
+    int keep,
+    mx::Stream s) {
+  auto rows = single_rows(x, conv.snake, keep, s);
+  conv.snake = std::nullopt;
+  auto snaked = mx::reshape(rows.y, {1, x.count(), -1}, s);
+  return {tile_conv({std::nullopt, snaked}, filters, conv, 0, s).y, rows.kept};
+}
+
 // Whether the rows are the windows.
 bool is_plain(const ops::Conv1d& shape, int taps) {
   return taps == 1 && shape.stride == 1 && !shape.pad_left && !shape.pad_right;
@@ -116,10 +141,14 @@ ops::Fed conv1d(
     mx::Stream s,
     int64_t most_window_bytes) {
   auto x = readable(rows, s);
-  const auto& columns = *filters.columns;
   int count = x.count(), taps = filters.w.taps;
   int results = conv.shape.output_rows(count, taps);
   int keep = conv.keep ? std::max(0, count - conv.first_kept(results)) : 0;
+  if (takes_tile_conv(x, filters, conv, s)) {
+    return conv.snake ? snaked_tile_conv(x, filters, conv, keep, s)
+                      : tile_conv(x, filters, conv, keep, s);
+  }
+  const auto& columns = *filters.columns;
   bool plain = is_plain(conv.shape, taps) && !x.before && !conv.snake;
   auto windows = Windows::of(conv.shape, taps, results);
   auto y = plain
@@ -164,9 +193,7 @@ ops::Fed conv_transpose1d(
   int filters = w.shape(0), taps = w.shape(1), channels = w.shape(2);
   ops::Fed input{mx::reshape(x.x, {-1, channels}, s), std::nullopt};
   if (x.before || keep > 0) {
-    Windows single{
-        .stride = 1, .dilation = 1, .taps = 1, .pad = 0, .results = count};
-    input = unfold(x, single, std::nullopt, keep, s);
+    input = single_rows(x, std::nullopt, keep, s);
   }
   auto columns =
       mx::transpose(mx::reshape(w, {filters * taps, channels}, s), s);

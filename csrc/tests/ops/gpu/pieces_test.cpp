@@ -7,42 +7,10 @@
 #include "nightingale/ops/gpu/pieces.h"
 #include "nightingale/ops/graph/ops.h"
 #include "ops/arrays.h"
+#include "ops/row_parts.h"
 
 using namespace nightingale;
 using namespace nightingale::testing;
-
-namespace {
-
-mx::array alpha_of(int channels) {
-  auto s = cpu_stream();
-  return mx::add(mx::abs(noise_array({channels}, 5), s), mx::array(0.3f), s);
-}
-
-// The first `split` rows of x, then the others.
-ops::Rows parted(const mx::array& x, int split) {
-  int count = x.shape(1);
-  if (split == 0) {
-    return {std::nullopt, x};
-  }
-  auto dense = [](const mx::array& rows) {
-    return mx::contiguous(rows, false, cpu_stream());
-  };
-  return {dense(rows_of(x, 0, split)), dense(rows_of(x, split, count))};
-}
-
-void check_kept(
-    const std::optional<mx::array>& kept,
-    const mx::array& x,
-    int first) {
-  if (first >= x.shape(1)) {
-    CHECK_FALSE(kept);
-    return;
-  }
-  REQUIRE(kept);
-  CHECK(same_bits(*kept, rows_of(x, first, x.shape(1))));
-}
-
-} // namespace
 
 TEST_CASE("kernel unfold: rows in two parts, through Snake, and what is kept") {
   auto s = kernel_stream();
