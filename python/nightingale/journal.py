@@ -12,7 +12,7 @@ from typing import Any
 
 from ._core import Error
 from .manifest import Line
-from .tensor_writers import atomic_path
+from .tensor_writers import atomic_path, unfinished_files
 
 JOURNAL = "results.jsonl"
 LOCK = ".lock"
@@ -119,8 +119,8 @@ class Journal:
             partial.write_text("".join(f"{json.dumps(entry)}\n" for entry in ordered), "utf-8")
 
     def _remove_unfinished(self) -> None:
-        """What a killed process was writing: .NAME.xxxxxxxx.partial."""
+        """What a killed process was writing."""
         names = {JOURNAL, *(request.line.output for request in self._requests.values())}
-        for file in self._folder.glob(".*.partial"):
-            if file.name[1:].rsplit(".", 2)[0] in names:
+        for file, name in unfinished_files(self._folder):
+            if name in names:
                 file.unlink()

@@ -63,6 +63,13 @@ def atomic_path(path: str | Path, durable: bool = False) -> Iterator[Path]:
         partial.unlink(missing_ok=True)
 
 
+def unfinished_files(folder: Path) -> Iterator[tuple[Path, str]]:
+    """What `atomic_path` has under temporary names in a folder, each with the name it was to get:
+    being written, or left behind by a process that was killed."""
+    for file in folder.glob(".*.partial"):
+        yield file, file.name[1:].rsplit(".", 2)[0]
+
+
 def _sync(path: Path) -> None:
     descriptor = os.open(path, os.O_RDONLY)
     try:
