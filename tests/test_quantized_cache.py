@@ -6,6 +6,9 @@ import json
 import os
 import random
 import shutil
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +18,8 @@ import nightingale
 from nightingale import cli, quantized_cache
 from nightingale._core import T3
 from nightingale.quantization import notes_of, t3_bits, write_quantized
+
+from .command import names_in
 
 TEXT = np.arange(5, 25, dtype=np.int32)
 SPEECH = np.array([6561, 12, 900, 4, 6000], np.int32)
@@ -142,3 +147,84 @@ def test_a_damaged_copy_that_cannot_be_replaced_is_passed_over(
     model, _ = quantized_cache.load_t3(tiny_source, None, 8, False)
     assert model.describe()["bits"] == 8
     assert "Read-only file system; t3_cfg.safetensors is quantised in memory" in caplog.text
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from nightingale import quantized_cache
+
+quantized_cache.cache_folder = lambda: Path(sys.argv[2])
+kill = lambda done, total: os.kill(os.getpid(), signal.SIGKILL)
+quantized_cache.write_cached(Path(sys.argv[1]), 8, kill)
+"""
+
+
+def test_what_a_killed_process_was_writing_is_removed(tiny_source: Path, cache: Path) -> None:
+    killed = subprocess.run([sys.executable, "-c", KILLED, tiny_source, cache], timeout=60)
+    assert killed.returncode == -signal.SIGKILL
+    (left,) = names_in(cache)
+    assert left.endswith(".partial")
+    written = quantized_cache.write_cached(tiny_source, 4)
+    assert names_in(cache) == [written.name]
+
+
+def test_what_somebody_is_writing_stays(tiny_source: Path, cache: Path) -> None:
+    others: list[Path] = []
+
+    def write_another(*_: int) -> None:
+        if not others:
+            others.append(quantized_cache.write_cached(tiny_source, 4))
+
+    written = quantized_cache.write_cached(tiny_source, 8, write_another)
+    assert names_in(cache) == sorted([written.name, others[0].name])
+
+
+@pytest.mark.parametrize("fate", ["gone", "changed", "not noted", "damaged"])
+def test_copies_that_serve_nobody_are_removed(
+    fate: str, tiny_source: Path, cache: Path, tmp_path: Path
+) -> None:
+    source = tmp_path / "older.safetensors"
+    shutil.copy2(tiny_source, source)
+    copies = [quantized_cache.write_cached(source, bits) for bits in (8, 4)]
+    kept = quantized_cache.write_cached(tiny_source, 8)
+    assert names_in(cache) == sorted(path.name for path in (*copies, kept))
+    if fate == "gone":
+        source.unlink()
+    elif fate == "changed":
+        os.utime(source)
+    for path in copies:
+        if fate == "not noted":
+            notes = {key: notes_of(path)[key] for key in ("bits", "source")}
+            write_quantized(source, path, t3_bits(8), notes)
+        elif fate == "damaged":
+            path.write_bytes(path.read_bytes()[:100])
+    last = quantized_cache.write_cached(tiny_source, 4)
+    assert names_in(cache) == sorted([kept.name, last.name])
+
+
+def test_files_of_others_stay_in_the_cache(tiny_source: Path, cache: Path) -> None:
+    names = ["mine.safetensors", ".mine.safetensors.0123abcd.partial"]
+    cache.mkdir(parents=True)
+    for name in names:
+        (cache / name).write_text("mine")
+    written = quantized_cache.write_cached(tiny_source, 8)
+    assert names_in(cache) == sorted([*names, written.name])
+
+
+def test_without_locks_nothing_is_removed(
+    tiny_source: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left = cache / f".{quantized_cache.cached_path(tiny_source, 8).name}.0123abcd.partial"
+    cache.mkdir(parents=True)
+    left.write_text("perhaps being written")
+
+    def refuse(*_: object) -> None:
+        raise OSError("no locks available")
+
+    with monkeypatch.context() as context:
+        context.setattr(quantized_cache.fcntl, "flock", refuse)
+        quantized_cache.write_cached(tiny_source, 8)
+        assert left.exists()
+    quantized_cache.write_cached(tiny_source, 8)
+    assert not left.exists()

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import logging
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from . import _core
 from ._core import Error
 from .quantization import Progress, notes_of, t3_bits, write_quantized
+from .tensor_writers import unfinished_files
 from .user_folders import user_folder
 
 logger = logging.getLogger(__name__)
 
 SAMPLES = 64  # blocks that are hashed, spread evenly from the first byte to the last
 SAMPLE_BYTES = 1 << 16
+ENTRY = re.compile(r".+-[0-9a-f]{16}-int[48]\.safetensors")  # as _path_of names them
 
 
 def cache_folder() -> Path:
@@ -52,16 +59,64 @@ def _path_of(source: Path, identity: dict[str, Any], bits: int) -> Path:
 
 
 def write_cached(source: Path, bits: int, progress: Progress | None = None) -> Path:
-    """Quantises a T3 file into the cache and gives the copy's path."""
+    """Quantises a T3 file into the cache, where what serves nobody any more is removed first, and
+    gives the copy's path."""
     identity = source_identity(source)
     target = _path_of(source, identity, bits)
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise Error(f"cannot make {target.parent}: {error.strerror}") from error
-    notes = {"bits": bits, "source": identity}
-    write_quantized(source, target, t3_bits(bits), notes, progress)
+    # Not resolved: in the hub's cache a file has its name by a link.
+    notes = {"bits": bits, "source": identity, "path": os.path.abspath(source)}
+    with _writing(target.parent):
+        write_quantized(source, target, t3_bits(bits), notes, progress)
     return target
+
+
+@contextmanager
+def _writing(folder: Path) -> Iterator[None]:
+    """Tidies a cache up if nobody writes to it, then keeps others from doing so. Its lock ends with
+    the process, however it ends: that tells a file being written from one left behind."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(folder, os.O_RDONLY)
+    except OSError as error:
+        raise Error(f"cannot make {folder}: {error.strerror}") from error
+    try:
+        if _locks(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB):
+            _tidy(folder)
+        _locks(descriptor, fcntl.LOCK_SH)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _locks(descriptor: int, how: int) -> bool:
+    """False where others write, or where the file system has no locks and nothing is tidied."""
+    try:
+        fcntl.flock(descriptor, how)
+    except OSError:
+        return False
+    return True
+
+
+def _tidy(folder: Path) -> None:
+    """Removes what killed processes were writing, and copies of files that are gone or changed."""
+    left = [file for file, name in unfinished_files(folder) if ENTRY.fullmatch(name)]
+    entries = [file for file in folder.iterdir() if ENTRY.fullmatch(file.name)]
+    for file in [*left, *(entry for entry in entries if not _is_current(entry))]:
+        try:
+            file.unlink()
+        except OSError as error:
+            logger.warning("cannot remove %s: %s", file, error.strerror)
+        else:
+            logger.info("removed %s", file)
+
+
+def _is_current(entry: Path) -> bool:
+    """Whether the file that a copy was made of is where it was, as it was."""
+    try:
+        notes = notes_of(entry) or {}
+        return cached_path(Path(notes["path"]), notes["bits"]) == entry
+    except (Error, OSError, ValueError, KeyError, TypeError):
+        return False
 
 
 def load_t3(
