@@ -69,14 +69,14 @@ def checkpoint(args: argparse.Namespace) -> Iterator[Path]:
         yield folder
 
 
-def load(folder: Path, precision: str, device: str) -> Any:
+def load(folder: Path, precision: str, device: str, draft: str | None = None) -> Any:
     """The model at a precision: a type, or integers of so many bits beside float16."""
     import nightingale
 
+    bits, dtype = None, precision
     if precision.startswith(INTEGERS):
-        bits = int(precision.removeprefix(INTEGERS))
-        return nightingale.load(folder, dtype="float16", bits=bits, device=device)
-    return nightingale.load(folder, dtype=precision, device=device)
+        bits, dtype = int(precision.removeprefix(INTEGERS)), "float16"
+    return nightingale.load(folder, dtype=dtype, bits=bits, draft=draft, device=device)
 
 
 def take_turns(

@@ -1,17 +1,23 @@
 """Speculation and speaking together: tokens a second beside plain decoding, from one run.
 
-    python -m bench.speculation FOLDER [--dtype float16] [--tokens 60] [--rounds 3] [--draft PATH]
+    python -m bench.speculation --model FOLDER [--dtype float16] [--tokens 60] [--rounds 3]
+    python -m bench.speculation --model FOLDER --equality --text FILE [--sentences 200] [--seeds 3]
 
 T3 alone, both guidance rows, the analyser on, after the prompt. "heard before" is the n-gram draft
 that was given the utterance itself: always right and free, so that it shows what the checking
 takes, and with it how much a draft can bring at most. Others go by their own guesses: with random
 weights they are nearly never right, which shows what switching itself off costs. All take turns in
-one process; ratios are medians of those to the plain run of the same round.
+one process; ratios are medians of those to the plain run of the same round. --draft PATH names a
+smaller T3, which then also takes part.
+
+--equality measures nothing and compares tokens instead (bench/draft_equality.py): the exit status
+is 1 unless every draft leaves all of them as they are.
 """
 
 from __future__ import annotations
 
 import argparse
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -19,10 +25,13 @@ from statistics import median
 from typing import Any
 
 import numpy as np
+from tqdm import tqdm
 
 import nightingale
 from nightingale import _core
+from nightingale.draft import KINDS
 
+from . import draft_equality
 from .t3 import EMOTION, text_tokens
 
 Run = Callable[[], tuple[float, list[int], dict[str, int]]]
@@ -75,16 +84,39 @@ class Bench:
         return rate, tokens[0], {}
 
 
-def main() -> None:
+def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("folder", type=Path)
+    parser.add_argument("--model", type=Path, metavar="FOLDER", required=True)
     parser.add_argument("--dtype", default="float16")
-    parser.add_argument("--tokens", type=int, default=60)
+    parser.add_argument(
+        "--tokens", type=int, help="default: 60, with --equality up to 1000 of a sentence"
+    )
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--draft", help="of a smaller T3, which also takes part")
+    parser.add_argument("--equality", action="store_true", help="compare tokens, not speed")
+    parser.add_argument("--text", type=Path, metavar="FILE", help="one sentence a line")
+    parser.add_argument("--sentences", type=int, default=200)
+    parser.add_argument("--seeds", type=int, default=3)
     args = parser.parse_args()
-    tts = nightingale.load(args.folder, dtype=args.dtype, draft=args.draft, device="cpu")
-    bench = Bench(tts, args.tokens)
+    if args.equality and args.text is None:
+        parser.error("--equality needs --text FILE")
+    return compare_tokens(args) if args.equality else compare_speed(args)
+
+
+def compare_tokens(args: argparse.Namespace) -> int:
+    """0 where no draft changes a token, else 1."""
+    sentences = draft_equality.read_sentences(args.text, args.sentences)
+    spoken = draft_equality.utterances(sentences, args.seeds, args.tokens or 1000)
+    drafts = [*KINDS, *([args.draft] if args.draft else [])]
+    total = len(spoken) * len(draft_equality.PRECISIONS) * (1 + len(drafts))
+    with tqdm(total=total, unit=" utterances") as bar:
+        outcomes = draft_equality.compare(args.model, drafts, spoken, bar.update)
+    return 0 if draft_equality.report(outcomes) else 1
+
+
+def compare_speed(args: argparse.Namespace) -> int:
+    tts = nightingale.load(args.model, dtype=args.dtype, draft=args.draft, device="cpu")
+    bench = Bench(tts, args.tokens or 60)
     t3 = tts._engine.t3
     _, expected, _ = bench.alone()
     heard = _core.Draft.ngram(np.array([6561, *expected], np.int32))
@@ -103,6 +135,7 @@ def main() -> None:
     for sentences in (2, 4, 8):
         runs[f"{sentences} together"] = _together(bench, sentences)
     report(take_turns(runs, args.rounds, expected))
+    return 0
 
 
 def _alone(bench: Bench, **settings: Any) -> Run:
@@ -139,4 +172,4 @@ def report(results: dict[str, list[tuple[float, float, dict[str, int]]]]) -> Non
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -9,7 +9,17 @@ from pathlib import Path
 import pytest
 
 import nightingale
-from bench import apple, counts, kv, projection, quoted, rounds, speak, speculation
+from bench import (
+    apple,
+    counts,
+    draft_equality,
+    kv,
+    projection,
+    quoted,
+    rounds,
+    speak,
+    speculation,
+)
 from bench.roofline import PAGE, Target, page
 from bench.t3 import Speech
 from nightingale.synthetic import SIZES, SPEECH_VOCABULARY, t3_weights
@@ -139,13 +149,70 @@ def test_caches_are_compared(
 def test_drafts_are_compared(
     checkpoint: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(
-        sys, "argv", ["bench.speculation", str(checkpoint), "--tokens", "10", "--rounds", "1"]
-    )
-    speculation.main()
+    words = ["--model", str(checkpoint), "--tokens", "10", "--rounds", "1"]
+    monkeypatch.setattr(sys, "argv", ["bench.speculation", *words])
+    assert speculation.main() == 0
     table = capsys.readouterr().out
     assert "plain" in table
     assert "8 together" in table
+
+
+def equality(
+    checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sentences: int
+) -> int:
+    text = tmp_path / "sentences.txt"
+    text.write_text("The first of two.\n\nThe second one of them.\n")
+    words = ["--model", str(checkpoint), "--equality", "--text", str(text), "--seeds", "2"]
+    words += ["--sentences", str(sentences), "--tokens", "12", "--draft", str(checkpoint)]
+    monkeypatch.setattr(sys, "argv", ["bench.speculation", *words])
+    return speculation.main()
+
+
+def test_every_draft_is_compared_with_plain_decoding(
+    checkpoint: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert equality(checkpoint, tmp_path, monkeypatch, 2) == 0
+    *rows, total = capsys.readouterr().out.splitlines()[1:]
+    # Two sentences with two seeds; three drafts, two precisions, two temperatures.
+    assert total == "48 of 48 token sequences are those of plain decoding"
+    assert len(rows) == 12
+    for row in rows:
+        precision, draft, _, equal, spoken, proposed, accepted, *_ = row.split()
+        assert (equal, spoken) == ("4", "4")
+        if (precision, draft) == ("float32", str(checkpoint)):
+            assert 0.5 * int(proposed) < int(accepted) <= int(proposed)
+
+
+def test_one_other_token_is_told(
+    checkpoint: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    plain_speak = draft_equality.speak
+
+    def speak(
+        tts: nightingale.TTS, utterance: draft_equality.Utterance
+    ) -> tuple[list[int], dict[str, int]]:
+        tokens, brought = plain_speak(tts, utterance)
+        wrong = tts.info.get("draft", {}).get("draft") == "layers" and utterance.seed == 1
+        return [*tokens[:7], tokens[7] + wrong, *tokens[8:]], brought
+
+    monkeypatch.setattr(draft_equality, "speak", speak)
+    assert equality(checkpoint, tmp_path, monkeypatch, 1) == 1
+    out = capsys.readouterr().out
+    assert "20 of 24 token sequences" in out
+    assert "float32, layers, temperature 0.8: seed 1 differs from token 7 on: The first" in out
+
+
+def test_too_few_sentences_are_told(
+    checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(ValueError, match="has 2 sentences; 3 were asked for"):
+        equality(checkpoint, tmp_path, monkeypatch, 3)
 
 
 def test_the_bench_streams_and_speaks_what_it_is_asked_for(tts: nightingale.TTS) -> None:
