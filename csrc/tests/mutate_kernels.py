@@ -259,7 +259,7 @@ def main() -> int:
     parser.add_argument(
         "--every", type=int, default=1, help="take one of so many mutants, and all barriers"
     )
-    parser.add_argument("--only", help="a file of metal/")
+    parser.add_argument("--only", nargs="+", metavar="FILE", help="files of metal/, not all")
     parser.add_argument("--kinds", default="barrier,index,space")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--table", type=pathlib.Path, help="write the tables here, as Markdown")
@@ -269,7 +269,7 @@ def main() -> int:
     started = time.monotonic()
     chosen = []
     for path in sorted(METAL.iterdir()):
-        if path.name not in NOT_KERNELS and arguments.only in (None, path.name):
+        if path.name in (arguments.only or {path.name} - NOT_KERNELS):
             made = mutants(path.name, path.read_text())
             chosen += [m for m in made if m.kind in arguments.kinds.split(",")]
     barriers = [m for m in chosen if m.kind == "barrier"]
