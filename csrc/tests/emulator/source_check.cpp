@@ -114,6 +114,19 @@ Words types_in(
   return types;
 }
 
+// The `<` of the template arguments that end at `close`.
+size_t arguments_begin(const Tokens& tokens, size_t close) {
+  int depth = 0;
+  for (size_t t = close + 1; t-- > 0 && !tokens[t].is(";");) {
+    depth += tokens[t].is(">");
+    depth -= tokens[t].is("<");
+    if (depth == 0) {
+      return t;
+    }
+  }
+  return close;
+}
+
 // Clang lets a cast change the address space; Metal does not, and asks for one
 // in every pointer and reference.
 void check_address_spaces(const Tokens& tokens, const Words& types) {
@@ -126,6 +139,10 @@ void check_address_spaces(const Tokens& tokens, const Words& types) {
     bool type = false;
     bool space = false;
     for (size_t t = to_array ? i - 1 : i; t-- > 0;) {
+      if (tokens[t].is(">")) {
+        t = arguments_begin(tokens, t);
+        continue;
+      }
       auto word = tokens[t].text;
       bool is_type = types.contains(word);
       bool is_space = kAddressSpaces.contains(word);

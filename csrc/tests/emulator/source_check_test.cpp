@@ -95,14 +95,19 @@ TEST_CASE("emulator: every pointer and reference names its address space") {
           "",
           "METAL_FUNC float first(const float (*p)[4]) { return p[0][0]; }"),
       without);
+  std::string row = "template <int N> struct Row { float v[N]; };\n";
+  check_fault(
+      with("", row + "METAL_FUNC void put(Row<2>& p) { p.v[0] = 0.0f; }"),
+      without);
   auto y = run(
       {.body = kThread +
            "float v[2];\nfill(v, x);\nfloat w = 0.0f;\nput(w);\n"
            "auto p = x + t;\ny[t] = v[1] * 2.0f + w * *p;",
-       .header =
+       .header = row +
            "METAL_FUNC void fill(thread float* v, const device float* x) {"
            " v[0] = x[0]; v[1] = x[1]; }\n"
-           "METAL_FUNC void put(thread float& p) { p = 3.0f; }"});
+           "METAL_FUNC void put(thread float& p) { p = 3.0f; }\n"
+           "METAL_FUNC void put(thread const Row<2>& p) {}"});
   CHECK(values(y)[5] == 17);
 }
 
