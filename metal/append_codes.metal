@@ -35,5 +35,5 @@ for (int i = simd; i < 2 * HEADS; i += SIMDS) {
   simdgroup_barrier(mem_flags::mem_threadgroup);
   long at = (long(b * HEADS + head) * capacity + past + t) * row_size<BITS>();
   pack_row<BITS>(x, (i % 2 == 0 ? keys : values) + at, lane);
-  simdgroup_barrier(mem_flags::mem_threadgroup);
+  // No barrier: since the one in pack_row a lane has touched its own numbers only.
 }

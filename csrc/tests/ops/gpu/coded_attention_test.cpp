@@ -145,6 +145,7 @@ TEST_CASE("kernel append_codes: any number of positions, written in place") {
   for (int bits : {8, 4}) {
     check({2, 5, 2, 0, 5, bits});
     check({2, 37, 3, 11, 50, bits});
+    check({1, 2, 5, 3, 9, bits}); // more vectors than SIMD groups
     check({1, 3, 1, 2, 9, bits, {}, mx::float16});
     check({1, 3, 1, 2, 9, bits, {}, mx::bfloat16});
   }
