@@ -136,9 +136,17 @@ def is_name(text: str) -> bool:
     return text.isidentifier() and text not in {"return", "else", "case"}
 
 
+def without_arguments(words: list[str]) -> list[str]:
+    """A statement's words without the template arguments of the type it begins with."""
+    if words[1:2] == ["<"] and ">" in words:
+        return [words[0], *words[words.index(">") + 1 :]]
+    return words
+
+
 def extents(found: list[re.Match], body_begins: int) -> set[int]:
     """The brackets that say how large an array is, which are no indices."""
     sizes: set[int] = set()
+    ends: set[int] = set()
     start, braces = 0, 0
     for i, match in enumerate(found):
         text = match["token"]
@@ -148,7 +156,7 @@ def extents(found: list[re.Match], body_begins: int) -> set[int]:
         if text != "[":
             continue
         in_signature = braces == 0 and match.start() < body_begins
-        before = [m["token"] for m in found[start:i]]
+        before = without_arguments([m["token"] for m in found[start:i]])
         declares = len(before) > 1 and is_name(before[0]) and is_name(before[1])
         declares = declares or before[:1] == ["using"]
         depth, assigned = 0, False
@@ -156,8 +164,12 @@ def extents(found: list[re.Match], body_begins: int) -> set[int]:
             depth += (word in "([") - (word in ")]")
             if depth == 0 and word in {"=", ","}:
                 assigned = word == "="
-        if in_signature or (declares and not assigned and depth == 0):
+        last = [m["token"] for m in found[max(i - 5, 0) : i]]  # float (*name)
+        to_array = last[1:3] == ["(", "*"] and last[4:] == [")"] and is_name(last[0])
+        declares = declares and not assigned and depth == 0
+        if in_signature or declares or to_array or i - 1 in ends:
             sizes.add(i)
+            ends.add(closing(found, i))
     return sizes
 
 
