@@ -19,6 +19,7 @@ struct Case {
   int rows, heads, past, capacity;
   mx::Dtype cache;
   ops::AttentionWatch watch = {};
+  float loud = 1.0f; // what position past - 1 is multiplied by
 };
 
 mx::array frequencies() {
@@ -31,9 +32,13 @@ mx::array cache_of(const Case& c, uint32_t seed) {
   mx::Shape rest{c.rows, c.heads, c.capacity - c.past, kDepth};
   auto s = cpu_stream();
   auto poison = mx::full(rest, mx::array(NAN, c.cache), s);
+  auto numbers = noise(size_t(c.rows) * c.heads * c.past * kDepth, seed);
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    numbers[i] *= i / kDepth % c.past == size_t(c.past - 1) ? c.loud : 1.0f;
+  }
   auto cache = c.past == 0
       ? poison
-      : mx::concatenate({noise_array(filled, seed, c.cache), poison}, 2, s);
+      : mx::concatenate({array_of(numbers, filled, c.cache), poison}, 2, s);
   mx::eval(cache);
   return cache;
 }
@@ -102,6 +107,11 @@ TEST_CASE("kernel decode_attention: any number of positions, any cache") {
     check({1, 2, 128, 129, dtype});
     check({2, 1, 300, 512, dtype});
   }
+}
+
+TEST_CASE("kernel attention_out: scores that overwhelm those of other parts") {
+  check({2, 2, 129, 130, mx::float32, {}, 500.0f});
+  check({2, 2, 300, 301, mx::float32, {{1}, 1, 120, 180}, 500.0f});
 }
 
 TEST_CASE("kernel attention_out: watched heads give their weights") {
