@@ -132,6 +132,7 @@ float sinf(float);
 float cosf(float);
 float tanhf(float);
 float floorf(float);
+float rintf(float);
 float fmaf(float, float, float);
 }
 
@@ -155,6 +156,7 @@ MSL_PRECISE_FUNCTION(tanh, tanhf(v))
 MSL_PRECISE_FUNCTION(sqrt, __builtin_sqrtf(v))
 MSL_PRECISE_FUNCTION(rsqrt, 1.0f / __builtin_sqrtf(v))
 MSL_FLOAT_FUNCTION(floor, floorf(v))
+MSL_FLOAT_FUNCTION(rint, rintf(v))
 MSL_FLOAT_FUNCTION(abs, __builtin_fabsf(v))
 #undef MSL_PRECISE_FUNCTION
 #undef MSL_FLOAT_FUNCTION
