@@ -39,6 +39,10 @@ class TempDir {
     return path;
   }
 
+  std::string path() const {
+    return path_.string();
+  }
+
  private:
   std::filesystem::path path_;
 };

@@ -1,8 +1,13 @@
 #include "nightingale/ops/gpu/include_files.h"
 
-#include <cstdlib>
+#include <unistd.h>
+
+#include <atomic>
 #include <filesystem>
 #include <fstream>
+#include <functional>
+#include <iterator>
+#include <sstream>
 
 namespace nightingale::gpu {
 
@@ -10,46 +15,46 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string& folder_to_remove() {
-  static auto* folder = new std::string;
-  return *folder;
-}
-
-void remove_folder() {
-  std::error_code ignored;
-  fs::remove_all(folder_to_remove(), ignored);
+bool holds(const fs::path& path, const std::string& text) {
+  std::ifstream file(path, std::ios::binary);
+  std::string found(std::istreambuf_iterator<char>(file), {});
+  return file && found == text;
 }
 
 } // namespace
 
-IncludeFiles::IncludeFiles() {
+bool write_whole(const std::string& path, const std::string& bytes) {
+  static std::atomic<int> count{0};
+  auto partial = path + "." + std::to_string(::getpid()) + "." +
+      std::to_string(count++) + ".partial";
+  std::ofstream file(partial, std::ios::binary);
+  file << bytes;
+  file.close();
   std::error_code error;
-  auto parent = fs::temp_directory_path(error);
-  if (error) {
-    return;
+  if (file) {
+    fs::rename(partial, path, error);
   }
-  std::string name = (parent / "nightingale-kernels-XXXXXX").string();
-  if (::mkdtemp(name.data())) {
-    folder_ = name;
-    folder_to_remove() = name;
-    std::atexit(remove_folder);
+  if (!file || error) {
+    fs::remove(partial, error);
+    return false;
   }
+  return true;
 }
 
-std::string IncludeFiles::keep(
+std::string include_line(
+    const std::string& folder,
     const std::string& name,
     const std::string& text) {
-  std::lock_guard<std::mutex> lock(mutex_);
-  auto path = fs::path(folder_) / (name + std::to_string(count_++) + ".h");
-  if (!folder_.empty()) {
-    std::ofstream file(path);
-    file << text;
-    file.close();
-    if (file) {
-      return "#include \"" + path.string() + "\"\n";
-    }
+  if (folder.empty()) {
+    return text;
   }
-  return text;
+  std::ostringstream file;
+  file << name << "-" << std::hex << std::hash<std::string>{}(text) << ".h";
+  auto path = fs::path(folder) / file.str();
+  if (!holds(path, text) && !write_whole(path.string(), text)) {
+    return text;
+  }
+  return "#include \"" + path.string() + "\"\n";
 }
 
 } // namespace nightingale::gpu

@@ -1,23 +1,19 @@
 #pragma once
 
-#include <mutex>
 #include <string>
 
 namespace nightingale::gpu {
 
-// Text in files of a folder of this process's own, for a compiler that takes
-// #include. The folder goes when the process ends.
-class IncludeFiles {
- public:
-  IncludeFiles();
+// Writes a file that appears whole or not at all. → whether it is there
+bool write_whole(const std::string& path, const std::string& bytes);
 
-  // A line that includes `text`; the text itself where no file can be written.
-  std::string keep(const std::string& name, const std::string& text);
-
- private:
-  std::mutex mutex_;
-  std::string folder_; // empty where none could be made
-  int count_ = 0;
-};
+// A line that includes `text`, for a compiler that takes #include: from a file
+// in `folder` whose name says what is in it, so that it is the same line
+// whenever the text is. The text itself where the folder has none and takes
+// none.
+std::string include_line(
+    const std::string& folder,
+    const std::string& name,
+    const std::string& text);
 
 } // namespace nightingale::gpu

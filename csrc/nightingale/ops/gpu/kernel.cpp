@@ -1,9 +1,11 @@
 #include "nightingale/ops/gpu/kernel.h"
 
 #include <atomic>
+#include <iostream>
 #include <map>
 #include <mutex>
 #include <optional>
+#include <sstream>
 #include <unordered_map>
 
 #include "mlx/allocator.h"
@@ -13,6 +15,7 @@
 #include "mlx/primitives.h"
 #include "mlx/transforms.h"
 #include "nightingale/error.h"
+#include "nightingale/ops/gpu/cuda_modules.h"
 #include "nightingale/ops/gpu/include_files.h"
 
 namespace nightingale::gpu {
@@ -110,7 +113,8 @@ mx::fast::CustomKernelFunction metal_function(
 }
 
 // MLX puts the text together and hashes it at every launch, 0.5 µs for each kB
-// of it: so it gets the names of files that hold the text.
+// of it: so it gets the names of files that hold the text, the same in every
+// process, for what was compiled of it is found again by that hash.
 mx::fast::CustomKernelFunction cuda_function(
     const KernelSource& source,
     const std::vector<std::string>& in) {
@@ -123,13 +127,15 @@ mx::fast::CustomKernelFunction cuda_function(
   // In the body `threadgroup` declares, in the header it qualifies pointers.
   auto header = words + source.header +
       "#undef threadgroup\n#define threadgroup __shared__\n";
-  static auto* files = new IncludeFiles;
+  auto keep = [&](const std::string& text) {
+    return include_line(module_folder(), source.name, text);
+  };
   return mx::fast::cuda_kernel(
       source.name,
       in,
       source.outputs,
-      files->keep(source.name, writable_state(source) + source.body),
-      files->keep(source.name, header),
+      keep(writable_state(source) + source.body),
+      keep(header),
       source.state.empty());
 }
 
@@ -188,7 +194,8 @@ Arrays run_on_gpu(
     const Launch& launch,
     const Arrays& inputs,
     int threads,
-    mx::Stream s) {
+    mx::Stream s,
+    bool verbose = false) {
   auto [shapes, dtypes] = described(launch.outputs);
   auto [x, y, z] = launch.groups;
   return compiled(launch).run(
@@ -199,8 +206,55 @@ Arrays run_on_gpu(
       {threads, 1, 1},
       constants_with(launch, threads),
       std::nullopt,
-      false,
+      verbose,
       s);
+}
+
+// What `work` prints, which nobody sees.
+template <typename Work>
+std::string printed_by(const Work& work) {
+  static std::mutex mutex;
+  std::lock_guard<std::mutex> lock(mutex);
+  std::ostringstream text;
+  auto* before = std::cout.rdbuf(text.rdbuf());
+  try {
+    work();
+  } catch (...) {
+    std::cout.rdbuf(before);
+    throw;
+  }
+  std::cout.rdbuf(before);
+  return text.str();
+}
+
+// As MLX names what it compiles for.
+std::string cuda_architecture() {
+  const auto& info = mx::device_info(mx::Device::gpu);
+  auto number = [&](const char* name) {
+    auto found = info.find(name);
+    return found == info.end() ? 0 : std::get<size_t>(found->second);
+  };
+  auto major = number("compute_capability_major");
+  return "sm_" + std::to_string(major) +
+      std::to_string(number("compute_capability_minor")) +
+      (major >= 9 ? "a" : "");
+}
+
+// On CUDA, the machine code of the launch, for MLX to find. It tells what it
+// makes of a kernel's text, and so what it looks for, only by printing it.
+void provide_code(
+    const Launch& launch,
+    const Arrays& inputs,
+    int threads,
+    mx::Stream s) {
+  static const bool on_cuda = mx::cu::is_available();
+  if (!on_cuda || s.device != mx::Device::gpu) {
+    return;
+  }
+  auto text = printed_by([&] { run_on_gpu(launch, inputs, threads, s, true); });
+  if (auto kernel = parse_generated(text)) {
+    provide_module(*kernel, cuda_architecture());
+  }
 }
 
 // A launch in the emulator: like one on a GPU it runs when it is evaluated, and
@@ -292,6 +346,7 @@ Arrays first_run(
   std::string refusal = "no size is listed";
   for (int threads : launch.threads) {
     try {
+      provide_code(launch, inputs, threads, s);
       auto outputs = run(launch, inputs, threads, s);
       mx::eval(outputs);
       sizes().keep(instance, threads);

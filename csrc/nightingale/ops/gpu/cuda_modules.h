@@ -1,0 +1,39 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+// Machine code of kernels where MLX's CUDA backend looks for it before it
+// compiles one itself, which takes it seconds a kernel in every process: its
+// own headers come first in the text, and what it compiled of ours it does not
+// keep.
+
+namespace nightingale::gpu {
+
+// A kernel as MLX puts it together, and names it.
+struct GeneratedKernel {
+  std::string name;
+  std::string text;
+};
+
+// What MLX's `verbose` prints, taken apart; nothing if it is not that.
+std::optional<GeneratedKernel> parse_generated(const std::string& printed);
+
+// The name under which MLX loads it.
+std::string module_name(const GeneratedKernel& kernel);
+
+// The text without MLX's headers, of which our kernels need none; nothing if it
+// does not begin with them.
+std::optional<std::string> without_headers(const std::string& text);
+
+// Where MLX looks, made if need be; empty where it cannot be.
+std::string module_folder();
+
+// Has NVRTC, which MLX brings, compile the kernel for `architecture` (sm_90a)
+// and puts the result where MLX looks. Does nothing where that is there
+// already, or where anything of this is amiss: MLX then does it its own way.
+void provide_module(
+    const GeneratedKernel& kernel,
+    const std::string& architecture);
+
+} // namespace nightingale::gpu
