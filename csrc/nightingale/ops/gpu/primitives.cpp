@@ -1,0 +1,310 @@
+#include "nightingale/ops/gpu/primitives.h"
+
+#include <iostream>
+#include <mutex>
+#include <sstream>
+#include <unordered_map>
+
+#include "mlx/allocator.h"
+#include "mlx/backend/cuda/cuda.h"
+#include "mlx/backend/metal/metal.h"
+#include "mlx/primitives.h"
+#include "mlx/transforms.h"
+#include "nightingale/error.h"
+#include "nightingale/ops/gpu/cuda_modules.h"
+#include "nightingale/ops/gpu/fingerprint.h"
+#include "nightingale/ops/gpu/include_files.h"
+
+namespace nightingale::gpu {
+
+namespace {
+
+Emulator* emulator = nullptr;
+
+// MLX gives kernels const inputs: state comes in under another name, and its
+// own is a pointer that may be written through.
+std::string const_name(const std::string& state) {
+  return state + "_const";
+}
+
+struct Compiled {
+  KernelSource source;
+  mx::fast::CustomKernelFunction run;
+};
+
+// Pointers through which state may be written, under its own names.
+std::string writable_state(const KernelSource& source) {
+  std::string lines;
+  for (const auto& name : source.state) {
+    lines += "auto " + name + " = writable(" + const_name(name) + ");\n";
+  }
+  return lines;
+}
+
+mx::fast::CustomKernelFunction metal_function(
+    const KernelSource& source,
+    const std::vector<std::string>& in) {
+  return mx::fast::metal_kernel(
+      source.name,
+      in,
+      source.outputs,
+      writable_state(source) + source.body,
+      std::string(embedded_text("metal.h")) + source.header,
+      source.state.empty()); // state is not copied
+}
+
+// MLX puts the text together and hashes it at every launch, 0.5 µs for each kB
+// of it: so it gets the names of files that hold the text, the same in every
+// process, for what was compiled of it is found again by that hash.
+mx::fast::CustomKernelFunction cuda_function(
+    const KernelSource& source,
+    const std::vector<std::string>& in) {
+  static const auto words =
+      parse_kernel(
+          "cuda",
+          std::string(embedded_text("cuda.h")) + "//: kernel",
+          embedded_text)
+          .header;
+  // In the body `threadgroup` declares, in the header it qualifies pointers.
+  auto header = words + source.header +
+      "#undef threadgroup\n#define threadgroup __shared__\n";
+  auto keep = [&](const std::string& text) {
+    return include_line(module_folder(), source.name, text);
+  };
+  return mx::fast::cuda_kernel(
+      source.name,
+      in,
+      source.outputs,
+      keep(writable_state(source) + source.body),
+      keep(header),
+      source.state.empty());
+}
+
+const Compiled& compiled(const Launch& launch) {
+  static std::mutex mutex;
+  static auto* kernels = new std::unordered_map<uint64_t, Compiled>;
+  std::lock_guard<std::mutex> lock(mutex);
+  auto& kernel = (*kernels)[text_of(launch).value()];
+  if (kernel.source.name.empty()) {
+    kernel.source = without(kernel_source(launch.kernel), launch.absent);
+    auto inputs = kernel.source.inputs;
+    for (const auto& name : kernel.source.state) {
+      inputs.push_back(const_name(name));
+    }
+    if (mx::metal::is_available()) {
+      kernel.run = metal_function(kernel.source, inputs);
+    } else if (mx::cu::is_available()) {
+      kernel.run = cuda_function(kernel.source, inputs);
+    }
+  }
+  return kernel;
+}
+
+std::vector<Constant> constants_with(const Launch& launch, int threads) {
+  auto constants = launch.constants;
+  constants.emplace_back("THREADS", threads);
+  return constants;
+}
+
+std::pair<std::vector<mx::Shape>, std::vector<mx::Dtype>> described(
+    const std::vector<KernelOutput>& outputs) {
+  std::vector<mx::Shape> shapes;
+  std::vector<mx::Dtype> dtypes;
+  for (const auto& out : outputs) {
+    shapes.push_back(out.shape);
+    dtypes.push_back(out.dtype);
+  }
+  return {shapes, dtypes};
+}
+
+// A launch in the emulator: like one on a GPU it runs when it is evaluated, and
+// not at all where nothing asks for its outputs.
+class EmulatedLaunch : public mx::Primitive {
+ public:
+  EmulatedLaunch(mx::Stream s, const Launch& launch, int threads)
+      : Primitive(s),
+        source_(compiled(launch).source),
+        constants_(constants_with(launch, threads)),
+        groups_(launch.groups),
+        threads_(threads) {}
+
+  void eval_cpu(const Arrays& inputs, Arrays& outputs) override {
+    mx::synchronize(stream()); // MLX fills the inputs on a thread of its own
+    for (auto& out : outputs) {
+      out.set_data(mx::allocator::malloc(out.nbytes()));
+    }
+    emulator->run(source_, constants_, inputs, outputs, groups_, threads_);
+  }
+  void eval_gpu(const Arrays&, Arrays&) override {
+    throw Error("the emulator runs on the CPU");
+  }
+  const char* name() const override {
+    return "EmulatedLaunch";
+  }
+
+ private:
+  const KernelSource& source_;
+  std::vector<Constant> constants_;
+  std::array<int, 3> groups_;
+  int threads_;
+};
+
+using Primitive = std::shared_ptr<mx::Primitive>;
+
+// What runs a launch when it is evaluated. verbose: MLX prints what it compiles
+Primitive make_primitive(
+    const Launch& launch,
+    const Arrays& inputs,
+    int threads,
+    mx::Stream s,
+    bool verbose = false) {
+  if (s.device == mx::Device::cpu) {
+    return std::make_shared<EmulatedLaunch>(s, launch, threads);
+  }
+  auto [shapes, dtypes] = described(launch.outputs);
+  auto [x, y, z] = launch.groups;
+  auto outputs = compiled(launch).run(
+      inputs,
+      shapes,
+      dtypes,
+      {x * threads, y, z},
+      {threads, 1, 1},
+      constants_with(launch, threads),
+      std::nullopt,
+      verbose,
+      s);
+  return outputs[0].primitive_ptr();
+}
+
+// What runs launches that differ in nothing but their arrays, made once: MLX
+// puts the text of a kernel together for every one that it makes.
+class Primitives {
+ public:
+  Primitive find(
+      uint64_t instance,
+      const Launch& launch,
+      const Arrays& inputs,
+      int threads,
+      mx::Stream s) {
+    auto key = key_of(instance, launch, inputs, threads, s);
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (made_.size() >= kMost) {
+      made_.clear();
+    }
+    auto& primitive = made_[key];
+    if (!primitive) {
+      primitive = make_primitive(launch, inputs, threads, s);
+    }
+    return primitive;
+  }
+  void clear() {
+    std::lock_guard<std::mutex> lock(mutex_);
+    made_.clear();
+  }
+
+ private:
+  static constexpr size_t kMost = 8192; // every new length makes some
+
+  static uint64_t key_of(
+      uint64_t instance,
+      const Launch& launch,
+      const Arrays& inputs,
+      int threads,
+      mx::Stream s) {
+    Fingerprint key;
+    key.add(instance);
+    key.add(static_cast<uint64_t>(threads));
+    key.add(static_cast<uint64_t>(s.index));
+    for (int size : launch.groups) {
+      key.add(static_cast<uint64_t>(size));
+    }
+    for (const auto& x : inputs) {
+      // Metal has small ones in other memory.
+      key.add(static_cast<uint64_t>(x.dtype().val()) * 2 + (x.size() < 8));
+    }
+    for (const auto& out : launch.outputs) {
+      key.add(static_cast<uint64_t>(out.dtype.val()));
+    }
+    return key.value();
+  }
+
+  std::mutex mutex_;
+  std::unordered_map<uint64_t, Primitive> made_;
+};
+
+Primitives& primitives() {
+  static auto* primitives = new Primitives;
+  return *primitives;
+}
+
+// What `work` prints, which nobody sees.
+template <typename Work>
+std::string printed_by(const Work& work) {
+  static std::mutex mutex;
+  std::lock_guard<std::mutex> lock(mutex);
+  std::ostringstream text;
+  auto* before = std::cout.rdbuf(text.rdbuf());
+  try {
+    work();
+  } catch (...) {
+    std::cout.rdbuf(before);
+    throw;
+  }
+  std::cout.rdbuf(before);
+  return text.str();
+}
+
+// As MLX names what it compiles for.
+std::string cuda_architecture() {
+  const auto& info = mx::device_info(mx::Device::gpu);
+  auto number = [&](const char* name) {
+    auto found = info.find(name);
+    return found == info.end() ? 0 : std::get<size_t>(found->second);
+  };
+  auto major = number("compute_capability_major");
+  return "sm_" + std::to_string(major) +
+      std::to_string(number("compute_capability_minor")) +
+      (major >= 9 ? "a" : "");
+}
+
+} // namespace
+
+Arrays outputs_of(
+    uint64_t instance,
+    const Launch& launch,
+    const Arrays& inputs,
+    int threads,
+    mx::Stream s) {
+  auto [shapes, dtypes] = described(launch.outputs);
+  auto primitive = primitives().find(instance, launch, inputs, threads, s);
+  return mx::array::make_arrays(shapes, dtypes, primitive, inputs);
+}
+
+// MLX tells what it makes of a kernel's text, and so what it looks for, only by
+// printing it.
+void provide_code(
+    const Launch& launch,
+    const Arrays& inputs,
+    int threads,
+    mx::Stream s) {
+  static const bool on_cuda = mx::cu::is_available();
+  if (!on_cuda || s.device != mx::Device::gpu) {
+    return;
+  }
+  auto text =
+      printed_by([&] { make_primitive(launch, inputs, threads, s, true); });
+  if (auto kernel = parse_generated(text)) {
+    provide_module(*kernel, cuda_architecture());
+  }
+}
+
+void set_emulator(Emulator* with) {
+  emulator = with;
+  primitives().clear();
+}
+
+Emulator* current_emulator() {
+  return emulator;
+}
+
+} // namespace nightingale::gpu

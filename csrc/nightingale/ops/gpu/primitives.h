@@ -1,0 +1,32 @@
+#pragma once
+
+#include "nightingale/ops/gpu/kernel.h"
+
+// What runs launches when they are evaluated.
+
+namespace nightingale::gpu {
+
+using Arrays = std::vector<mx::array>;
+
+// The outputs of a launch that is `instance_of` it, of groups of so many
+// threads. Launches that differ in nothing but their arrays share what MLX
+// makes of one: it puts the text of a kernel together for each that it makes.
+Arrays outputs_of(
+    uint64_t instance,
+    const Launch& launch,
+    const Arrays& inputs,
+    int threads,
+    mx::Stream s);
+
+// On CUDA, has the machine code of the launch where MLX looks for it.
+void provide_code(
+    const Launch& launch,
+    const Arrays& inputs,
+    int threads,
+    mx::Stream s);
+
+// As gpu::emulate_kernels, and what it is now.
+void set_emulator(Emulator* emulator);
+Emulator* current_emulator();
+
+} // namespace nightingale::gpu
