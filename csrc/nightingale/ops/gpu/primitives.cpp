@@ -53,6 +53,19 @@ mx::fast::CustomKernelFunction metal_function(
       source.state.empty()); // state is not copied
 }
 
+// As MLX names what it compiles for.
+std::string cuda_architecture() {
+  const auto& info = mx::device_info(mx::Device::gpu);
+  auto number = [&](const char* name) {
+    auto found = info.find(name);
+    return found == info.end() ? 0 : std::get<size_t>(found->second);
+  };
+  auto major = number("compute_capability_major");
+  return "sm_" + std::to_string(major) +
+      std::to_string(number("compute_capability_minor")) +
+      (major >= 9 ? "a" : "");
+}
+
 // MLX puts the text together and hashes it at every launch, 0.5 µs for each kB
 // of it: so it gets the names of files that hold the text, the same in every
 // process, for what was compiled of it is found again by that hash.
@@ -68,8 +81,10 @@ mx::fast::CustomKernelFunction cuda_function(
   // In the body `threadgroup` declares, in the header it qualifies pointers.
   auto header = words + source.header +
       "#undef threadgroup\n#define threadgroup __shared__\n";
+  // MLX's names of compiled kernels do not tell what they are compiled for.
+  auto name = source.name + "-" + cuda_architecture();
   auto keep = [&](const std::string& text) {
-    return include_line(module_folder(), source.name, text);
+    return include_line(module_folder(), name, text);
   };
   return mx::fast::cuda_kernel(
       source.name,
@@ -252,19 +267,6 @@ std::string printed_by(const Work& work) {
   }
   std::cout.rdbuf(before);
   return text.str();
-}
-
-// As MLX names what it compiles for.
-std::string cuda_architecture() {
-  const auto& info = mx::device_info(mx::Device::gpu);
-  auto number = [&](const char* name) {
-    auto found = info.find(name);
-    return found == info.end() ? 0 : std::get<size_t>(found->second);
-  };
-  auto major = number("compute_capability_major");
-  return "sm_" + std::to_string(major) +
-      std::to_string(number("compute_capability_minor")) +
-      (major >= 9 ? "a" : "");
 }
 
 } // namespace
