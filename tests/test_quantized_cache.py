@@ -110,7 +110,8 @@ def test_a_damaged_copy_is_made_again(
     whole = path.read_bytes()
     expected = logits(quantized_cache.load_t3(tiny_source, None, 8, False)[0])
     assert caplog.text == ""
-    for place in (3, 2000, len(whole) // 2):
+    in_path = whole.index(str(tiny_source).encode()) + 5
+    for place in (3, 2000, in_path, len(whole) // 2):
         caplog.clear()
         path.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
         model, _ = quantized_cache.load_t3(tiny_source, None, 8, False)

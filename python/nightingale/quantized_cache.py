@@ -130,8 +130,10 @@ def load_t3(
     cached = _path_of(source, identity, bits)
 
     def load_cached() -> tuple[_core.T3, list[str]]:
-        notes = notes_of(cached)
-        if notes is None or notes.get("source") != identity:
+        notes = notes_of(cached) or {}
+        # By which path does not matter, as long as it leads somewhere: else the next tidying up
+        # would remove the copy.
+        if notes.get("source") != identity or not os.path.exists(str(notes.get("path"))):
             raise Error(f"{cached} does not say that it was made of {source}")
         return _core.T3.load(str(cached), dtype, gpu, bits, str(source))
 
