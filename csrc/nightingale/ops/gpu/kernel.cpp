@@ -118,15 +118,10 @@ mx::array near_the_gpu(const mx::array& values) {
   return near;
 }
 
-// The first generation whose tensor cores multiply what tiles are.
+// Whether its tensor cores multiply what tiles are.
 bool cuda_has_tiles() {
   constexpr size_t ampere = 8;
-  if (!mx::cu::is_available()) {
-    return false;
-  }
-  const auto& info = mx::device_info(mx::Device::gpu);
-  auto major = info.find("compute_capability_major");
-  return major != info.end() && std::get<size_t>(major->second) >= ampere;
+  return compute_capability().major >= ampere;
 }
 
 // Arrays by their values, as many as a few utterances need.

@@ -55,14 +55,8 @@ mx::fast::CustomKernelFunction metal_function(
 
 // As MLX names what it compiles for.
 std::string cuda_architecture() {
-  const auto& info = mx::device_info(mx::Device::gpu);
-  auto number = [&](const char* name) {
-    auto found = info.find(name);
-    return found == info.end() ? 0 : std::get<size_t>(found->second);
-  };
-  auto major = number("compute_capability_major");
-  return "sm_" + std::to_string(major) +
-      std::to_string(number("compute_capability_minor")) +
+  auto [major, minor] = compute_capability();
+  return "sm_" + std::to_string(major) + std::to_string(minor) +
       (major >= 9 ? "a" : "");
 }
 
@@ -298,6 +292,19 @@ void provide_code(
   if (auto kernel = parse_generated(text)) {
     provide_module(*kernel, cuda_architecture());
   }
+}
+
+ComputeCapability compute_capability() {
+  if (!mx::cu::is_available()) {
+    return {};
+  }
+  const auto& info = mx::device_info(mx::Device::gpu);
+  auto number = [&](const char* name) -> size_t {
+    auto found = info.find(name);
+    return found == info.end() ? 0 : std::get<size_t>(found->second);
+  };
+  return {
+      number("compute_capability_major"), number("compute_capability_minor")};
 }
 
 void set_emulator(Emulator* with) {

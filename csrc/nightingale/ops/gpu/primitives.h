@@ -25,6 +25,13 @@ void provide_code(
     int threads,
     mx::Stream s);
 
+// Of the GPU that MLX runs on; zeros without CUDA.
+struct ComputeCapability {
+  size_t major = 0, minor = 0;
+};
+
+ComputeCapability compute_capability();
+
 // As gpu::emulate_kernels, and what it is now.
 void set_emulator(Emulator* emulator);
 Emulator* current_emulator();
