@@ -131,9 +131,10 @@ def load_t3(
 
     def load_cached() -> tuple[_core.T3, list[str]]:
         notes = notes_of(cached) or {}
-        # By which path does not matter, as long as it leads somewhere: else the next tidying up
-        # would remove the copy.
-        if notes.get("source") != identity or not os.path.exists(str(notes.get("path"))):
+        # By which path does not matter, as long as it leads to such a file: else the next tidying
+        # up would remove the copy.
+        same_path = notes.get("path") == os.path.abspath(source)
+        if notes.get("source") != identity or not (same_path or _is_current(cached)):
             raise Error(f"{cached} does not say that it was made of {source}")
         return _core.T3.load(str(cached), dtype, gpu, bits, str(source))
 

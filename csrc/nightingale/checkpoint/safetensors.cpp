@@ -54,6 +54,7 @@ class Safetensors : public TensorFile {
       }
     }
     check_coverage();
+    check_sums();
     join_codes(notes_.shapes);
   }
 
@@ -212,6 +213,24 @@ class Safetensors : public TensorFile {
           "the file has " + std::to_string(available) +
           " bytes of data, expected " + std::to_string(covered) +
           " from its header");
+    }
+  }
+
+  // Where some tensors have checksums, all have, and nothing else has.
+  void check_sums() const {
+    auto& sums = notes_.checksums;
+    for (auto& [name, range] : ranges_) {
+      if (!sums.empty() && !sums.contains(name)) {
+        file().fail(
+            "the file is damaged: tensor '" + name + "' has no checksum");
+      }
+    }
+    for (auto& [name, sum] : sums) {
+      if (!ranges_.contains(name)) {
+        file().fail(
+            "the file is damaged: it has a checksum of '" + name +
+            "', but no such tensor");
+      }
     }
   }
 

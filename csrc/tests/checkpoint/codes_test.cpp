@@ -301,23 +301,53 @@ TEST_CASE("notes of another version or group are errors") {
       "expected 8 hexadecimal digits, found 12345678z"));
 }
 
-TEST_CASE("a tensor that does not have its checksum is damaged") {
-  auto line = checksum_line("conv.scales", "F16", {3, 2});
-  CHECK(line == "conv.scales F16 [3, 2]");
-  auto data = CodedMatrix::groups(CodedMatrix::scale);
-  uint32_t sum = crc32(crc32(0, line.data(), line.size()), data.data(), 12);
+namespace {
+
+std::string noted_sum(
+    const std::string& name,
+    const std::string& line,
+    const std::string& data) {
+  uint32_t sum =
+      crc32(crc32(0, line.data(), line.size()), data.data(), data.size());
   char digits[9];
   std::snprintf(digits, sizeof digits, "%08x", sum);
-  auto text =
-      notes("\"crc32\":{\"conv.scales\":\"" + std::string(digits) + "\"}");
-  auto bytes = with_notes(kernel(), text);
+  return "\"" + name + "\":\"" + digits + "\"";
+}
+
+std::string kernel_with_sums(const std::string& name_of_scales) {
+  auto scales = CodedMatrix::groups(CodedMatrix::scale);
+  auto biases = CodedMatrix::groups(CodedMatrix::bias);
+  auto sums =
+      noted_sum(
+          "conv.weight", "conv.weight U32 [3, 32]", CodedMatrix{8}.words()) +
+      "," + noted_sum(name_of_scales, "conv.scales F16 [3, 2]", scales) + "," +
+      noted_sum("conv.biases", "conv.biases F16 [3, 2]", biases);
+  return with_notes(kernel(), notes("\"crc32\":{" + sums + "}"));
+}
+
+} // namespace
+
+TEST_CASE("a tensor that does not have its checksum is damaged") {
+  CHECK(
+      checksum_line("conv.scales", "F16", {3, 2}) == "conv.scales F16 [3, 2]");
+  auto bytes = kernel_with_sums("conv.scales");
   Weights whole(open(bytes), mx::float32);
   CHECK(values(whole.take("conv.weight", {3, 128})) == CodedMatrix{8}.values());
 
-  bytes[bytes.find(data) + 5] ^= 1;
+  bytes[bytes.find(CodedMatrix::groups(CodedMatrix::scale)) + 5] ^= 1;
   Weights damaged(open(bytes), mx::float32);
   CHECK(contains(
       error_of([&] { damaged.take("conv.weight", {3, 128}); }),
       "model.safetensors: the file is damaged: tensor 'conv.scales' does not "
       "have its checksum"));
+}
+
+TEST_CASE("a checksum whose name is damaged is missed") {
+  CHECK(contains(
+      error_of([&] { open(kernel_with_sums("conv.scalet")); }),
+      "the file is damaged: tensor 'conv.scales' has no checksum"));
+  auto one_more = kernel_with_sums("conv.scales\":\"00000000\",\"other");
+  CHECK(contains(
+      error_of([&] { open(one_more); }),
+      "it has a checksum of 'other', but no such tensor"));
 }
