@@ -12,8 +12,9 @@ template <typename T, int C, typename X> struct WindowRows {
   METAL_FUNC uint4 part(int row, int column, int quarter) const {
     int from = row + column / C * dilation - pad, c = column % C;
     int at = min(max(from, 0), count - 1); // so that lanes stay together
-    uint4 part = at < split ? tile_part_as<T>(before + (at * C + c), quarter)
-                            : tile_part_as<T>(x + ((at - split) * C + c), quarter);
+    bool old = at < split; // chosen before loading: loads in branches would wait for each other
+    const device X* rows = old ? before : x;
+    uint4 part = tile_part_as<T>(rows + ((old ? at : at - split) * C + c), quarter);
     if (from != at) part.x = part.y = part.z = part.w = 0u;
     return part;
   }

@@ -1,6 +1,7 @@
 #include "nightingale/ops/gpu/cuda_modules.h"
 
 #include <dlfcn.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
@@ -93,6 +94,25 @@ std::string module_name(const GeneratedKernel& kernel) {
   return name.str();
 }
 
+namespace {
+
+struct ModuleFiles {
+  fs::path code, names;
+};
+
+// Nothing where MLX does not look for files, or would elsewhere.
+std::optional<ModuleFiles> files_of(const GeneratedKernel& kernel) {
+  constexpr size_t longest = 245; // MLX spreads longer names over folders
+  auto name = module_name(kernel);
+  if (module_folder().empty() || name.size() > longest) {
+    return std::nullopt;
+  }
+  auto folder = fs::path(module_folder());
+  return ModuleFiles{folder / (name + ".ptx"), folder / (name + ".txt")};
+}
+
+} // namespace
+
 std::optional<std::string> without_headers(const std::string& text) {
   auto groups = text.find(kGroups);
   if (!text.starts_with(kHeaders) || groups == std::string::npos) {
@@ -109,7 +129,7 @@ std::string module_folder() {
     std::error_code error;
     fs::path place;
     if (const char* named = std::getenv("MLX_PTX_CACHE_DIR")) {
-      place = named;
+      place = fs::absolute(named, error);
     } else {
       place =
           fs::temp_directory_path(error) / "mlx" / mlx::core::version() / "ptx";
@@ -117,28 +137,24 @@ std::string module_folder() {
     if (!error) {
       fs::create_directories(place, error);
     }
-    return error ? std::string() : place.string();
+    bool writable = !error && access(place.c_str(), W_OK) == 0;
+    return writable ? place.string() : std::string();
   }();
   return folder;
 }
 
-void provide_module(
+bool provide_module(
     const GeneratedKernel& kernel,
     const std::string& architecture) {
-  constexpr size_t longest = 245; // MLX spreads longer names over folders
-  auto name = module_name(kernel);
-  if (module_folder().empty() || name.size() > longest) {
-    return;
-  }
-  auto path = fs::path(module_folder()) / (name + ".ptx");
-  std::error_code ignored;
+  auto files = files_of(kernel);
   auto text = without_headers(kernel.text);
-  if (!text || fs::exists(path, ignored)) {
-    return;
-  }
   auto compiler = Nvrtc::find();
-  if (!compiler) {
-    return;
+  if (!files || !text || !compiler) {
+    return false;
+  }
+  std::error_code ignored;
+  if (fs::exists(files->code, ignored) && fs::exists(files->names, ignored)) {
+    return true;
   }
   std::vector<std::string> options{
       "--device-as-default-execution-space",
@@ -148,15 +164,21 @@ void provide_module(
   }
   auto full_name = "mlx::core::cu::" + kernel.name;
   auto code = compiler->compile(*text, full_name, options);
-  if (!code) {
-    return;
-  }
   // The names first: MLX looks for the code alone.
-  auto names = path;
-  names.replace_extension(".txt");
-  if (write_whole(names.string(), full_name + "\t" + code->mangled + "\n")) {
-    write_whole(path.string(), code->bytes);
+  return code &&
+      write_whole(
+             files->names.string(), full_name + "\t" + code->mangled + "\n") &&
+      write_whole(files->code.string(), code->bytes);
+}
+
+bool remove_module(const GeneratedKernel& kernel) {
+  auto files = files_of(kernel);
+  if (!files) {
+    return false;
   }
+  std::error_code ignored;
+  bool had_code = fs::remove(files->code, ignored);
+  return fs::remove(files->names, ignored) || had_code;
 }
 
 } // namespace nightingale::gpu

@@ -26,14 +26,17 @@ std::string module_name(const GeneratedKernel& kernel);
 // does not begin with them.
 std::optional<std::string> without_headers(const std::string& text);
 
-// Where MLX looks, made if need be; empty where it cannot be.
+// Where MLX looks, made if need be; empty where nothing can be written there.
 std::string module_folder();
 
 // Has NVRTC, which MLX brings, compile the kernel for `architecture` (sm_90a)
-// and puts the result where MLX looks. Does nothing where that is there
-// already, or where anything of this is amiss: MLX then does it its own way.
-void provide_module(
+// and puts the result where MLX looks, unless it is there already. False where
+// anything of this is amiss: MLX then does it its own way.
+bool provide_module(
     const GeneratedKernel& kernel,
     const std::string& architecture);
+
+// False where there was none.
+bool remove_module(const GeneratedKernel& kernel);
 
 } // namespace nightingale::gpu

@@ -17,9 +17,12 @@ class Fingerprint {
     }
     add(uint64_t(256));
   }
+  void add(mx::Dtype type) {
+    add(static_cast<uint64_t>(type.val()));
+  }
   void add(const mx::fast::TemplateArg& value) {
     if (auto type = std::get_if<mx::Dtype>(&value)) {
-      add(static_cast<uint64_t>(type->val()));
+      add(*type);
     } else if (auto number = std::get_if<int>(&value)) {
       add(static_cast<uint64_t>(*number));
     } else {
@@ -44,11 +47,21 @@ inline Fingerprint text_of(const Launch& launch) {
   return text;
 }
 
-// And what it is compiled for: what decides which sizes are accepted.
+// And what it is compiled for, constants and types: what decides which sizes
+// are accepted.
 inline Fingerprint instance_of(const Launch& launch) {
   auto instance = text_of(launch);
   for (const auto& constant : launch.constants) {
     instance.add(constant.second);
+  }
+  for (const auto& x : launch.inputs) {
+    instance.add(x.dtype());
+  }
+  for (const auto& x : launch.state) {
+    instance.add(x.dtype());
+  }
+  for (const auto& out : launch.outputs) {
+    instance.add(out.dtype);
   }
   return instance;
 }

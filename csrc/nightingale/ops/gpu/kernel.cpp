@@ -88,9 +88,8 @@ Arrays first_run(
     mx::Stream s) {
   mx::eval(inputs);
   std::string refusal = "no size is listed";
-  for (int threads : launch.threads) {
+  auto runs_with = [&](int threads) -> std::optional<Arrays> {
     try {
-      provide_code(launch, inputs, threads, s);
       auto outputs = run(instance, launch, inputs, threads, s);
       mx::eval(outputs);
       sizes().keep(instance, threads);
@@ -102,6 +101,19 @@ Arrays first_run(
         throw; // a fault that the emulator has found
       }
       refusal = error.what();
+    }
+    return std::nullopt;
+  };
+  for (int threads : launch.threads) {
+    provide_code(launch, inputs, threads, s);
+    if (auto outputs = runs_with(threads)) {
+      return *outputs;
+    }
+    // Code from an earlier process may be damaged.
+    if (withdraw_code(launch, inputs, threads, s)) {
+      if (auto outputs = runs_with(threads)) {
+        return *outputs;
+      }
     }
   }
   throw Error(

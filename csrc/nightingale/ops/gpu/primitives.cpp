@@ -60,12 +60,14 @@ std::string cuda_architecture() {
       (major >= 9 ? "a" : "");
 }
 
+struct CudaText {
+  std::string body, header;
+};
+
 // MLX puts the text together and hashes it at every launch, 0.5 µs for each kB
 // of it: so it gets the names of files that hold the text, the same in every
 // process, for what was compiled of it is found again by that hash.
-mx::fast::CustomKernelFunction cuda_function(
-    const KernelSource& source,
-    const std::vector<std::string>& in) {
+CudaText kept_in_files(const KernelSource& source) {
   static const auto words =
       parse_kernel(
           "cuda",
@@ -80,12 +82,19 @@ mx::fast::CustomKernelFunction cuda_function(
   auto keep = [&](const std::string& text) {
     return include_line(module_folder(), name, text);
   };
+  return {keep(writable_state(source) + source.body), keep(header)};
+}
+
+mx::fast::CustomKernelFunction cuda_function(
+    const KernelSource& source,
+    const std::vector<std::string>& in) {
+  auto text = kept_in_files(source);
   return mx::fast::cuda_kernel(
       source.name,
       in,
       source.outputs,
-      keep(writable_state(source) + source.body),
-      keep(header),
+      text.body,
+      text.header,
       source.state.empty());
 }
 
@@ -229,10 +238,7 @@ class Primitives {
     }
     for (const auto& x : inputs) {
       // Metal has small ones in other memory.
-      key.add(static_cast<uint64_t>(x.dtype().val()) * 2 + (x.size() < 8));
-    }
-    for (const auto& out : launch.outputs) {
-      key.add(static_cast<uint64_t>(out.dtype.val()));
+      key.add(static_cast<uint64_t>(x.size() < 8));
     }
     return key.value();
   }
@@ -263,6 +269,17 @@ std::string printed_by(const Work& work) {
   return text.str();
 }
 
+// MLX tells what it makes of a kernel's text, and so what it looks for, only by
+// printing it.
+std::optional<GeneratedKernel> generated(
+    const Launch& launch,
+    const Arrays& inputs,
+    int threads,
+    mx::Stream s) {
+  return parse_generated(
+      printed_by([&] { make_primitive(launch, inputs, threads, s, true); }));
+}
+
 } // namespace
 
 Arrays outputs_of(
@@ -276,22 +293,30 @@ Arrays outputs_of(
   return mx::array::make_arrays(shapes, dtypes, primitive, inputs);
 }
 
-// MLX tells what it makes of a kernel's text, and so what it looks for, only by
-// printing it.
 void provide_code(
     const Launch& launch,
     const Arrays& inputs,
     int threads,
     mx::Stream s) {
-  static const bool on_cuda = mx::cu::is_available();
-  if (!on_cuda || s.device != mx::Device::gpu) {
+  if (!mx::cu::is_available() || s.device != mx::Device::gpu) {
     return;
   }
-  auto text =
-      printed_by([&] { make_primitive(launch, inputs, threads, s, true); });
-  if (auto kernel = parse_generated(text)) {
+  kept_in_files(compiled(launch).source); // they may be gone after some days
+  if (auto kernel = generated(launch, inputs, threads, s)) {
     provide_module(*kernel, cuda_architecture());
   }
+}
+
+bool withdraw_code(
+    const Launch& launch,
+    const Arrays& inputs,
+    int threads,
+    mx::Stream s) {
+  if (!mx::cu::is_available() || s.device != mx::Device::gpu) {
+    return false;
+  }
+  auto kernel = generated(launch, inputs, threads, s);
+  return kernel && remove_module(*kernel);
 }
 
 ComputeCapability compute_capability() {

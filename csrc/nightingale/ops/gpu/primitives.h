@@ -25,6 +25,14 @@ void provide_code(
     int threads,
     mx::Stream s);
 
+// Takes it away again, damaged as it may be: MLX then compiles for itself.
+// False where there was none.
+bool withdraw_code(
+    const Launch& launch,
+    const Arrays& inputs,
+    int threads,
+    mx::Stream s);
+
 // Of the GPU that MLX runs on; zeros without CUDA.
 struct ComputeCapability {
   size_t major = 0, minor = 0;

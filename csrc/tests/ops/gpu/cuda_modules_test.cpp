@@ -2,10 +2,12 @@
 
 #include <doctest/doctest.h>
 
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 
 #include "checkpoint/file_writers.h"
+#include "mlx/backend/cuda/cuda.h"
 #include "nightingale/ops/gpu/include_files.h"
 #include "nightingale/ops/gpu/nvrtc.h"
 
@@ -87,6 +89,32 @@ TEST_CASE("NVRTC, where there is one, compiles a kernel under its full name") {
                               "ELF"));
   CHECK(code->bytes.find(code->mangled) != std::string::npos);
   CHECK_FALSE(compiler->compile("no kernel", "a::twice", options));
+}
+
+TEST_CASE("a module is put where MLX looks, and taken away") {
+  gpu::GeneratedKernel kernel{"custom_kernel_twice_4", kText};
+  auto stem = gpu::module_folder() + "/" + gpu::module_name(kernel);
+  gpu::remove_module(kernel);
+  bool provided = gpu::provide_module(kernel, "sm_90a");
+  if (mlx::core::cu::is_available()) {
+    CHECK(provided);
+  }
+  if (provided) {
+    CHECK(read(stem + ".ptx")
+              .starts_with("\x7f"
+                           "ELF"));
+    CHECK(read(stem + ".txt")
+              .starts_with("mlx::core::cu::custom_kernel_twice_4\t_Z"));
+    std::filesystem::remove(stem + ".txt"); // as a cleaner of such folders may
+    CHECK(gpu::provide_module(kernel, "sm_90a"));
+    CHECK(std::filesystem::exists(stem + ".txt"));
+  } else {
+    std::ofstream(stem + ".ptx") << "damaged";
+  }
+  CHECK(gpu::remove_module(kernel));
+  CHECK_FALSE(std::filesystem::exists(stem + ".ptx"));
+  CHECK_FALSE(std::filesystem::exists(stem + ".txt"));
+  CHECK_FALSE(gpu::remove_module(kernel));
 }
 
 TEST_CASE("a text is included from a file that is the same whenever it is") {
