@@ -24,6 +24,7 @@ from torch import Tensor, nn
 from .average import Average
 from .clock import Clock
 from .data import Corpus
+from .descent import Descent
 from .flow_examples import FlowBatch, Speech, batches, load_speech
 from .flow_validation import Validation
 from .meanflow import Distillation
@@ -132,24 +133,19 @@ class Stage:
             weight_decay=0.01,
             fused=torch.device(options.device).type == "cuda",
         )
+        descent = Descent(optimiser, options.device)
         given = batches(self.speech, options.seconds, options.seed)
         clock = training_clock(options)
         while clock.tick():
-            for group in optimiser.param_groups:
-                group["lr"] = clock.learning_rate(peak)
             with self.autocast():
                 found = objective.losses(next(given), clock.progress)
-            optimiser.zero_grad(set_to_none=True)
-            sum(found.values()).backward()
-            nn.utils.clip_grad_norm_(parameters, 1.0)
-            optimiser.step()
+            descent.step(sum(found.values()), clock.learning_rate(peak), parameters)
             self.average.update()
             if clock.step == 1 or clock.due("report", 30):
                 self.report(clock, found)
             if clock.due("save", 120):
                 self.save(clock)
-        if clock.terminated:
-            self.save(clock)  # before judging, for which there may be no time
+        self.save(clock)  # before judging, for which there may be no time
         self.report(clock, found)
         self.save(clock)
         return not clock.terminated

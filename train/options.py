@@ -11,6 +11,9 @@ import torch
 
 from .clock import Clock
 
+# cuDNN's attention makes a plan for every new shape, and nearly every batch has one.
+torch.backends.cuda.enable_cudnn_sdp(False)
+
 
 def add_training(parser: argparse.ArgumentParser, minutes: float, sizes: Iterable[str]) -> None:
     """What is trained on, where to, for how long and how large."""

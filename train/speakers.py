@@ -23,6 +23,7 @@ from torch.nn import functional
 from .augmentation import disturb
 from .clock import Clock
 from .data import RATE, Corpus
+from .descent import Descent
 from .features import fbank, resample_16k, samples_16k, voice_mel
 from .networks.voice_encoder import (
     PART_FRAMES,
@@ -48,6 +49,7 @@ SCALE = 30.0  # of the cosines
 MARGIN = 0.2  # radians, once the margin has grown
 MARGIN_GROWS = 0.3  # of the run
 CALIBRATION_STEPS = 40
+MOST_FAILED = 0.01  # of the rows, whose vectors are no numbers
 
 TRIM_HOP = 512
 TRIM_SPAN = 4  # hops
@@ -204,21 +206,17 @@ class Stage:
         )
         parameters = [*self.speakers.parameters(), *self.heads.parameters()]
         optimiser = torch.optim.AdamW(parameters, weight_decay=0.05, fused=device.type == "cuda")
+        descent = Descent(optimiser, device)
+        apart = [list(network.parameters()) for network in networks]
         batches = self.varied(options.seed)
         clock = training_clock(options)
         while clock.tick():
-            for group in optimiser.param_groups:
-                group["lr"] = clock.learning_rate(PEAK_RATE)
             self.speakers.train()
             with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
                 margin = MARGIN * min(1.0, clock.progress / MARGIN_GROWS)
                 found = self.losses(*next(batches), margin)
-            optimiser.zero_grad(set_to_none=True)
-            sum(found.values()).backward()
             # Apart: neither network's gradient is to shrink the other's.
-            for network in networks:
-                nn.utils.clip_grad_norm_(network.parameters(), 1.0)
-            optimiser.step()
+            descent.step(sum(found.values()), clock.learning_rate(PEAK_RATE), *apart)
             if clock.step == 1 or clock.due("report", 30):
                 self.report(clock, found)
             if clock.due("save", 120):
@@ -320,8 +318,12 @@ def write_embeddings(options: argparse.Namespace) -> None:
         rows = batch.row.cpu().numpy()
         found = embed(speakers, batch.wave, batch.samples)
         x_vector[rows], speaker[rows] = (x.half().cpu().numpy() for x in found)
+    failed = ~(np.isfinite(x_vector).all(1) & np.isfinite(speaker).all(1))
+    if failed.mean() > MOST_FAILED:
+        raise FloatingPointError(f"the vectors of {failed.sum()} rows are no numbers")
+    x_vector[failed], speaker[failed] = 0, 0
     write_arrays(Path(options.out), x_vector=x_vector, speaker=speaker)
-    print(f"{len(corpus.rows)} rows in {options.out}", flush=True)
+    print(f"{len(corpus.rows)} rows in {options.out}, {failed.sum()} without vectors", flush=True)
 
 
 def main(arguments: list[str]) -> None:

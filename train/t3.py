@@ -23,6 +23,7 @@ from torch.nn import functional
 from .alignment import follow, word_starts
 from .clock import Clock
 from .data import Corpus, load_tokens, part_of
+from .descent import Descent
 from .networks.t3 import SIZES, T3, rows_at, text_weights
 from .options import add_training, training_clock
 from .state import load_stage, save_stage, write_json
@@ -107,7 +108,7 @@ class Stage:
         self.lesson = Lesson(model, self.phonemes.count).to(self.device)
         self.average = copy.deepcopy(self.lesson).eval().requires_grad_(False)
         self.best = copy.deepcopy(self.average.t3)
-        self.optimiser = _optimiser(self.lesson, self.device)
+        self.descent = Descent(_optimiser(self.lesson, self.device), self.device)
         on_gpu = self.device.type == "cuda"
         self.loader = batch_loader(train, options.positions, options.seed, on_gpu)
         rng = np.random.default_rng(options.seed)
@@ -170,27 +171,21 @@ class Stage:
                 tally = Tally()
             if clock.due("save", 4 * options.every):
                 self._save()
-        if clock.terminated:
-            self._write()  # before judging, for which there may be no time
+        self._write()  # before judging, for which there may be no time
         self._tell(clock, tally)
         self._save()
 
     def _step(self, batch: T3Batch, rate: float, step: int) -> Tensor:
         """→ the loss in speech tokens"""
-        for group in self.optimiser.param_groups:
-            group["lr"] = rate
         self.lesson.train()
         with self._autocast():
             answers = self.lesson(batch)
             loss = speech_loss(answers.logits, batch.targets, SMOOTHING)
             phoneme_loss = speech_loss(answers.phonemes, batch.phonemes)
             line = line_loss(answers.weights, batch)
-        self.optimiser.zero_grad(set_to_none=True)
-        (loss + PHONEME_LOSS * phoneme_loss + LINE_LOSS * line).backward()
-        nn.utils.clip_grad_norm_(self.lesson.parameters(), 1.0)
-        self.optimiser.step()
-        new = 1 - min(AVERAGED, step / (step + 10))
         weights = list(self.lesson.parameters())
+        self.descent.step(loss + PHONEME_LOSS * phoneme_loss + LINE_LOSS * line, rate, weights)
+        new = 1 - min(AVERAGED, step / (step + 10))
         torch._foreach_lerp_(list(self.average.parameters()), weights, new)
         return loss.detach()
 
@@ -226,7 +221,7 @@ class Stage:
     def _tell(self, clock: Clock, tally: Tally) -> None:
         """Validates, and keeps the averaged weights if they are the best yet."""
         found = self.validate()
-        rate = self.optimiser.param_groups[0]["lr"]
+        rate = self.descent.optimiser.param_groups[0]["lr"]
         _say(
             f"{clock.seconds:5.0f} s step {clock.step} lr {rate:.1e} "
             f"train {tally.loss:.3f} valid {found['loss']:.3f} top-1 {found['top1']:.1%} "
@@ -316,7 +311,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--speakers", type=Path, help="default: OUT/speakers.npz")
     parser.add_argument("--positions", type=int, default=POSITIONS, help="of a batch")
     parser.add_argument("--learning-rate", type=float, default=1e-3)
-    parser.add_argument("--dropout", type=float, default=0.1)
+    parser.add_argument("--dropout", type=float, default=0.2)
     parser.add_argument("--every", type=float, default=30, help="seconds between validations")
     parser.add_argument("--compile", action="store_true")
     return parser.parse_args(arguments)
