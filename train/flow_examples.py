@@ -19,7 +19,7 @@ from .features import mel_24k
 from .networks.conformer import FRAMES_PER_TOKEN, LOOKAHEAD_TOKENS, length_mask
 from .passes import one_pass
 from .speakers import embed, load_speakers
-from .speech_tokenizer import load_tokenizer, tokens_of
+from .speech_tokenizer import load_tokenizer, tokens_to_say
 
 TOKENS_PER_SECOND = 25
 PASS_SECONDS = 400.0  # of sound at once while the speech is prepared
@@ -32,7 +32,7 @@ LONG_PROMPT = 0.2  # of the prompts of other rows last 5 to 10 s, the others 1 t
 CUT = 0.3  # of the examples end early, as a stream's chunks do
 SHORTEST_CUT = 8  # tokens
 OTHER_SPEAKER = 0.5  # of the examples have the x-vector of another row of the voice
-POOL = 64  # batches whose examples are sorted by length together
+POOL = 8  # batches whose examples are sorted by length together
 
 
 class Speech:
@@ -125,7 +125,7 @@ def add_varied(speech: Speech, corpus: Corpus, models: Path, seed: int) -> None:
     some.members = corpus.members[np.random.default_rng(seed).random(len(corpus.members)) < VARIED]
     for batch in one_pass(some, PASS_SECONDS):
         varied = corpus.vary(batch, generator)
-        tokens = tokens_of(tokenizer, varied.wave, varied.samples)
+        tokens = tokens_to_say(tokenizer, varied.wave, varied.samples)
         x_vector, _ = embed(speakers, varied.wave, varied.samples)
         speech.add(varied, tokens, x_vector.cpu())
 
@@ -212,8 +212,8 @@ def gather(speech: Speech, examples: list[Example]) -> FlowBatch:
     prompt = np.array([example.prompt for example in examples])
     speaker = np.array([example.speaker for example in examples])
     facts = np.stack([counts, FRAMES_PER_TOKEN * (counts - ahead), prompt, speaker])
-    count, frames, given, speakers = torch.from_numpy(facts).to(speech.device, non_blocking=True)
-    places = torch.from_numpy(at).to(speech.device, non_blocking=True)
+    count, frames, given, speakers = _on_its_way(facts, speech.device)
+    places = _on_its_way(at, speech.device)
     return FlowBatch(
         tokens=speech.tokens[places].long(),
         counts=count,
@@ -222,6 +222,14 @@ def gather(speech: Speech, examples: list[Example]) -> FlowBatch:
         prompt=given,
         x_vector=speech.x_vector[speakers].float(),
     )
+
+
+def _on_its_way(array: np.ndarray, device: str) -> Tensor:
+    """On the device, which nobody waits for."""
+    tensor = torch.from_numpy(array)
+    if torch.device(device).type == "cuda":
+        tensor = tensor.pin_memory()
+    return tensor.to(device, non_blocking=True)
 
 
 def batches(speech: Speech, seconds: float, seed: int) -> Iterator[FlowBatch]:

@@ -5,7 +5,7 @@
 The vocoder learns all the time; the tokenizer and the speaker encoders at first, then T3 and the
 flow on what these say of the corpus. EARLIER has the weights of another run: stages go on from
 them, but the tokenizer and the speaker encoders, which the others depend on, stay as they are
-there. OUT/logs has what the stages print. A stage that fails is begun once more.
+there. OUT/logs has what the stages print. A stage that fails goes on once from what it saved.
 
 Without MPS (`nvidia-cuda-mps-control -d`) stages that share a GPU wait for each other's turns, the
 vocoder, of many small kernels, longest. With it each has its share of the processors.
@@ -29,7 +29,8 @@ SHARES = {"speech_tokenizer": 48, "speakers": 30, "t3": 40, "flow": 38}
 TOKENIZER_TIME, SPEAKERS_TIME = 0.22, 0.15  # of the run
 DISTILLING = 0.36  # of the flow's time
 SAVING = 15  # seconds at the end, for what every stage has to say and to save
-TRIES = 2
+ENDING = 45  # seconds that one which overstays has to end
+WORTH_WHILE = 60  # seconds, below which a stage that failed is left at what it saved
 
 
 class Run:
@@ -65,7 +66,7 @@ class Run:
         ):
             thread.join()
         others = [vocoder]
-        if not {"tokens", "embed"} & set(self.failed):
+        if not self.terminated and not {"tokens", "embed"} & set(self.failed):
             others.append(_start(self.train, "t3", self.end))
             others.append(_start(self.train, "flow", self.end, "--distil", str(DISTILLING)))
         for thread in others:
@@ -83,23 +84,28 @@ class Run:
         else:
             self.train(stage, self.began + share * (self.end - self.began))
         result = out / ("tokens.npz" if command == "tokens" else "speakers.npz")
-        heard = [command, self.options.corpus, weights, result, *self.options.device]
-        self.attempt(command, [f"train.{stage}", *heard], self.end)
+        hear = [f"train.{stage}", command, self.options.corpus, weights, result]
+        for _ in range(2):
+            if self.run(command, [*hear, *self.options.device], self.end) or self.terminated:
+                return
+        self.failed.append(command)
 
     def train(self, stage: str, until: float, *arguments: str) -> None:
-        options = self.options
+        """Where it fails it goes on once from what it saved, if that is worth while."""
+        options, weights = self.options, f"{stage}.safetensors"
         command = [f"train.{stage}", options.corpus, options.out, "--until", until, *arguments]
-        if options.resume and (found := options.resume / f"{stage}.safetensors").exists():
-            command += ["--resume", found]
-        common = [*options.device, *options.slice, *options.of.get(stage, [])]
-        self.attempt(stage, [*command, *common], until)
-
-    def attempt(self, name: str, command: list[object], until: float) -> None:
-        """Runs a module of the recipe, where it fails once more; kept in `failed` if that did."""
-        for _ in range(TRIES):
-            if self.run(name, command, until) or self.terminated:
+        command += [*options.device, *options.slice, *options.of.get(stage, [])]
+        earlier = options.resume and options.resume / weights
+        resume = ["--resume", earlier] if earlier and earlier.exists() else []
+        if self.run(stage, [*command, *resume], until) or self.terminated:
+            return
+        if (saved := options.out / weights).exists():
+            if until - time.time() < WORTH_WHILE:
+                print(f"{stage} is left at what it saved", flush=True)
                 return
-        self.failed.append(name)
+            resume = ["--resume", saved]
+        if not self.run(stage, [*command, *resume], until) and not self.terminated:
+            self.failed.append(stage)
 
     def run(self, name: str, command: list[object], until: float) -> bool:
         """Whether it ended well. If it overstays it is asked to end."""
@@ -119,7 +125,11 @@ class Run:
                 process.wait(max(until - time.time(), 0) + SAVING)
             except subprocess.TimeoutExpired:
                 process.terminate()
-                process.wait()
+                try:
+                    process.wait(ENDING)
+                except subprocess.TimeoutExpired:
+                    process.kill()
+                    process.wait()
             self.running.discard(process)
         print(f"{time.time() - self.began:5.0f} s: {name} ended, {process.returncode}", flush=True)
         return process.returncode == 0

@@ -18,6 +18,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from .clock import Clock
 from .data import Corpus
+from .descent import Descent
 from .networks.speech_tokenizer import TOKENIZER_SIZES, SpeechTokenizer, TokenizerSize, token_ids
 from .networks.tokenizer_heads import HEADS_SIZES, Heads
 from .options import add_device, add_training, training_clock
@@ -73,6 +74,7 @@ class Stage:
         optimiser = torch.optim.AdamW(
             parameters, betas=(0.9, 0.98), weight_decay=0.01, fused=device.type == "cuda"
         )
+        descent = Descent(optimiser, device)
         generator = torch.Generator(device).manual_seed(options.seed)
         batches = self.corpus.batches(options.seconds, options.seed)
         print(
@@ -82,20 +84,15 @@ class Stage:
         )
         clock = training_clock(options)
         while clock.tick():
-            for group in optimiser.param_groups:
-                group["lr"] = clock.learning_rate(PEAK_RATE)
             with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
                 found = losses(self.tokenizer, self.heads, next(batches), self.letters, generator)
-            optimiser.zero_grad(set_to_none=True)
-            sum(WEIGHTS[name] * loss for name, loss in found.items()).backward()
-            nn.utils.clip_grad_norm_(parameters, 1.0)
-            optimiser.step()
+            loss = sum(WEIGHTS[name] * loss for name, loss in found.items())
+            descent.step(loss, clock.learning_rate(PEAK_RATE), parameters)
             if clock.step == 1 or clock.due("report", 30):
                 self.report(clock, found)
             if clock.due("save", 120):
                 self.save(clock)
-        if clock.terminated:
-            self.save(clock)  # before judging, for which there may be no time
+        self.save(clock)  # before judging, for which there may be no time
         self.report(clock, found)
         self.save(clock)
 
@@ -146,25 +143,54 @@ def load_tokenizer(path: str | Path, device: str = "cpu") -> SpeechTokenizer:
     return tokenizer.to(device).eval()
 
 
-@torch.inference_mode()
 def tokens_of(tokenizer: SpeechTokenizer, wave: Tensor, samples: Tensor) -> list[Tensor]:
     """As the voice baker would give them.
 
     wave: [B, N] at 24 kHz; samples: [B] → B times [samples // 960] int16
     """
+    return _rows(token_ids(_digits(tokenizer, wave, samples)).cpu(), samples)
+
+
+def tokens_to_say(tokenizer: SpeechTokenizer, wave: Tensor, samples: Tensor) -> list[Tensor]:
+    """The same without repeats: as T3 is to say them."""
+    return _rows(without_repeats(_digits(tokenizer, wave, samples)), samples)
+
+
+@torch.inference_mode()
+def _digits(tokenizer: SpeechTokenizer, wave: Tensor, samples: Tensor) -> Tensor:
     with sdpa_kernel(SDPBackend.MATH):
-        code = tokenizer(*hear(wave, samples))
-    ids = token_ids(code.digits).short().cpu()
-    return [row[:length] for row, length in zip(ids, (samples // TOKEN).tolist(), strict=True)]
+        return tokenizer(*hear(wave, samples)).digits
+
+
+def _rows(ids: Tensor, samples: Tensor) -> list[Tensor]:
+    counts = (samples // TOKEN).tolist()
+    return [row[:count] for row, count in zip(ids.short(), counts, strict=True)]
+
+
+def without_repeats(digits: Tensor) -> Tensor:
+    """Ids of [B, T, 8] digits. A token that would equal the one before it has its least certain
+    digit rounded the other way: two equal ones make the core's analyser end the speech."""
+    rounded = digits.round()
+    doubt = digits - rounded
+    least_certain = doubt.abs().argmax(-1, keepdim=True)
+    moved = torch.where(doubt > 0, 1.0, -1.0)  # never out of -1..1, which digits are within
+    other = rounded + torch.zeros_like(moved).scatter(
+        -1, least_certain, moved.gather(-1, least_certain)
+    )
+    ids, others = token_ids(rounded).cpu(), token_ids(other).cpu()
+    for at in range(1, ids.shape[1]):
+        ids[:, at] = torch.where(ids[:, at] == ids[:, at - 1], others[:, at], ids[:, at])
+    return ids
 
 
 def write_tokens(options: argparse.Namespace) -> None:
-    """The tokens of every row of a corpus, in its order: starts [rows + 1], tokens int16."""
+    """The tokens of every row of a corpus to be learned, in its order: starts [rows + 1], tokens
+    int16."""
     corpus = Corpus(options.corpus, options.device, "all")
     tokenizer = load_tokenizer(options.tokenizer, options.device)
     rows: list[Tensor] = [torch.zeros(0, dtype=torch.int16)] * len(corpus.rows)
     for batch in one_pass(corpus, options.seconds):
-        found = tokens_of(tokenizer, batch.wave, batch.samples)
+        found = tokens_to_say(tokenizer, batch.wave, batch.samples)
         for row, ids in zip(batch.row.tolist(), found, strict=True):
             rows[row] = ids
     starts = np.cumsum([0, *(len(row) for row in rows)], dtype=np.int64)

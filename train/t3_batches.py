@@ -9,7 +9,8 @@ from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
 from .t3_examples import Examples, T3Batch
 
-WORKERS = 3  # where a GPU would wait for batches
+WORKERS = 5  # where a GPU would wait for batches
+AHEAD = 8  # batches of each that wait: a worker makes many at once, then none for a while
 
 
 class BatchStream(IterableDataset):
@@ -34,6 +35,7 @@ def batch_loader(
         BatchStream(examples, positions, seed),
         None,
         num_workers=workers,
+        prefetch_factor=AHEAD if workers else None,
         pin_memory=on_gpu,
         worker_init_fn=_outlive_termination,
     )

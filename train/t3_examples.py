@@ -326,11 +326,12 @@ def _drawn(places: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarr
 
 
 def _with_errors(speech: np.ndarray, share: float, rng: np.random.Generator) -> np.ndarray:
-    """Some tokens replaced, half of them by a neighbour, as when speaking freely."""
+    """Some tokens replaced, half of them by the one before, as when speaking freely. Not by the one
+    after: what is to follow that is itself, and two equal tokens end the speech."""
     wrong = rng.random(len(speech)) < share
     drawn = rng.integers(0, START_SPEECH, len(speech))
-    near = speech[np.clip(np.arange(len(speech)) + rng.choice((-1, 1)), 0, len(speech) - 1)]
-    return np.where(wrong, np.where(rng.random(len(speech)) < 0.5, drawn, near), speech)
+    before = speech[np.maximum(np.arange(len(speech)) - 1, 0)]
+    return np.where(wrong, np.where(rng.random(len(speech)) < 0.5, drawn, before), speech)
 
 
 def _padded(

@@ -113,8 +113,7 @@ class Stage:
                 self.report(clock, found)
             if clock.due("save", 120):
                 self.save(clock)
-        if clock.terminated:
-            self.save(clock)  # before judging, for which there may be no time
+        self.save(clock)  # before judging, for which there may be no time
         self.report(clock, found)
         self.save(clock)
         self.validation.write(self.average.network, Path(options.out))
