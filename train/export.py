@@ -1,6 +1,6 @@
 """All stages' weights to one checkpoint in the official file layout, with voices.
 
-python -m train.export OUT MODEL [--voice NAME=RECORDING ...]
+python -m train.export OUT MODEL [--voice NAME=RECORDING ...] [--flow flow]
 
 OUT has t3, text_tokenizer, flow or meanflow, vocoder, speech_tokenizer and speakers. The first
 voice named is also the default one. MODEL appears whole or not at all.
@@ -28,18 +28,18 @@ T3_FILE = "t3_mtl23ls_v2.safetensors"
 VOICE_ENCODER_FILE = "ve.safetensors"
 DEFAULT_VOICE_FILE = "conds.safetensors"
 X_VECTOR_PREFIX = "speaker_encoder."
-# The two-step form wins where both were trained.
+# The two-step form is taken where both were trained and none is named.
 FLOWS = {"meanflow": "s3gen_meanflow.safetensors", "flow": "s3gen.safetensors"}
 
 
-def export(out: Path, model: Path, voices: dict[str, Path]) -> None:
+def export(out: Path, model: Path, voices: dict[str, Path], flow: str | None = None) -> None:
     """Writes the checkpoint and bakes its voices with it."""
     if model.exists():
         raise FileExistsError(f"{model} is there already; name a folder that is not")
     model.parent.mkdir(parents=True, exist_ok=True)
     staging = Path(tempfile.mkdtemp(prefix=f".{model.name}.", dir=model.parent))
     try:
-        _write_models(out, staging)
+        _write_models(out, staging, flow)
         if voices:
             _bake(staging, voices)
         staging.chmod(0o755)
@@ -48,7 +48,7 @@ def export(out: Path, model: Path, voices: dict[str, Path]) -> None:
         shutil.rmtree(staging, ignore_errors=True)
 
 
-def _write_models(out: Path, folder: Path) -> None:
+def _write_models(out: Path, folder: Path, flow: str | None) -> None:
     t3, facts = load_stage(out / "t3.safetensors")
     _save(t3, folder / T3_FILE)
     settings = {"t3": facts["settings"], "languages": list(LANGUAGES)}
@@ -62,7 +62,7 @@ def _write_models(out: Path, folder: Path) -> None:
         folder / VOICE_ENCODER_FILE,
     )
 
-    flow = next(name for name in FLOWS if (out / f"{name}.safetensors").exists())
+    flow = flow or next(name for name in FLOWS if (out / f"{name}.safetensors").exists())
     parts = [load_stage(out / f"{stage}.safetensors")[0] for stage in (flow, "vocoder")]
     # Its tokens are those that the others were trained on: it keeps the type it was saved in.
     tokenizer, _ = load_stage(out / "speech_tokenizer.safetensors")
@@ -98,8 +98,9 @@ def main() -> None:
     parser.add_argument(
         "--voice", action="append", type=_named, default=[], metavar="NAME=RECORDING"
     )
+    parser.add_argument("--flow", choices=FLOWS, help="default: meanflow, where there is one")
     args = parser.parse_args()
-    export(args.out, args.model, dict(args.voice))
+    export(args.out, args.model, dict(args.voice), args.flow)
 
 
 if __name__ == "__main__":

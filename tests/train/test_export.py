@@ -84,6 +84,12 @@ def test_the_stages_make_a_checkpoint_that_speaks(
         export(stages, model, {})
 
 
+def test_the_flow_that_is_named_is_taken(stages: Path, tmp_path: Path) -> None:
+    export(stages, tmp_path / "model", {}, "flow")
+    assert (tmp_path / "model" / "s3gen.safetensors").exists()
+    assert not (tmp_path / "model" / "s3gen_meanflow.safetensors").exists()
+
+
 def test_a_failed_export_leaves_nothing(
     stages: Path, recordings: dict[str, Path], tmp_path: Path
 ) -> None:
