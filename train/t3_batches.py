@@ -10,7 +10,7 @@ from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 from .t3_examples import Examples, T3Batch
 
 WORKERS = 5  # where a GPU would wait for batches
-AHEAD = 8  # batches of each that wait: a worker makes many at once, then none for a while
+AHEAD = 4  # batches of each that wait: a worker makes many at once, then none for a while
 
 
 class BatchStream(IterableDataset):
