@@ -3,7 +3,8 @@
     python -m train.t3 CORPUS OUT --minutes 11
 
 Reads OUT/tokens.npz and OUT/speakers.npz, which the tokenizer and the speaker encoders made of the
-corpus; writes OUT/t3.safetensors, OUT/t3.json and OUT/text_tokenizer.json.
+corpus; writes OUT/t3.safetensors, OUT/t3.json and OUT/text_tokenizer.json. Where the weights that
+judged best are not the last, OUT/t3_last has those: they may speak better all the same.
 """
 
 from __future__ import annotations
@@ -174,6 +175,9 @@ class Stage:
         self._write()  # before judging, for which there may be no time
         self._tell(clock, tally)
         self._save()
+        if self.facts["steps"] < clock.step:
+            last, facts = self.average.t3.state_dict(), self.facts | {"steps": clock.step}
+            save_stage(options.out, "t3_last", last, facts, torch.float16)
 
     def _step(self, batch: T3Batch, rate: float, step: int) -> Tensor:
         """→ the loss in speech tokens"""
