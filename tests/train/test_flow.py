@@ -264,3 +264,16 @@ def test_both_phases_learn_and_go_on(
     mean = run("--steps", "10", "--meanflow", str(tmp_path / "flow.safetensors"))
     assert mean[-1]["valid"]["teacher-2"] < mean[0]["valid"]["teacher-2"]
     assert flow.load_flow(tmp_path / "meanflow.safetensors").meanflow
+
+
+def test_an_untrained_flow_answers_with_the_mean_less_the_noise() -> None:
+    torch.manual_seed(0)
+    flow = Flow(FLOW_SIZES["small"])
+    mean = torch.linspace(-8, -2, 80)
+    flow.start_at(mean)
+    noise, heard = torch.randn(2, 50, 80), torch.ones(2, 50, dtype=torch.bool)
+    known = torch.cat([mean + torch.randn(2, 50, 80), torch.zeros(2, 50, 160)], -1)
+    with torch.no_grad():
+        velocity = flow.velocity(noise, known, heard, torch.zeros(2))
+    assert (velocity - (mean - noise)).square().mean() < 0.4  # 1, if it kept the noise
+    assert -(velocity * noise).mean() == pytest.approx(1, abs=0.1)

@@ -112,9 +112,10 @@ class Flow(nn.Module):
 
     @torch.no_grad()
     def start_at(self, mean_mel: Tensor) -> None:
-        """Makes an untrained flow answer about the corpus's mean: [80]"""
+        """Makes an untrained flow answer about the corpus's mean, [80], less the noise."""
         self.encoder_proj.bias.copy_(mean_mel)
         self.estimator.final_proj.bias.copy_(mean_mel)
+        self.estimator.take_away_state()
 
     def encode(self, tokens: Tensor, counts: Tensor) -> Tensor:
         """What the frames are like without a speaker.
