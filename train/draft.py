@@ -24,6 +24,7 @@ from torch.utils.data import DataLoader
 
 from .average import Average
 from .clock import Clock
+from .descent import Descent
 from .draft_examples import Texts, write_spoken
 from .draft_narrowing import check_channels, narrowed, principal_directions
 from .draft_objective import (
@@ -126,18 +127,15 @@ class Stage:
                     layer.compile(dynamic=True)
         parameters = list(self.draft.parameters())
         optimiser = torch.optim.AdamW(parameters, betas=(0.9, 0.98), weight_decay=0.01, fused=fused)
+        descent = Descent(optimiser, self.device)
         clock = training_clock(options)
         self.report(clock, None)
         for batch in self.loader:
             if not clock.tick():
                 break
-            for group in optimiser.param_groups:
-                group["lr"] = clock.learning_rate(options.learning_rate)
             loss = distillation_loss(*self.chances(batch, self.draft), self.sampling.min_p)
-            optimiser.zero_grad(set_to_none=True)
-            loss.backward()
-            nn.utils.clip_grad_norm_(parameters, LARGEST_GRADIENT)
-            optimiser.step()
+            rate = clock.learning_rate(options.learning_rate)
+            descent.step(loss, rate, parameters, most=LARGEST_GRADIENT)
             self.average.update()
             if clock.due("report", 30):
                 self.report(clock, loss)

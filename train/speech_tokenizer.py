@@ -173,10 +173,9 @@ def without_repeats(digits: Tensor) -> Tensor:
     rounded = digits.round()
     doubt = digits - rounded
     least_certain = doubt.abs().argmax(-1, keepdim=True)
-    moved = torch.where(doubt > 0, 1.0, -1.0)  # never out of -1..1, which digits are within
-    other = rounded + torch.zeros_like(moved).scatter(
-        -1, least_certain, moved.gather(-1, least_certain)
-    )
+    # Never out of -1..1, which digits are within.
+    step = torch.where(doubt.gather(-1, least_certain) > 0, 1.0, -1.0)
+    other = rounded.scatter_add(-1, least_certain, step)
     ids, others = token_ids(rounded).cpu(), token_ids(other).cpu()
     for at in range(1, ids.shape[1]):
         ids[:, at] = torch.where(ids[:, at] == ids[:, at - 1], others[:, at], ids[:, at])

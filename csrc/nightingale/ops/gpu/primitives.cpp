@@ -258,24 +258,28 @@ std::string printed_by(const Work& work) {
   static std::mutex mutex;
   std::lock_guard<std::mutex> lock(mutex);
   std::ostringstream text;
-  auto* before = std::cout.rdbuf(text.rdbuf());
-  try {
+  {
+    struct Redirected {
+      std::streambuf* before;
+      ~Redirected() {
+        std::cout.rdbuf(before);
+      }
+    } redirected{std::cout.rdbuf(text.rdbuf())};
     work();
-  } catch (...) {
-    std::cout.rdbuf(before);
-    throw;
   }
-  std::cout.rdbuf(before);
   return text.str();
 }
 
-// MLX tells what it makes of a kernel's text, and so what it looks for, only by
-// printing it.
+// What MLX makes of a kernel's text, and so what it looks for: it tells that
+// only by printing it. Nothing where it does not run on CUDA.
 std::optional<GeneratedKernel> generated(
     const Launch& launch,
     const Arrays& inputs,
     int threads,
     mx::Stream s) {
+  if (!mx::cu::is_available() || s.device != mx::Device::gpu) {
+    return std::nullopt;
+  }
   return parse_generated(
       printed_by([&] { make_primitive(launch, inputs, threads, s, true); }));
 }
@@ -298,11 +302,8 @@ void provide_code(
     const Arrays& inputs,
     int threads,
     mx::Stream s) {
-  if (!mx::cu::is_available() || s.device != mx::Device::gpu) {
-    return;
-  }
-  kept_in_files(compiled(launch).source); // they may be gone after some days
   if (auto kernel = generated(launch, inputs, threads, s)) {
+    kept_in_files(compiled(launch).source); // they may be gone after some days
     provide_module(*kernel, cuda_architecture());
   }
 }
@@ -312,9 +313,6 @@ bool withdraw_code(
     const Arrays& inputs,
     int threads,
     mx::Stream s) {
-  if (!mx::cu::is_available() || s.device != mx::Device::gpu) {
-    return false;
-  }
   auto kernel = generated(launch, inputs, threads, s);
   return kernel && remove_module(*kernel);
 }
