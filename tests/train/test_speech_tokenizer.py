@@ -16,6 +16,7 @@ from train.features import mel_16k, resample_16k  # noqa: E402
 from train.networks.speech_tokenizer import (  # noqa: E402
     SpeechTokenizer,
     TokenizerSize,
+    alike_by_digits,
     quantise,
     token_ids,
 )
@@ -157,6 +158,16 @@ def test_digits_count_from_the_least_and_pass_gradients() -> None:
     assert rounded.tolist() == [0.0, -1.0]
     rounded.sum().backward()
     assert digits.grad.tolist() == [1.0, 1.0]
+
+
+def test_tokens_begin_as_alike_as_their_digits() -> None:
+    torch.manual_seed(0)
+    table = alike_by_digits(256)
+    assert abs(table.std() - 1) < 0.02
+    one, all_digits = 3**4, 6560  # ids that differ so from 0
+    near, far = (torch.cosine_similarity(table[0], table[i], 0) for i in (one, all_digits))
+    assert near > 0.8
+    assert abs(far) < 0.2
 
 
 def test_another_speaker_says_the_same_at_the_same_times() -> None:

@@ -12,8 +12,8 @@ from torch.nn import functional
 
 from .conformer import FRAMES_PER_TOKEN, TokenEncoder, length_mask
 from .estimator import MELS, Estimator
+from .speech_tokenizer import CODES, alike_by_digits
 
-CODES = 6561
 X_VECTOR = 192
 GUIDANCE = 0.7
 PREFIX = "flow."  # of the tensors' official names
@@ -69,6 +69,7 @@ class Flow(nn.Module):
         self.size = size
         self.meanflow = meanflow
         self.input_embedding = nn.Embedding(CODES, size.encoder)
+        self.input_embedding.weight.data = alike_by_digits(size.encoder)
         self.spk_embed_affine_layer = nn.Linear(X_VECTOR, MELS)
         # The x-vector's length is 1, its entries are small.
         nn.init.normal_(self.spk_embed_affine_layer.weight)

@@ -151,6 +151,18 @@ def quantise(digits: Tensor) -> Tensor:
     return digits + (digits.round() - digits).detach()
 
 
+def alike_by_digits(width: int, own: float = 0.1) -> Tensor:
+    """A table to begin from in which tokens are as alike as their digits are, of variance 1: what
+    is learned of one token then holds for those near it. own: the share that is a token's alone
+
+    → [6561, width]
+    """
+    of_levels = torch.randn(DIGITS, LEVELS, width) / DIGITS**0.5
+    ids = torch.arange(CODES)
+    shared = sum(of_levels[digit][ids // LEVELS**digit % LEVELS] for digit in range(DIGITS))
+    return (1 - own**2) ** 0.5 * shared + own * torch.randn(CODES, width)
+
+
 def token_ids(digits: Tensor) -> Tensor:
     """[..., 8] digits, rounded or not → [...] int64 below 6561; the first digit counts least."""
     powers = LEVELS ** torch.arange(DIGITS, device=digits.device)

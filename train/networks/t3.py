@@ -16,11 +16,14 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from .speech_tokenizer import CODES, alike_by_digits
+
 HEAD = 64
 PERCEIVER_HEADS = 4
 NORM_EPS = 1e-5
 START_TEXT, STOP_TEXT = 255, 0
-START_SPEECH, STOP_SPEECH = 6561, 6562  # ids below are sound
+START_SPEECH, STOP_SPEECH = CODES, CODES + 1  # ids below are sound
+START_SCALE = 0.02  # of untrained weights
 THETA, FACTOR, LOW_FREQUENCY, HIGH_FREQUENCY, ORIGINAL_POSITIONS = 5e5, 8.0, 1.0, 4.0, 8192
 
 
@@ -95,9 +98,11 @@ class T3(nn.Module):
         self.tfmr = Backbone(size, dropout)
         self.speech_head = nn.Linear(size.hidden, size.speech_vocabulary, bias=False)
         self.apply(_initialise)
+        for table in (self.speech_emb, self.speech_head):
+            table.weight.data[:CODES] = START_SCALE * alike_by_digits(size.hidden)
         for name, weight in self.named_parameters():
             if name.endswith(("o_proj.weight", "down_proj.weight")):
-                nn.init.normal_(weight, std=0.02 / math.sqrt(2 * size.layers))
+                nn.init.normal_(weight, std=START_SCALE / math.sqrt(2 * size.layers))
 
     def voice(
         self,
@@ -155,7 +160,7 @@ class VoiceEncoding(nn.Module):
 class Perceiver(nn.Module):
     def __init__(self, hidden: int, queries: int) -> None:
         super().__init__()
-        self.pre_attention_query = nn.Parameter(0.02 * torch.randn(1, queries, hidden))
+        self.pre_attention_query = nn.Parameter(START_SCALE * torch.randn(1, queries, hidden))
         self.attn = PerceiverAttention(hidden)
 
     def forward(self, prompt: Tensor, known: Tensor) -> Tensor:
@@ -349,6 +354,6 @@ def _turned(x: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:
 
 def _initialise(module: nn.Module) -> None:
     if isinstance(module, nn.Linear | nn.Embedding):
-        nn.init.normal_(module.weight, std=0.02)
+        nn.init.normal_(module.weight, std=START_SCALE)
         if getattr(module, "bias", None) is not None:
             nn.init.zeros_(module.bias)
