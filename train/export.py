@@ -1,9 +1,10 @@
 """All stages' weights to one checkpoint in the official file layout, with voices.
 
-python -m train.export OUT MODEL [--voice NAME=RECORDING ...] [--flow flow]
+python -m train.export OUT MODEL [--voice NAME=RECORDING ...] [--flow flow] [--temperature 0.4]
 
 OUT has t3, text_tokenizer, flow or meanflow, vocoder, speech_tokenizer and speakers. The first
-voice named is also the default one. MODEL appears whole or not at all.
+voice named is also the default one. The temperature is the one at which T3 speaks best: its logits
+are scaled so that what callers get by default, 0.8, is that. MODEL appears whole or not at all.
 """
 
 from __future__ import annotations
@@ -29,17 +30,24 @@ VOICE_ENCODER_FILE = "ve.safetensors"
 DEFAULT_VOICE_FILE = "conds.safetensors"
 X_VECTOR_PREFIX = "speaker_encoder."
 # The two-step form is taken where both were trained and none is named.
+USUAL_TEMPERATURE = 0.8  # of `generate`
 FLOWS = {"meanflow": "s3gen_meanflow.safetensors", "flow": "s3gen.safetensors"}
 
 
-def export(out: Path, model: Path, voices: dict[str, Path], flow: str | None = None) -> None:
+def export(
+    out: Path,
+    model: Path,
+    voices: dict[str, Path],
+    flow: str | None = None,
+    temperature: float = USUAL_TEMPERATURE,
+) -> None:
     """Writes the checkpoint and bakes its voices with it."""
     if model.exists():
         raise FileExistsError(f"{model} is there already; name a folder that is not")
     model.parent.mkdir(parents=True, exist_ok=True)
     staging = Path(tempfile.mkdtemp(prefix=f".{model.name}.", dir=model.parent))
     try:
-        _write_models(out, staging, flow)
+        _write_models(out, staging, flow, temperature)
         if voices:
             _bake(staging, voices)
         staging.chmod(0o755)
@@ -48,8 +56,10 @@ def export(out: Path, model: Path, voices: dict[str, Path], flow: str | None = N
         shutil.rmtree(staging, ignore_errors=True)
 
 
-def _write_models(out: Path, folder: Path, flow: str | None) -> None:
+def _write_models(out: Path, folder: Path, flow: str | None, temperature: float) -> None:
     t3, facts = load_stage(out / "t3.safetensors")
+    # The repetition penalty multiplies logits, guidance mixes them: both as before.
+    t3["speech_head.weight"] = t3["speech_head.weight"] * (USUAL_TEMPERATURE / temperature)
     _save(t3, folder / T3_FILE)
     settings = {"t3": facts["settings"], "languages": list(LANGUAGES)}
     write_json(folder / SETTINGS_FILE, settings)
@@ -99,8 +109,13 @@ def main() -> None:
         "--voice", action="append", type=_named, default=[], metavar="NAME=RECORDING"
     )
     parser.add_argument("--flow", choices=FLOWS, help="default: meanflow, where there is one")
+    parser.add_argument(
+        "--temperature", type=float, default=USUAL_TEMPERATURE, help="that 0.8 is to stand for"
+    )
     args = parser.parse_args()
-    export(args.out, args.model, dict(args.voice), args.flow)
+    if not args.temperature > 0:
+        parser.error(f"--temperature must be above 0, not {args.temperature}")
+    export(args.out, args.model, dict(args.voice), args.flow, args.temperature)
 
 
 if __name__ == "__main__":

@@ -90,6 +90,18 @@ def test_the_flow_that_is_named_is_taken(stages: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "model" / "s3gen_meanflow.safetensors").exists()
 
 
+def test_the_temperature_that_is_named_is_the_usual_one(
+    stages: Path, recordings: dict[str, Path], tmp_path: Path
+) -> None:
+    voice = {"Anna": recordings["Anna"]}
+    said = []
+    for name, exported, asked in (("plain", 0.8, 0.4), ("steady", 0.4, 0.8)):
+        export(stages, tmp_path / name, voice, temperature=exported)
+        tts = nightingale.load(tmp_path / name, device="cpu")
+        said.append(tts.speech_tokens("Hello.", temperature=asked, max_tokens=20).tolist())
+    assert said[0] == said[1]
+
+
 def test_a_failed_export_leaves_nothing(
     stages: Path, recordings: dict[str, Path], tmp_path: Path
 ) -> None:
