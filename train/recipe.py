@@ -1,20 +1,22 @@
 """All stages that follow the corpus, side by side on one GPU, in the minutes that there are.
 
-    python -m train.recipe CORPUS OUT --minutes 24 [--resume EARLIER] [--of STAGE "OPTIONS" ...]
+    python -m train.recipe CORPUS OUT --minutes 24 [--of STAGE "OPTIONS" ...]
+    python -m train.recipe CORPUS OUT --resume EARLIER [--train vocoder,t3,flow]
 
 The vocoder learns all the time; the tokenizer and the speaker encoders at first, then T3 and the
-flow on what these say of the corpus. EARLIER has the weights of another run: stages go on from
-them, but the tokenizer and the speaker encoders, which the others depend on, stay as they are
-there. OUT/logs has what the stages print. A stage that fails goes on once from what it saved.
+flow on what these say of the corpus. EARLIER has the weights of another run: the stages that
+--train names go on from them, the others stay as they are there. By default these are the tokenizer
+and the speaker encoders, which the others depend on. OUT/logs has what the stages print. A stage
+that fails goes on once from what it saved.
 
 Without MPS (`nvidia-cuda-mps-control -d`) stages that share a GPU wait for each other's turns, the
-vocoder, of many small kernels, longest. With it each has its share of the processors.
+vocoder, of many small kernels, longest. MPS's limit on a process's share of the processors is left
+alone: on an H200, 30 to 44 % made every loss no number, and T3 half as fast.
 """
 
 from __future__ import annotations
 
 import argparse
-import os
 import shutil
 import signal
 import subprocess
@@ -24,10 +26,17 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-# Of the GPU's processors, in per cent; what is left in either part of the run is the vocoder's.
-SHARES = {"speech_tokenizer": 48, "speakers": 30, "t3": 40, "flow": 38}
+# What each stage writes beside its own files, which begin with its name.
+STAGES = {
+    "vocoder": (),
+    "speech_tokenizer": (),
+    "speakers": (),
+    "t3": ("text_tokenizer.json",),
+    "flow": ("meanflow.safetensors", "meanflow.json"),
+}
+GO_ON = ("vocoder", "t3", "flow")  # from earlier weights, if nothing else is said
 TOKENIZER_TIME, SPEAKERS_TIME = 0.22, 0.15  # of the run
-DISTILLING = 0.36  # of the flow's time
+DISTILLING = 0.25  # of the flow's time; of 180 s the last 60 brought it 7 % nearer to its teacher
 SAVING = 15  # seconds at the end, for what every stage has to say and to save
 ENDING = 45  # seconds that one which overstays has to end
 WORTH_WHILE = 60  # seconds, below which a stage that failed is left at what it saved
@@ -59,36 +68,42 @@ class Run:
 
     def all(self) -> list[str]:
         """→ what failed"""
-        vocoder = _start(self.train, "vocoder", self.end)
+        vocoder = _start(self.have, "vocoder", self.end)
         for thread in (
-            _start(self.describe, "speech_tokenizer", "tokens", TOKENIZER_TIME),
+            _start(self.describe, "speech_tokenizer", "tokens", self.options.tokenizer_time),
             _start(self.describe, "speakers", "embed", SPEAKERS_TIME),
         ):
             thread.join()
         others = [vocoder]
         if not self.terminated and not {"tokens", "embed"} & set(self.failed):
-            others.append(_start(self.train, "t3", self.end))
-            others.append(_start(self.train, "flow", self.end, "--distil", str(DISTILLING)))
+            others.append(_start(self.have, "t3", self.end))
+            others.append(_start(self.have, "flow", self.end, "--distil", str(DISTILLING)))
         for thread in others:
             thread.join()
         return self.failed
 
     def describe(self, stage: str, command: str, share: float) -> None:
-        """Trains one of the two that the others depend on, unless it is there already, and has it
-        hear the corpus."""
-        out, earlier = self.options.out, self.options.resume
+        """Has one of the two that the others depend on, and has it hear the corpus."""
+        self.have(stage, self.began + share * (self.end - self.began))
+        out = self.options.out
         weights = out / f"{stage}.safetensors"
-        if earlier and (given := earlier / weights.name).exists():
-            for file in (given, given.with_suffix(".json")):
-                shutil.copyfile(file, out / file.name)
-        else:
-            self.train(stage, self.began + share * (self.end - self.began))
         result = out / ("tokens.npz" if command == "tokens" else "speakers.npz")
         hear = [f"train.{stage}", command, self.options.corpus, weights, result]
         for _ in range(2):
             if self.run(command, [*hear, *self.options.device], self.end) or self.terminated:
                 return
         self.failed.append(command)
+
+    def have(self, stage: str, until: float, *arguments: str) -> None:
+        """Trains a stage, or takes it from the earlier run."""
+        out, earlier = self.options.out, self.options.resume
+        if stage in self.options.train or not (earlier / f"{stage}.safetensors").exists():
+            self.train(stage, until, *arguments)
+            return
+        given = {*earlier.glob(f"{stage}*"), *(earlier / name for name in STAGES[stage])}
+        for file in given:
+            if file.is_file():
+                shutil.copyfile(file, out / file.name)
 
     def train(self, stage: str, until: float, *arguments: str) -> None:
         """Where it fails it goes on once from what it saved, if that is worth while."""
@@ -109,16 +124,9 @@ class Run:
 
     def run(self, name: str, command: list[object], until: float) -> bool:
         """Whether it ended well. If it overstays it is asked to end."""
-        environment = dict(os.environ)
-        if name in SHARES:
-            environment["CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"] = str(SHARES[name])
-            environment["CUDA_MPS_CLIENT_PRIORITY"] = "1"  # after the vocoder, which has 0
         with (self.logs / f"{name}.log").open("a", encoding="utf-8") as log:
             process = subprocess.Popen(
-                [sys.executable, "-m", *map(str, command)],
-                env=environment,
-                stdout=log,
-                stderr=log,
+                [sys.executable, "-m", *map(str, command)], stdout=log, stderr=log
             )
             self.running.add(process)
             try:
@@ -151,11 +159,21 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("out", type=Path, help="a folder")
     parser.add_argument("--minutes", type=float, default=24.0, help="in all")
     parser.add_argument("--resume", type=Path, help="a folder with weights of an earlier run")
+    parser.add_argument("--train", help="stages, by comma (default: all; of an earlier run, some)")
+    parser.add_argument(
+        "--tokenizer-time", type=float, default=TOKENIZER_TIME, help="the share of the time it has"
+    )
     parser.add_argument("--of", nargs=2, action="append", default=[], metavar=("STAGE", "OPTIONS"))
     parser.add_argument("--size", default="small", help="of new networks")
     parser.add_argument("--steps", help="of every stage, at most")
     parser.add_argument("--device", default="")
     options = parser.parse_args(arguments)
+    named = options.train.split(",") if options.train else GO_ON if options.resume else STAGES
+    if unknown := set(named) - STAGES.keys():
+        parser.error(f"no stage is named {', '.join(sorted(unknown))}: {', '.join(STAGES)}")
+    if options.train and not options.resume:
+        parser.error("--train leaves stages out, which --resume has to bring")
+    options.train = set(named)
     options.of = {stage: given.split() for stage, given in options.of}
     options.device = ["--device", options.device] if options.device else []
     options.slice = ["--size", options.size]

@@ -12,7 +12,8 @@ from train import recipe
 
 def run_of(out: Path, **options: object) -> recipe.Run:
     common = {"corpus": "corpus", "out": out, "minutes": 1.0, "resume": None, "device": []}
-    return recipe.Run(argparse.Namespace(**common, **{"slice": [], "of": {}, **options}))
+    common |= {"slice": [], "of": {}, "train": set(recipe.STAGES), "tokenizer_time": 0.2}
+    return recipe.Run(argparse.Namespace(**common | options))
 
 
 class Recorded(recipe.Run):
@@ -27,20 +28,58 @@ class Recorded(recipe.Run):
         return True
 
 
-def test_stages_go_on_from_earlier_weights_but_those_that_others_depend_on(tmp_path: Path) -> None:
-    earlier = tmp_path / "earlier"
-    earlier.mkdir()
-    for stage in ("speech_tokenizer", "t3"):
-        (earlier / f"{stage}.safetensors").write_text(stage)
-        (earlier / f"{stage}.json").write_text("{}")
-    run = Recorded(run_of(tmp_path / "out").options)
-    run.options.resume = earlier
+def earlier_run(folder: Path, *names: str) -> Path:
+    """A folder with such weights, whose content is their name."""
+    folder.mkdir()
+    for name in names:
+        (folder / f"{name}.safetensors").write_text(name)
+        (folder / f"{name}.json").write_text("{}")
+    return folder
+
+
+def test_stages_go_on_from_earlier_weights_or_stay_as_they_are(tmp_path: Path) -> None:
+    names = ("speech_tokenizer", "speech_tokenizer_heads", "t3", "flow", "meanflow", "vocoder")
+    earlier, out = earlier_run(tmp_path / "earlier", *names), tmp_path / "out"
+    given = {"resume": earlier, "train": {"speech_tokenizer", "t3"}}
+    run = Recorded(run_of(out, **given).options)
     assert run.all() == []
-    assert run.commands.keys() == {"vocoder", "tokens", "speakers", "embed", "t3", "flow"}
-    assert (tmp_path / "out" / "speech_tokenizer.safetensors").read_text() == "speech_tokenizer"
-    assert f"--resume {earlier / 't3.safetensors'}" in run.commands["t3"]
-    assert "--resume" not in run.commands["flow"]
-    assert "--distil" in run.commands["flow"]
+    assert run.commands.keys() == {"speech_tokenizer", "tokens", "speakers", "embed", "t3"}
+    for stage in ("speech_tokenizer", "t3"):
+        assert f"--resume {earlier / stage}.safetensors" in run.commands[stage]
+        assert not (out / f"{stage}.safetensors").exists()
+    assert "--resume" not in run.commands["speakers"], "there are none to go on from"
+    for stage in ("flow", "meanflow", "vocoder"):
+        assert (out / f"{stage}.safetensors").read_text() == stage
+
+
+def test_what_others_depend_on_stays_unless_it_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    earlier, out = earlier_run(tmp_path / "earlier", "speech_tokenizer", "flow"), tmp_path / "out"
+    runs: list[Recorded] = []
+
+    def run(options: argparse.Namespace) -> Recorded:
+        runs.append(Recorded(options))
+        return runs[-1]
+
+    monkeypatch.setattr(recipe, "Run", run)
+    recipe.main(["corpus", str(out), "--resume", str(earlier)])
+    assert (out / "speech_tokenizer.safetensors").read_text() == "speech_tokenizer"
+    assert runs[0].commands.keys() == {"vocoder", "tokens", "speakers", "embed", "t3", "flow"}
+    assert f"--resume {earlier / 'flow.safetensors'}" in runs[0].commands["flow"]
+    assert "--distil" in runs[0].commands["flow"]
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [(["--train", "t3"], "--resume has to bring"), (["--train", "t4", "--resume", "x"], "t4")],
+)
+def test_stages_that_cannot_be_left_out(
+    options: list[str], told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        recipe.main(["corpus", str(tmp_path), *options])
+    assert told in capsys.readouterr().err
 
 
 def test_what_fails_is_tried_twice_and_named(tmp_path: Path) -> None:
