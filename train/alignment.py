@@ -6,13 +6,17 @@ it have the pause until the next word.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 
+from .data import Row
+
 FRAMES_A_TOKEN = 1.6  # the teacher's frames have 25 ms
 PAUSES = frozenset(".,!?;:…—-'\"¿¡()“”«» ")  # phonemes that are silent
+IGNORED = -100  # the number of what is not to be learned
 TRUSTED, GUESSED = 1.0, 0.1  # how much a timing counts
 
 
@@ -129,3 +133,21 @@ def word_starts(is_space: np.ndarray, places: np.ndarray) -> np.ndarray:
     reached = np.maximum.accumulate(np.where(places > 0, word_of[places], -1))
     words = np.arange(word_of[-1] + 1)
     return np.searchsorted(reached, words, side="left")
+
+
+class Phonemes:
+    """Numbers of the phonemes of a corpus."""
+
+    def __init__(self, rows: Sequence[Row]) -> None:
+        found = sorted(set().union(" ", *(row.phonemes for row in rows)))
+        self._numbers = {phoneme: i for i, phoneme in enumerate(found)}
+        self.count = len(found)
+        self.silence = self._numbers[" "]
+
+    def heard(self, row: Row, tokens: int) -> np.ndarray:
+        """[tokens] int16, IGNORED where nothing is known"""
+        places = heard_phonemes(tokens, len(row.phonemes), row.durations)
+        if places is None:
+            return np.full(tokens, IGNORED, np.int16)
+        numbers = [*(self._numbers[phoneme] for phoneme in row.phonemes), self.silence]
+        return np.array(numbers, np.int16)[places]

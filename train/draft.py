@@ -22,6 +22,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.data import DataLoader
 
+from .alignment import IGNORED
 from .average import Average
 from .clock import Clock
 from .descent import Descent
@@ -41,7 +42,7 @@ from .options import add_device, add_time, training_clock
 from .state import save_stage, write_json
 from .t3_batches import batch_loader
 from .t3_checkpoint import SETTINGS_FILE, load_checkpoint, load_t3
-from .t3_examples import IGNORED, T3Batch
+from .t3_examples import T3Batch
 from .t3_speaking import Sampling
 
 POSITIONS = 12_288  # of a batch, padding and voice included; each with and without its text

@@ -10,11 +10,12 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from .alignment import Phonemes
 from .clock import Clock
 from .data import Corpus, Tokens, part_of
 from .passes import write_arrays
 from .t3_checkpoint import T3Checkpoint
-from .t3_examples import Examples, Phonemes, SpokenRow, spoken_rows
+from .t3_examples import Examples, SpokenRow, spoken_rows
 from .t3_speaking import MOST, SLACK, Sampling, speak
 
 

@@ -9,8 +9,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from .alignment import IGNORED
 from .networks.t3 import START_SPEECH, STOP_SPEECH, T3, rows_at
-from .t3_examples import IGNORED, T3Batch
+from .t3_examples import T3Batch
 from .t3_speaking import Sampling, penalised
 
 

@@ -24,9 +24,8 @@ from .networks.tokenizer_heads import HEADS_SIZES, Heads
 from .options import add_device, add_training, training_clock
 from .passes import one_pass, write_arrays
 from .pitch import PITCHES
-from .spelling import Letters
 from .state import load_stage, save_stage
-from .tokenizer_objective import TOKEN, WEIGHTS, Validation, hear, losses
+from .tokenizer_objective import TOKEN, WEIGHTS, Validation, Wording, hear, losses
 
 STAGE = "speech_tokenizer"
 HEADS = "speech_tokenizer_heads"
@@ -43,13 +42,14 @@ class Stage:
         self.options = options
         self.corpus = Corpus(options.corpus, options.device)
         self.valid = self.corpus.part("valid")
-        self.letters = Letters({row.text for row in self.corpus.rows})
+        self.wording = Wording(self.corpus.rows, options.device)
         self.size = TOKENIZER_SIZES[options.size]
         self.tokenizer = SpeechTokenizer(self.size).to(options.device)
         self.heads = Heads(
             HEADS_SIZES[options.size],
             voices=len(self.corpus.voices),
-            letters=len(self.letters.alphabet),
+            letters=len(self.wording.letters.alphabet),
+            phonemes=self.wording.phonemes.count,
             pitches=PITCHES,
         ).to(options.device)
         if options.resume:
@@ -57,16 +57,20 @@ class Stage:
         self.history: list[dict[str, float]] = []
 
     def _resume(self, path: Path) -> None:
-        """The heads go on too where they lie beside and were for the same letters and voices."""
+        """Heads go on too where they lie beside and were for the same letters and voices."""
         load_weights(self.tokenizer, path)
         beside = path.with_name(f"{HEADS}.safetensors")
         if beside.exists():
             tensors, facts = load_stage(beside)
             if facts == self._heads_facts():
-                self.heads.load_state_dict(tensors)
+                fresh = self.heads.state_dict()
+                known = {
+                    n: x for n, x in tensors.items() if n in fresh and x.shape == fresh[n].shape
+                }
+                self.heads.load_state_dict(fresh | known)
 
     def _heads_facts(self) -> dict:
-        return {"letters": self.letters.alphabet, "voices": self.corpus.voices}
+        return {"letters": self.wording.letters.alphabet, "voices": self.corpus.voices}
 
     def train(self) -> None:
         options, device = self.options, torch.device(self.options.device)
@@ -79,13 +83,13 @@ class Stage:
         batches = self.corpus.batches(options.seconds, options.seed)
         print(
             f"{STAGE}: {count(self.tokenizer)} parameters, {count(self.heads)} to train it by, "
-            f"{self.corpus.hours:.1f} hours, {len(self.letters.alphabet)} letters",
+            f"{self.corpus.hours:.1f} hours, {len(self.wording.letters.alphabet)} letters",
             flush=True,
         )
         clock = training_clock(options)
         while clock.tick():
             with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
-                found = losses(self.tokenizer, self.heads, next(batches), self.letters, generator)
+                found = losses(self.tokenizer, self.heads, next(batches), self.wording, generator)
             loss = sum(WEIGHTS[name] * loss for name, loss in found.items())
             descent.step(loss, clock.learning_rate(PEAK_RATE), parameters)
             if clock.step == 1 or clock.due("report", 30):
@@ -100,7 +104,7 @@ class Stage:
         generator = torch.Generator(self.corpus.device).manual_seed(0)
         validation = Validation()
         for batch in one_pass(self.valid, self.options.seconds):
-            validation.add(self.tokenizer, self.heads, batch, self.letters, generator)
+            validation.add(self.tokenizer, self.heads, batch, self.wording, generator)
         summary = validation.summary()
         trained = {name: loss.item() for name, loss in found.items()}
         self.history.append({"step": clock.step, "seconds": clock.seconds, **trained, **summary})

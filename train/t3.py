@@ -21,7 +21,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from .alignment import follow, word_starts
+from .alignment import IGNORED, Phonemes, follow, word_starts
 from .clock import Clock
 from .data import Corpus, load_tokens, part_of
 from .descent import Descent
@@ -29,7 +29,7 @@ from .networks.t3 import SIZES, T3, rows_at, text_weights
 from .options import add_training, training_clock
 from .state import load_stage, save_stage, write_json
 from .t3_batches import batch_loader
-from .t3_examples import IGNORED, Examples, Phonemes, T3Batch, spoken_rows
+from .t3_examples import Examples, T3Batch, spoken_rows
 from .t3_speaking import Sampling, report
 from .text_tokenizer import SPACE, tokenizer_json
 

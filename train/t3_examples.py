@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .alignment import heard_phonemes, spread, time_text
+from .alignment import IGNORED, Phonemes, spread, time_text
 from .data import Row, Tokens
 from .networks.t3 import START_SPEECH, STOP_SPEECH, T3Size, lay_out
 from .text_tokenizer import SPACE, TextTokenizer
@@ -31,7 +31,6 @@ WRONG = 0.12  # of the speech tokens fed in
 SPEAKER_NOISE = 0.02
 EMOTION, EMOTION_SPREAD = 0.5, 0.2
 POOL = 48  # batches whose rows are sorted by length together
-IGNORED = -100
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,24 +54,6 @@ class SpokenRow:
     def last(self, tail: int) -> int:
         """The speech token to end before."""
         return min(len(self.speech), int(np.ceil(self.end)) + tail)
-
-
-class Phonemes:
-    """Numbers of the phonemes of a corpus."""
-
-    def __init__(self, rows: Sequence[Row]) -> None:
-        found = sorted(set().union(" ", *(row.phonemes for row in rows)))
-        self._numbers = {phoneme: i for i, phoneme in enumerate(found)}
-        self.count = len(found)
-        self.silence = self._numbers[" "]
-
-    def heard(self, row: Row, tokens: int) -> np.ndarray:
-        """[tokens] int16, IGNORED where nothing is known"""
-        places = heard_phonemes(tokens, len(row.phonemes), row.durations)
-        if places is None:
-            return np.full(tokens, IGNORED, np.int16)
-        numbers = [*(self._numbers[phoneme] for phoneme in row.phonemes), self.silence]
-        return np.array(numbers, np.int16)[places]
 
 
 def spoken_rows(

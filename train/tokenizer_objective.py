@@ -1,12 +1,13 @@
 """What the speech tokenizer is trained for, and how it is judged.
 
-Its rounded digits must rebuild the mel and the pitch for a decoder that is told who speaks, and
-spell the text; half of them come of the same words as another speaker would say them, whose
-digits should be the same.
+Its rounded digits must rebuild the mel and the pitch for a decoder that is told who speaks, spell
+the text, and tell which phoneme is being said; half of them come of the same words as another
+speaker would say them, whose digits should be the same.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,8 +16,9 @@ from torch import Tensor
 from torch.nn import functional
 
 from . import pitch
+from .alignment import IGNORED, Phonemes
 from .augmentation import as_another_speaker
-from .data import Batch
+from .data import Batch, Row
 from .features import HOP, mel_16k, mel_24k, resample_16k, samples_16k
 from .networks.speech_tokenizer import (
     CODES,
@@ -36,6 +38,7 @@ WEIGHTS = {
     "detail": 0.5,
     "pitch": 1.0,
     "text": 0.3,
+    "phonemes": 0.5,
     "same": 0.2,
     "usage": 1.0,
     "redundancy": 0.1,
@@ -49,6 +52,8 @@ SUMS = (
     "letters",
     "mel",
     "pitch",
+    "named",
+    "phonemes",
     "probe",
     "change",
     "equal",
@@ -57,12 +62,31 @@ SUMS = (
 )
 
 
+class Wording:
+    """What is said in the rows of a corpus, in letters and in phonemes."""
+
+    def __init__(self, rows: Sequence[Row], device: str | torch.device) -> None:
+        self.letters = Letters({row.text for row in rows})
+        self.phonemes = Phonemes(rows)
+        said = [self.phonemes.heard(row, row.samples // TOKEN) for row in rows]
+        self._starts = torch.from_numpy(np.cumsum([0, *map(len, said)])).to(device)
+        self._said = torch.from_numpy(np.concatenate(said)).to(device)
+
+    def phonemes_of(self, rows: Tensor, count: int) -> Tensor:
+        """rows: [B] numbers → [B, count] int64, IGNORED past each row's end"""
+        first, end = self._starts[rows, None], self._starts[rows + 1, None]
+        at = first + torch.arange(count, device=rows.device)
+        inside = at < end
+        return torch.where(inside, self._said[at * inside].long(), IGNORED)
+
+
 @dataclass(frozen=True, eq=False)
 class Targets:
     mask: Tensor  # [B, T] bool, the row's tokens
     mel: Tensor  # [B, 2T, 80]
     pitch: Tensor  # [B, 2T, 48]
     letters: list[list[int]]
+    phonemes: Tensor  # [B, T], or IGNORED
 
 
 def hear(wave: Tensor, samples: Tensor) -> tuple[Tensor, Tensor]:
@@ -71,13 +95,14 @@ def hear(wave: Tensor, samples: Tensor) -> tuple[Tensor, Tensor]:
     return mel_16k(at_16k, length), length // HOP
 
 
-def targets_of(batch: Batch, letters: Letters) -> Targets:
+def targets_of(batch: Batch, wording: Wording) -> Targets:
     count = batch.wave.shape[1] // TOKEN
     return Targets(
         mask=within(batch.samples // TOKEN, count),
         mel=mel_24k(batch.wave, batch.samples)[:, : 2 * count],
         pitch=pitch.salience(resample_16k(batch.wave))[:, : 2 * count],
-        letters=[letters.numbers(text) for text in batch.text],
+        letters=[wording.letters.numbers(text) for text in batch.text],
+        phonemes=wording.phonemes_of(batch.row, count),
     )
 
 
@@ -85,11 +110,11 @@ def losses(
     tokenizer: SpeechTokenizer,
     heads: Heads,
     batch: Batch,
-    letters: Letters,
+    wording: Wording,
     generator: torch.Generator,
 ) -> dict[str, Tensor]:
     """By the names of WEIGHTS."""
-    targets = targets_of(batch, letters)
+    targets = targets_of(batch, wording)
     mask, count = targets.mask, targets.mask.shape[1]
     mel, frames = hear(batch.wave, batch.samples)
     other_mel = as_another_speaker(batch.wave, batch.samples, generator)
@@ -107,6 +132,7 @@ def losses(
         "detail": detail_loss(mel - targets.mel, frame_mask),
         "pitch": masked_mean((salience - targets.pitch).abs(), frame_mask),
         "text": text_loss(heads.text(digits, mask), mask, targets.letters),
+        "phonemes": phoneme_loss(heads.phonemes(digits, mask), targets.phonemes),
         "same": disagreement(own, other, mask),
         "usage": functional.relu(LEAST_USAGE - level_usage(own, mask)).mean(),
         "redundancy": redundancy(own, mask),
@@ -138,6 +164,14 @@ def text_loss(logits: Tensor, mask: Tensor, letters: list[list[int]]) -> Tensor:
     )
 
 
+def phoneme_loss(logits: Tensor, phonemes: Tensor) -> Tensor:
+    """Nats a token; 0 where nothing is known. logits: [B, T, phonemes]; phonemes: [B, T]"""
+    lost = functional.cross_entropy(
+        logits.flatten(0, 1), phonemes.flatten(), ignore_index=IGNORED, reduction="sum"
+    )
+    return lost / (phonemes != IGNORED).sum().clamp_min(1)
+
+
 class Validation:
     """Sums up over batches of sound not trained on."""
 
@@ -151,10 +185,10 @@ class Validation:
         tokenizer: SpeechTokenizer,
         heads: Heads,
         batch: Batch,
-        letters: Letters,
+        wording: Wording,
         generator: torch.Generator,
     ) -> None:
-        targets, sums = targets_of(batch, letters), self._sums
+        targets, sums = targets_of(batch, wording), self._sums
         mask, count = targets.mask, targets.mask.shape[1]
         mel, frames = hear(batch.wave, batch.samples)
         other_mel = as_another_speaker(batch.wave, batch.samples, generator)
@@ -165,6 +199,9 @@ class Validation:
         mel, salience = heads.mel(own, mask, batch.voice)
         sums["mel"] += total * masked_mean((mel - targets.mel).abs(), frame_mask).item()
         sums["pitch"] += total * pitch.agreement(salience, targets.pitch, frame_mask)
+        named = heads.phonemes(own, mask).argmax(-1) == targets.phonemes
+        sums["named"] += named.sum().item()
+        sums["phonemes"] += (targets.phonemes != IGNORED).sum().item()
         surprise = functional.cross_entropy(heads.probe(own).mT, ids[:, 1:], reduction="none")
         sums["probe"] += (surprise * mask[:, 1:]).sum().item()
         sums["change"] += ((ids.diff(dim=1) != 0) & mask[:, 1:]).sum().item()
@@ -187,6 +224,7 @@ class Validation:
             "mel_l1": by_token["mel"],
             "pitch_found": by_token["pitch"],
             "letter_error_rate": sums["errors"] / max(1, sums["letters"]),
+            "phonemes_named": sums["named"] / max(1, sums["phonemes"]),
             "codes_used": int((self._usage > 0).sum()),
             "code_perplexity": float(np.exp(entropy)),
             "least_digit_entropy": self._least_digit_entropy(),

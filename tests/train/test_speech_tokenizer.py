@@ -10,8 +10,9 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from train import speech_tokenizer  # noqa: E402
+from train.alignment import IGNORED  # noqa: E402
 from train.augmentation import as_another_speaker  # noqa: E402
-from train.data import Corpus, load_tokens  # noqa: E402
+from train.data import Corpus, Row, load_tokens  # noqa: E402
 from train.features import mel_16k, resample_16k  # noqa: E402
 from train.networks.speech_tokenizer import (  # noqa: E402
     SpeechTokenizer,
@@ -29,7 +30,7 @@ from train.speech_tokenizer import (  # noqa: E402
     without_repeats,
 )
 from train.spelling import collapse, edits, spell  # noqa: E402
-from train.tokenizer_objective import hear  # noqa: E402
+from train.tokenizer_objective import Wording, hear  # noqa: E402
 
 from .baking import baker_of, lively, row, speech  # noqa: E402
 
@@ -93,6 +94,7 @@ def test_training_learns_and_goes_on_where_it_was(folder: Path, tmp_path: Path) 
     assert history[-1]["mel_l1"] < history[0]["mel_l1"]
     assert history[-1]["pitch"] < history[0]["pitch"]
     assert history[-1]["text"] < 0.8 * history[0]["text"]
+    assert history[-1]["phonemes"] < 0.9 * history[0]["phonemes"]
     again = tmp_path / "again"
     again.mkdir()
     (again / "corpus").symlink_to(folder / "corpus")
@@ -191,6 +193,20 @@ def test_salience_is_strongest_at_the_pitch() -> None:
         found = salience(0.1 * harmonics[None])[0, 5:45].mean(0).argmax().item()
         expected = (PITCHES - 1) * math.log(hz / HIGHEST) / math.log(LOWEST / HIGHEST)
         assert found == pytest.approx(expected, abs=0.6)
+
+
+def test_phonemes_stand_where_they_are_said() -> None:
+    """A frame of the teacher's has 25 ms, a token 40."""
+    rows = [
+        Row("a", "Oh.", "en", "v", 6 * 960, "oʊ", [2, 2, 2, 4]),
+        Row("b", "Ah.", "en", "v", 3 * 960, "a", None),
+    ]
+    wording = Wording(rows, "cpu")
+    silence, o, u = (wording.phonemes.heard(rows[0], 6)[at] for at in (0, 1, 2))
+    assert len({silence, o, u}) == 3
+    said = wording.phonemes_of(torch.tensor([1, 0]), 7).tolist()
+    assert said[0] == [IGNORED] * 7
+    assert said[1] == [silence, o, u, u, silence, silence, IGNORED]
 
 
 def test_texts_are_spelled_in_letters() -> None:

@@ -16,12 +16,12 @@ from nightingale.synthetic import SIZES as SYNTHETIC_SIZES  # noqa: E402
 from nightingale.synthetic import t3_weights  # noqa: E402
 from nightingale.tensor_writers import write_safetensors  # noqa: E402
 from nightingale.text.tokenizer import Tokenizer  # noqa: E402
-from train.alignment import follow, time_text, word_starts  # noqa: E402
+from train.alignment import Phonemes, follow, time_text, word_starts  # noqa: E402
 from train.data import Corpus, load_tokens  # noqa: E402
 from train.networks.t3 import SIZES, STOP_SPEECH, T3, lay_out, rows_at, text_weights  # noqa: E402
 from train.state import load_stage  # noqa: E402
 from train.t3 import Lesson, Stage, line_loss, parse, word_errors  # noqa: E402
-from train.t3_examples import LEAD, TAIL, Examples, Phonemes, SpokenRow, spoken_rows  # noqa: E402
+from train.t3_examples import LEAD, TAIL, Examples, SpokenRow, spoken_rows  # noqa: E402
 from train.t3_speaking import Sampling, speak  # noqa: E402
 from train.text_tokenizer import LANGUAGES, SPACE, UNKNOWN, TextTokenizer, tokenizer_json  # noqa: E402
 

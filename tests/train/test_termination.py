@@ -69,11 +69,12 @@ ALL_ASKED_TO_END = """
 import os, signal, sys
 from pathlib import Path
 import numpy as np
+from train.alignment import Phonemes
 from train.clock import Clock
 from train.data import Corpus, load_tokens
 from train.networks.t3 import SIZES
 from train.t3_batches import batch_loader
-from train.t3_examples import Examples, Phonemes, spoken_rows
+from train.t3_examples import Examples, spoken_rows
 
 folder = Path(sys.argv[1])
 rows = Corpus(folder, "cpu").rows

@@ -108,6 +108,25 @@ class TextHead(nn.Module):
         return self.letters(self.norm(x)).float()
 
 
+class PhonemeHead(nn.Module):
+    """Digits of a token and of four on either side → what is being said there."""
+
+    def __init__(self, size: HeadsSize, phonemes: int) -> None:
+        super().__init__()
+        self.entry = nn.Linear(DIGITS, size.width)
+        self.convs = nn.ModuleList(
+            nn.Conv1d(size.width, size.width, 5, padding=2) for _ in range(2)
+        )
+        self.phonemes = nn.Linear(size.width, phonemes)
+
+    def forward(self, digits: Tensor, mask: Tensor) -> Tensor:
+        """digits: [B, T, 8]; mask: [B, T] → logits [B, T, phonemes]"""
+        x = (self.entry(digits) * mask[..., None]).transpose(1, 2)
+        for conv in self.convs:
+            x = x + functional.gelu(conv(x))
+        return self.phonemes(x.transpose(1, 2)).float()
+
+
 class Probe(nn.Module):
     """Guesses each token from the 26 before it: how much T3 has to say, at most."""
 
@@ -128,10 +147,13 @@ class Probe(nn.Module):
 
 
 class Heads(nn.Module):
-    def __init__(self, size: HeadsSize, voices: int, letters: int, pitches: int) -> None:
+    def __init__(
+        self, size: HeadsSize, voices: int, letters: int, phonemes: int, pitches: int
+    ) -> None:
         super().__init__()
         self.mel = MelDecoder(size, voices, pitches)
         self.text = TextHead(size, letters)
+        self.phonemes = PhonemeHead(size, phonemes)
         self.probe = Probe(size)
 
 
