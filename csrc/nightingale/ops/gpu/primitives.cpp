@@ -321,7 +321,7 @@ ComputeCapability compute_capability() {
   if (!mx::cu::is_available()) {
     return {};
   }
-  const auto& info = mx::device_info(mx::Device::gpu);
+  auto info = mx::device_info(mx::Device::gpu);
   auto number = [&](const char* name) -> size_t {
     auto found = info.find(name);
     return found == info.end() ? 0 : std::get<size_t>(found->second);
