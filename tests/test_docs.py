@@ -134,7 +134,7 @@ def test_every_example_runs(
         if fence.language == "python":
             code = "\n" * (fence.line - 1) + fence.text  # so that a traceback tells the line
             exec(compile(code, document, "exec"), names)
-        elif fence.language == "sh" and fence.text.startswith("nightingale serve "):
+        elif fence.language == "sh" and fence.text.startswith("nightingale serve"):
             servers.append(serve(fence.text))
         elif fence.language == "sh" and (script := runnable(fence.text)):
             command = ["bash", "-euo", "pipefail", "-c", script]
@@ -151,7 +151,7 @@ def test_what_is_not_run_is_shown_somewhere() -> None:
 def test_the_first_command_of_the_readme_is_run_but_for_pip() -> None:
     first = next(fence.text for fence in fences(ROOT / "README.md"))
     assert runnable(first) == first.removeprefix("pip install . && ")
-    assert runnable(first).startswith("nightingale synthetic try && nightingale say ")
+    assert runnable(first).startswith("nightingale say ")
 
 
 def anchors(document: Path) -> set[str]:

@@ -13,6 +13,8 @@ import pytest
 
 import nightingale
 from nightingale import _core
+from nightingale.checkpoint import find_checkpoint
+from nightingale.embedded import embedded_model
 
 from .command import PATIENCE
 
@@ -114,6 +116,13 @@ def test_the_package_is_installed_typed_and_versioned() -> None:
         if entry.group == "console_scripts"
     )
     assert (script.name, script.value) == ("nightingale", "nightingale.cli:main")
+
+
+def test_the_package_carries_a_model() -> None:
+    folder = embedded_model()
+    assert folder is not None
+    assert folder.parent == Path(nightingale.__file__).parent
+    assert find_checkpoint(folder).voices
 
 
 def test_torch_and_librosa_are_never_required() -> None:
