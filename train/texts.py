@@ -1,10 +1,12 @@
 """The sentences to train on: a list, less what is evaluated, with more short and long ones.
 
     python -m train.texts lines DATA OUT            Common Voice text for make_texts.py --extra
-    python -m train.texts mix DATA SENTENCES.jsonl OUT.jsonl [--seed N]
+    python -m train.texts mix DATA SENTENCES.jsonl OUT.jsonl [--seed N] [--english 0.6 --more 3000]
 
 DATA holds harvard_en_half.txt, cmu_arctic_prompts.txt and cv_LL.txt.xz; SENTENCES is what the
-teacher's make_texts.py writes. OUT.jsonl is shuffled: its beginning is a smaller list alike.
+teacher's make_texts.py writes, more than half of it English: the options take less of that, and
+so many lines of DATA's of each other language besides. OUT.jsonl is shuffled: its beginning is a
+smaller list alike.
 """
 
 from __future__ import annotations
@@ -27,6 +29,7 @@ UNSEEN_ROWS, UNSEEN_LETTERS = 24, 40  # of each voice held out, for validation; 
 SHORT_ROWS = 0.12  # of the rows are a few words
 PARAGRAPHS = 0.3  # of the sentences are said with others in one breath
 PARAGRAPH_LETTERS = 210  # about 15 s, the longest piece that the engine says at once
+LINE_LETTERS = (25, 140)  # of a line that is taken besides
 SPEEDS, SPEED_WEIGHTS = (0.9, 1.0, 1.1), (15, 70, 15)
 
 
@@ -51,6 +54,24 @@ def write_lines(data: Path, out: Path) -> None:
         kept = [line for line in lines if line and not says(line, forbidden)]
         (out / f"cv_{language}.txt").write_text("\n".join(kept) + "\n", encoding="utf-8")
         print(f"{language}: {len(kept)} lines")
+
+
+def less_english(rows: list[dict], share: float, rng: random.Random) -> list[dict]:
+    """The rows, of the English ones the given share."""
+    return [row for row in rows if not row["lang"].startswith("en") or rng.random() < share]
+
+
+def more_of_others(
+    data: Path, count: int, forbidden: set[str], rng: random.Random
+) -> Iterator[dict]:
+    """At most `count` Common Voice lines of each language but English, as rows, none twice."""
+    read = Phonemiser()
+    for language in LANGUAGES[1:]:
+        tidied = map(tidy, read_lines(data / f"cv_{language}.txt.xz"))
+        usable = {line for line in tidied if LINE_LETTERS[0] <= len(line) <= LINE_LETTERS[1]}
+        lines = sorted(line for line in usable if not says(line, forbidden))
+        for text in rng.sample(lines, min(count, len(lines))):
+            yield {"lang": language, "text": text, "phonemes": read(text, language)}
 
 
 def paragraphs(rows: list[dict], rng: random.Random) -> Iterator[dict]:
@@ -135,10 +156,16 @@ def mixed(sentences: list[dict], forbidden: set[str], seed: int) -> list[dict]:
     return made
 
 
-def write_mix(data: Path, sentences: Path, out: Path, seed: int) -> None:
+def write_mix(
+    data: Path, sentences: Path, out: Path, seed: int, english: float = 1.0, more: int = 0
+) -> None:
     """The teacher's list with short and long texts, voices and marks, less what is evaluated."""
+    forbidden, rng = forbidden_texts(data), random.Random(seed)
     with sentences.open(encoding="utf-8") as lines:
-        rows = mixed([json.loads(line) for line in lines], forbidden_texts(data), seed)
+        given = less_english([json.loads(line) for line in lines], english, rng)
+    known = {row["text"] for row in given}
+    others = (row for row in more_of_others(data, more, forbidden, rng) if row["text"] not in known)
+    rows = mixed([*given, *others], forbidden, seed)
     keys = ("id", "lang", "voice", "speed", "text", "phonemes")
     with out.open("w", encoding="utf-8") as file:
         for row in rows:
@@ -171,11 +198,13 @@ def main() -> None:
     mix.add_argument("sentences", type=Path)
     mix.add_argument("out", type=Path)
     mix.add_argument("--seed", type=int, default=1)
+    mix.add_argument("--english", type=float, default=1.0, help="share of the English sentences")
+    mix.add_argument("--more", type=int, default=0, help="lines of each other language besides")
     given = parser.parse_args()
     if given.command == "lines":
         write_lines(given.data, given.out)
     else:
-        write_mix(given.data, given.sentences, given.out, given.seed)
+        write_mix(given.data, given.sentences, given.out, given.seed, given.english, given.more)
 
 
 if __name__ == "__main__":

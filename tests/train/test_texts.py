@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import lzma
 import random
 from collections import Counter
@@ -128,6 +129,27 @@ def test_a_mix_has_short_and_long_texts_and_leaves_out_what_is_evaluated(
 
 def _all(rows: list[dict]) -> str:
     return "\n".join(row["text"] for row in rows)
+
+
+def test_a_mix_may_have_less_english_and_more_of_the_others(
+    data: Path, sentence_rows: list[dict], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(texts, "LINE_LETTERS", (8, 140))
+    given = tmp_path / "given.jsonl"
+    given.write_text("".join(json.dumps(row) + "\n" for row in sentence_rows), encoding="utf-8")
+
+    def languages(**options: float) -> Counter:
+        texts.write_mix(data, given, tmp_path / "mix.jsonl", 1, **options)
+        with (tmp_path / "mix.jsonl").open(encoding="utf-8") as lines:
+            rows = [json.loads(line) for line in lines]
+        assert not any(says(row["text"], forbidden_texts(data)) for row in rows)
+        return Counter(row["lang"] for row in rows)
+
+    plain, changed = languages(), languages(english=0.5, more=150)
+    for accent in ("en-us", "en-gb"):
+        assert 0.4 < changed[accent] / plain[accent] < 0.65
+    for language in ("es", "fr", "it", "pt"):
+        assert changed[language] > plain[language] + 80
 
 
 def test_a_mix_is_the_same_for_the_same_seed(data: Path, sentence_rows: list[dict]) -> None:
