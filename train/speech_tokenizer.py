@@ -30,6 +30,7 @@ from .tokenizer_objective import TOKEN, WEIGHTS, Validation, Wording, hear, loss
 STAGE = "speech_tokenizer"
 HEADS = "speech_tokenizer_heads"
 PREFIX = "tokenizer."
+VOICES = "mel.speaker.weight"  # of the heads
 
 PEAK_RATE = 1e-3
 
@@ -57,17 +58,24 @@ class Stage:
         self.history: list[dict[str, float]] = []
 
     def _resume(self, path: Path) -> None:
-        """Heads go on too where they lie beside and were for the same letters and voices."""
+        """Heads go on too where they lie beside and were for the same letters, the decoder with
+        the voices that it knows."""
         load_weights(self.tokenizer, path)
         beside = path.with_name(f"{HEADS}.safetensors")
-        if beside.exists():
-            tensors, facts = load_stage(beside)
-            if facts == self._heads_facts():
-                fresh = self.heads.state_dict()
-                known = {
-                    n: x for n, x in tensors.items() if n in fresh and x.shape == fresh[n].shape
-                }
-                self.heads.load_state_dict(fresh | known)
+        if not beside.exists():
+            return
+        tensors, facts = load_stage(beside)
+        ours = self._heads_facts()
+        if facts["letters"] != ours["letters"]:
+            return
+        known, voices = facts["voices"], ours["voices"]
+        both = [voice for voice in voices if voice in known]
+        own = self.heads.state_dict()
+        own[VOICES][[voices.index(voice) for voice in both]] = tensors.pop(VOICES)[
+            [known.index(voice) for voice in both]
+        ].to(own[VOICES])
+        own |= {name: x for name, x in tensors.items() if x.shape == own[name].shape}
+        self.heads.load_state_dict(own)
 
     def _heads_facts(self) -> dict:
         return {"letters": self.wording.letters.alphabet, "voices": self.corpus.voices}

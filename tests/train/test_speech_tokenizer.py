@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import argparse
 import json
 import math
 from pathlib import Path
@@ -30,6 +31,7 @@ from train.speech_tokenizer import (  # noqa: E402
     without_repeats,
 )
 from train.spelling import collapse, edits, spell  # noqa: E402
+from train.state import load_stage, save_stage  # noqa: E402
 from train.tokenizer_objective import Wording, hear  # noqa: E402
 
 from .baking import baker_of, lively, row, speech  # noqa: E402
@@ -100,6 +102,25 @@ def test_training_learns_and_goes_on_where_it_was(folder: Path, tmp_path: Path) 
     (again / "corpus").symlink_to(folder / "corpus")
     resumed = train(again, "--steps", "1", "--resume", str(folder / "speech_tokenizer.safetensors"))
     assert resumed["history"][0]["mel"] < history[0]["mel"]
+
+
+def test_a_decoder_goes_on_with_the_voices_that_it_knows(folder: Path, tmp_path: Path) -> None:
+    tensors, facts = load_stage(folder / "speech_tokenizer_heads.safetensors")
+    known = facts["voices"]
+    kept = [*reversed(known[1:]), "somebody"]
+    table = tensors["mel.speaker.weight"]
+    tensors["mel.speaker.weight"] = torch.stack([*table[1:].flip(0), torch.full_like(table[0], 9)])
+    save_stage(tmp_path, "speech_tokenizer_heads", tensors, facts | {"voices": kept})
+    for suffix in (".safetensors", ".json"):
+        name = f"speech_tokenizer{suffix}"
+        (tmp_path / name).write_bytes((folder / name).read_bytes())
+    resumed = str(tmp_path / "speech_tokenizer.safetensors")
+    options = {"corpus": folder / "corpus", "resume": resumed, "size": "tiny", "seed": 5}
+    stage = speech_tokenizer.Stage(argparse.Namespace(**options, device="cpu"))
+    found = stage.heads.state_dict()
+    assert torch.equal(found["mel.speaker.weight"][1:], table[1:])
+    assert not torch.equal(found["mel.speaker.weight"][0], table[0])
+    assert torch.equal(found["text.letters.weight"], tensors["text.letters.weight"])
 
 
 def test_the_tokens_of_a_corpus_are_in_its_order(folder: Path) -> None:
