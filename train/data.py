@@ -273,10 +273,14 @@ class Tokens:
         """→ [n] int64"""
         return self._tokens[self._starts[row] : self._starts[row + 1]].long()
 
-    def batch(self, rows: Tensor) -> tuple[Tensor, Tensor]:
-        """rows: [B] → tokens [B, T] int64, zero past each row's end, and their counts [B]"""
+    def batch(self, rows: Tensor, length: int | None = None) -> tuple[Tensor, Tensor]:
+        """rows: [B] → tokens [B, T] int64, zero past each row's end, and their counts [B]
+
+        length: T; as the longest row's it is read off the device, which is waited for
+        """
         first, counts = self._starts[rows], self._starts[rows + 1] - self._starts[rows]
-        at = torch.arange(int(counts.max()), device=counts.device)
+        length = int(counts.max()) if length is None else length
+        at = torch.arange(length, device=counts.device)
         inside = at < counts[:, None]
         return self._tokens[torch.where(inside, first[:, None] + at, 0)].long() * inside, counts
 

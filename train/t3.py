@@ -19,7 +19,6 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
 from .alignment import IGNORED, Phonemes, follow, word_starts
 from .clock import Clock
@@ -28,6 +27,7 @@ from .descent import Descent
 from .networks.t3 import SIZES, T3, rows_at, text_weights
 from .options import add_training, training_clock
 from .state import load_stage, save_stage, write_json
+from .surprise import surprise
 from .t3_batches import batch_loader
 from .t3_examples import Examples, T3Batch, spoken_rows
 from .t3_speaking import Sampling, report
@@ -66,18 +66,6 @@ class Lesson(nn.Module):
             self.phoneme_head(rows_at(trace.middle, ask)),
             text_weights(trace, ask, voice.shape[1], batch.text.shape[1]),
         )
-
-
-def speech_loss(logits: Tensor, targets: Tensor, smoothing: float = 0.0) -> Tensor:
-    """Nats a token; 0 where all targets are ignored. logits: [B, K, V]; targets: [B, K]"""
-    lost = functional.cross_entropy(
-        logits.flatten(0, 1).float(),
-        targets.flatten(),
-        ignore_index=IGNORED,
-        reduction="sum",
-        label_smoothing=smoothing,
-    )
-    return lost / (targets != IGNORED).sum().clamp_min(1)
 
 
 def line_loss(weights: Tensor, batch: T3Batch) -> Tensor:
@@ -184,8 +172,8 @@ class Stage:
         self.lesson.train()
         with self._autocast():
             answers = self.lesson(batch)
-            loss = speech_loss(answers.logits, batch.targets, SMOOTHING)
-            phoneme_loss = speech_loss(answers.phonemes, batch.phonemes)
+            loss = surprise(answers.logits, batch.targets, SMOOTHING)
+            phoneme_loss = surprise(answers.phonemes, batch.phonemes)
             line = line_loss(answers.weights, batch)
         weights = list(self.lesson.parameters())
         self.descent.step(loss + PHONEME_LOSS * phoneme_loss + LINE_LOSS * line, rate, weights)
@@ -211,7 +199,7 @@ class Stage:
             total += count
             weights = answers.weights.exp().mean(1)
             named = answers.phonemes.argmax(-1) == batch.phonemes
-            sums["loss"] += count * float(speech_loss(answers.logits, batch.targets))
+            sums["loss"] += count * float(surprise(answers.logits, batch.targets))
             sums["top1"] += int((answers.logits.argmax(-1) == batch.targets).sum())
             sums["phonemes"] += int(named.sum())
             sums["line"] += count * float(line_loss(answers.weights, batch))

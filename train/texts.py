@@ -45,13 +45,18 @@ def tidy(line: str) -> str:
     return text[0].upper() + text[1:]
 
 
+def usable_lines(data: Path, language: str, forbidden: set[str]) -> Iterator[str]:
+    """Of one language."""
+    lines = map(tidy, read_lines(data / f"cv_{language}.txt.xz"))
+    return (line for line in lines if line and not says(line, forbidden))
+
+
 def write_lines(data: Path, out: Path) -> None:
     """Common Voice text as sentences, one file a language, less what is evaluated."""
     forbidden = forbidden_texts(data)
     out.mkdir(parents=True, exist_ok=True)
     for language in LANGUAGES:
-        lines = (tidy(line) for line in read_lines(data / f"cv_{language}.txt.xz"))
-        kept = [line for line in lines if line and not says(line, forbidden)]
+        kept = list(usable_lines(data, language, forbidden))
         (out / f"cv_{language}.txt").write_text("\n".join(kept) + "\n", encoding="utf-8")
         print(f"{language}: {len(kept)} lines")
 
@@ -67,9 +72,9 @@ def more_of_others(
     """At most `count` Common Voice lines of each language but English, as rows, none twice."""
     read = Phonemiser()
     for language in LANGUAGES[1:]:
-        tidied = map(tidy, read_lines(data / f"cv_{language}.txt.xz"))
-        usable = {line for line in tidied if LINE_LETTERS[0] <= len(line) <= LINE_LETTERS[1]}
-        lines = sorted(line for line in usable if not says(line, forbidden))
+        shortest, longest = LINE_LETTERS
+        usable = usable_lines(data, language, forbidden)
+        lines = sorted({line for line in usable if shortest <= len(line) <= longest})
         for text in rng.sample(lines, min(count, len(lines))):
             yield {"lang": language, "text": text, "phonemes": read(text, language)}
 

@@ -18,7 +18,7 @@ from torch.nn import functional
 from . import pitch
 from .alignment import IGNORED, Phonemes
 from .augmentation import as_another_speaker
-from .data import Batch, Row
+from .data import Batch, Row, Tokens
 from .features import HOP, mel_16k, mel_24k, resample_16k, samples_16k
 from .networks.speech_tokenizer import (
     CODES,
@@ -29,6 +29,7 @@ from .networks.speech_tokenizer import (
 )
 from .networks.tokenizer_heads import Heads, disagreement, level_usage, redundancy
 from .spelling import Letters, collapse, edits
+from .surprise import surprise
 
 TOKEN = 960  # samples at 24 kHz
 
@@ -69,15 +70,13 @@ class Wording:
         self.letters = Letters({row.text for row in rows})
         self.phonemes = Phonemes(rows)
         said = [self.phonemes.heard(row, row.samples // TOKEN) for row in rows]
-        self._starts = torch.from_numpy(np.cumsum([0, *map(len, said)])).to(device)
-        self._said = torch.from_numpy(np.concatenate(said)).to(device)
+        starts = np.cumsum([0, *map(len, said)])
+        self._said = Tokens(starts, np.concatenate(said), str(device))
 
     def phonemes_of(self, rows: Tensor, count: int) -> Tensor:
         """rows: [B] numbers → [B, count] int64, IGNORED past each row's end"""
-        first, end = self._starts[rows, None], self._starts[rows + 1, None]
-        at = first + torch.arange(count, device=rows.device)
-        inside = at < end
-        return torch.where(inside, self._said[at * inside].long(), IGNORED)
+        said, counts = self._said.batch(rows, count)
+        return said.masked_fill(~within(counts, count), IGNORED)
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,7 +122,7 @@ def losses(
     coin = torch.rand(len(own), 1, 1, device=own.device, generator=generator) < 0.5
     digits = quantise(torch.where(coin, own, other))
     mel, salience = heads.mel(digits, mask, batch.voice)
-    surprise = functional.cross_entropy(
+    unforeseen = functional.cross_entropy(
         heads.probe(digits).mT, token_ids(digits)[:, 1:], reduction="none"
     )
     frame_mask = mask.repeat_interleave(2, 1)
@@ -132,11 +131,11 @@ def losses(
         "detail": detail_loss(mel - targets.mel, frame_mask),
         "pitch": masked_mean((salience - targets.pitch).abs(), frame_mask),
         "text": text_loss(heads.text(digits, mask), mask, targets.letters),
-        "phonemes": phoneme_loss(heads.phonemes(digits, mask), targets.phonemes),
+        "phonemes": surprise(heads.phonemes(digits, mask), targets.phonemes),
         "same": disagreement(own, other, mask),
         "usage": functional.relu(LEAST_USAGE - level_usage(own, mask)).mean(),
         "redundancy": redundancy(own, mask),
-        "probe": masked_mean(surprise, mask[:, 1:]),
+        "probe": masked_mean(unforeseen, mask[:, 1:]),
     }
 
 
@@ -162,14 +161,6 @@ def text_loss(logits: Tensor, mask: Tensor, letters: list[list[int]]) -> Tensor:
         torch.tensor([len(word) for word in letters], device=logits.device),
         zero_infinity=True,
     )
-
-
-def phoneme_loss(logits: Tensor, phonemes: Tensor) -> Tensor:
-    """Nats a token; 0 where nothing is known. logits: [B, T, phonemes]; phonemes: [B, T]"""
-    lost = functional.cross_entropy(
-        logits.flatten(0, 1), phonemes.flatten(), ignore_index=IGNORED, reduction="sum"
-    )
-    return lost / (phonemes != IGNORED).sum().clamp_min(1)
 
 
 class Validation:
@@ -202,8 +193,8 @@ class Validation:
         named = heads.phonemes(own, mask).argmax(-1) == targets.phonemes
         sums["named"] += named.sum().item()
         sums["phonemes"] += (targets.phonemes != IGNORED).sum().item()
-        surprise = functional.cross_entropy(heads.probe(own).mT, ids[:, 1:], reduction="none")
-        sums["probe"] += (surprise * mask[:, 1:]).sum().item()
+        unforeseen = functional.cross_entropy(heads.probe(own).mT, ids[:, 1:], reduction="none")
+        sums["probe"] += (unforeseen * mask[:, 1:]).sum().item()
         sums["change"] += ((ids.diff(dim=1) != 0) & mask[:, 1:]).sum().item()
         sums["equal"] += ((ids == other_ids) & mask).sum().item()
         sums["digits"] += ((own == other).float().mean(-1) * mask).sum().item()
