@@ -20,8 +20,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kFence = "```\n";
-constexpr std::string_view kBefore = "Generated source code for `";
 // MLX's own, and the words in them that it or our kernels use.
 constexpr std::string_view kHeaders =
     "\n#include \"mlx/backend/cuda/device/utils.cuh\"\n"
@@ -67,25 +65,6 @@ std::vector<std::string> cuda_headers() {
 }
 
 } // namespace
-
-std::optional<GeneratedKernel> parse_generated(const std::string& printed) {
-  auto begin = printed.find(kBefore);
-  auto fence = printed.find(kFence);
-  auto end = printed.rfind(kFence);
-  if (begin == std::string::npos || fence == end) {
-    return std::nullopt;
-  }
-  begin += kBefore.size();
-  auto quote = printed.find('`', begin);
-  if (quote > fence || end < fence + kFence.size() + 1) {
-    return std::nullopt;
-  }
-  auto first = fence + kFence.size();
-  // A line's end is printed after the text.
-  return GeneratedKernel{
-      printed.substr(begin, quote - begin),
-      printed.substr(first, end - 1 - first)};
-}
 
 std::string module_name(const GeneratedKernel& kernel) {
   std::ostringstream name;

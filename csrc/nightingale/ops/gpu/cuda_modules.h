@@ -16,9 +16,6 @@ struct GeneratedKernel {
   std::string text;
 };
 
-// What MLX's `verbose` prints, taken apart; nothing if it is not that.
-std::optional<GeneratedKernel> parse_generated(const std::string& printed);
-
 // The name under which MLX loads it.
 std::string module_name(const GeneratedKernel& kernel);
 

@@ -39,20 +39,6 @@ std::string read(const std::string& path) {
 
 } // namespace
 
-TEST_CASE("what MLX prints of a kernel is taken apart") {
-  auto kernel = gpu::parse_generated(
-      "Generated source code for `custom_kernel_twice_4`:\n```\n" + kText +
-      "\n```\n");
-  REQUIRE(kernel);
-  CHECK(kernel->name == "custom_kernel_twice_4");
-  CHECK(kernel->text == kText);
-  for (std::string other :
-       {"", "```\n", "```\n```\n", "Generated source code for `x`:\n```\n"}) {
-    CAPTURE(other);
-    CHECK_FALSE(gpu::parse_generated(other));
-  }
-}
-
 TEST_CASE("a module's name is its kernel's and a hash of its text") {
   gpu::GeneratedKernel kernel{"twice", kText};
   auto name = gpu::module_name(kernel);

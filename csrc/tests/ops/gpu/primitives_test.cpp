@@ -1,11 +1,48 @@
 #include <doctest/doctest.h>
 
+#include <filesystem>
+
 #include "emulated_gpu.h"
+#include "mlx/backend/cuda/cuda.h"
+#include "nightingale/ops/gpu/cuda_modules.h"
 #include "nightingale/ops/gpu/tile_linear.h"
 #include "ops/arrays.h"
 
 using namespace nightingale;
 using namespace nightingale::testing;
+
+namespace {
+
+namespace fs = std::filesystem;
+
+// Machine code of a kernel where MLX looks for it.
+std::vector<fs::path> modules_of(const std::string& kernel) {
+  std::vector<fs::path> found;
+  for (const auto& file : fs::directory_iterator(gpu::module_folder())) {
+    if (file.path().filename().string().starts_with(
+            "custom_kernel_" + kernel) &&
+        file.path().extension() == ".ptx") {
+      found.push_back(file.path());
+    }
+  }
+  return found;
+}
+
+} // namespace
+
+TEST_CASE("on CUDA a kernel's code lies where MLX looks once it has run") {
+  if (!mx::cu::is_available()) {
+    return;
+  }
+  for (const auto& file : modules_of("tile_linear")) {
+    fs::remove(file);
+  }
+  // Of a size that no other test has.
+  auto x = noise_array({3, 80}, 1, mx::float16);
+  auto w = noise_array({48, 80}, 2, mx::float16);
+  mx::eval(gpu::tile_linear(x, w, {.dtype = mx::float32}, kernel_stream()));
+  CHECK(modules_of("tile_linear").size() == 1);
+}
 
 TEST_CASE(
     "launches that differ in nothing but their arrays share a primitive") {
