@@ -6,7 +6,7 @@
 // residual: [ROWS, N] → y: [ROWS, N]; weights: [watched, text[1]]
 // Twin: graph::self_attention, graph::linear.
 //
-// inputs: out place residual w scales biases scores watched text
+// inputs: out place residual w scores watched text
 // outputs: y weights
 #include "gemv.h"
 
@@ -56,8 +56,8 @@ for (int begin = 0; begin < K; begin += THREADS * 8) {
   }
 #pragma unroll
   for (int o = 0; o < BLOCK; ++o)
-    add_products<W, S, BITS, GROUP, K, ROWS>(
-        w, scales, biases, min(first + o, N - 1), element, v, v_sums, sums[o]);
+    add_products<W, S, BITS, GROUP, N, K, ROWS>(
+        w, min(first + o, N - 1), element, v, v_sums, sums[o]);
 }
 
 leave_sums<BLOCK, ROWS>(sums, partial, simd, lane);

@@ -3,7 +3,7 @@
 // Each threadgroup makes BLOCK products.
 // Twin: graph::linear.
 //
-// inputs: x w scales biases residual
+// inputs: x w residual
 // outputs: y
 #include "gemv.h"
 
@@ -29,8 +29,8 @@ for (int begin = 0; begin < K; begin += THREADS * 8) {
   }
 #pragma unroll
   for (int o = 0; o < BLOCK; ++o)
-    add_products<W, S, BITS, GROUP, K, ROWS>(
-        w, scales, biases, min(first + o, N - 1), element, v, v_sums, sums[o]);
+    add_products<W, S, BITS, GROUP, N, K, ROWS>(
+        w, min(first + o, N - 1), element, v, v_sums, sums[o]);
 }
 
 leave_sums<BLOCK, ROWS>(sums, partial, simd, lane);

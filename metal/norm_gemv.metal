@@ -5,7 +5,7 @@
 // them and applied at the end, so that nothing waits for it.
 // Twin: graph::norm_linear, graph::norm_swiglu.
 //
-// inputs: x norm w scales biases
+// inputs: x norm w
 // outputs: y
 #include "gemv.h"
 
@@ -37,8 +37,8 @@ for (int begin = 0; begin < K; begin += THREADS * 8) {
 #pragma unroll
   for (int o = 0; o < BLOCK; ++o) {
     int row = o < OUT ? first + o : N / 2 + first + o - OUT;
-    add_products<W, S, BITS, GROUP, K, ROWS>(
-        w, scales, biases, min(row, N - 1), element, v, v_sums, sums[o]);
+    add_products<W, S, BITS, GROUP, N, K, ROWS>(
+        w, min(row, N - 1), element, v, v_sums, sums[o]);
   }
 }
 

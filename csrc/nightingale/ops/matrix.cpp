@@ -50,6 +50,22 @@ mx::array as_half(const mx::array& x, mx::Stream s) {
   return half;
 }
 
+// One after the other, in words. Scales and biases are as many, so that they
+// fill theirs.
+mx::array in_one(
+    const mx::array& codes,
+    const mx::array& scales,
+    const mx::array& biases,
+    mx::Stream s) {
+  auto flat = [&](const mx::array& x) { return mx::reshape(x, {-1}, s); };
+  auto numbers = mx::concatenate(
+      {flat(scales), flat(mx::astype(biases, scales.dtype(), s))}, 0, s);
+  auto whole =
+      mx::concatenate({flat(codes), mx::view(numbers, mx::uint32, s)}, 0, s);
+  mx::eval(whole);
+  return whole;
+}
+
 } // namespace
 
 Matrix Matrix::packed(mx::array w, int rows, int bits) {
@@ -92,12 +108,19 @@ Matrix Matrix::from_codes(
     mx::eval(rows.codes, rows.scales, rows.biases);
     return packed(cpu::pack_codes(rows, bits), codes.shape(0), bits);
   }
-  mx::eval(codes, scales, biases);
-  Matrix matrix(codes);
-  matrix.scales = scales;
-  matrix.biases = biases;
+  auto whole = in_one(codes, scales, biases, s);
+  int words = static_cast<int>(codes.size());
+  auto numbers = mx::view(
+      mx::slice(whole, {words}, {whole.shape(0)}, s), scales.dtype(), s);
+  auto halves = mx::split(numbers, 2, 0, s);
+  Matrix matrix(
+      mx::reshape(mx::slice(whole, {0}, {words}, s), codes.shape(), s));
+  matrix.scales = mx::reshape(halves[0], scales.shape(), s);
+  matrix.biases = mx::reshape(halves[1], scales.shape(), s);
   matrix.bits = bits;
   matrix.group = kGroup;
+  mx::eval(matrix.w, *matrix.scales, *matrix.biases);
+  matrix.whole = std::move(whole);
   return matrix;
 }
 

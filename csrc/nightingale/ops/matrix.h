@@ -23,6 +23,9 @@ struct Matrix {
   mx::array w; // [N, K]; in codes Codes::codes, or what cpu/code_format.h makes
   std::optional<mx::array> scales = std::nullopt; // of Codes
   std::optional<mx::array> biases = std::nullopt;
+  // What `w`, `scales` and `biases` are views of: one after the other, so that
+  // a kernel takes one input instead of three. [words] uint32
+  std::optional<mx::array> whole = std::nullopt;
   int bits = 0;
   int group = 0;
 

@@ -97,8 +97,7 @@ ops::ProjectedAttention projected_attention(
   }
   auto attended = launch(attend, s);
 
-  project.inputs = {attended[0], place, residual};
-  add_matrix(out, project);
+  project.inputs = {attended[0], place, residual, stored(out)};
   if (watched) {
     project.inputs.insert(
         project.inputs.end(), {attended[1], watching[0], watching[1]});

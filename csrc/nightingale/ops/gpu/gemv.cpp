@@ -20,14 +20,8 @@ bool takes_gemv(const mx::array& x, const ops::Matrix& w, mx::Stream s) {
       w.columns() % kLaneColumns == 0;
 }
 
-void add_matrix(const ops::Matrix& w, Launch& launch) {
-  launch.inputs.push_back(w.w);
-  if (w.is_quantized()) {
-    launch.inputs.push_back(*w.scales);
-    launch.inputs.push_back(*w.biases);
-  } else {
-    launch.absent.insert(launch.absent.end(), {"scales", "biases"});
-  }
+const mx::array& stored(const ops::Matrix& w) {
+  return w.is_quantized() ? *w.whole : w.w;
 }
 
 GemvShape GemvShape::of(const ops::Matrix& w) {

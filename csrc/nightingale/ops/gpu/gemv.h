@@ -16,8 +16,8 @@ constexpr int kGemvRows = 2;
 // Whether these kernels take x · wᵀ.
 bool takes_gemv(const mx::array& x, const ops::Matrix& w, mx::Stream s);
 
-// Adds the inputs `w scales biases`, or says that the last two are absent.
-void add_matrix(const ops::Matrix& w, Launch& launch);
+// Their input `w`.
+const mx::array& stored(const ops::Matrix& w);
 
 // How the work is cut: products of one threadgroup, and sizes of it.
 struct GemvShape {

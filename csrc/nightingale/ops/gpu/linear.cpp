@@ -41,12 +41,11 @@ mx::array norm_gemv(
   constants.push_back(float_constant("EPS", eps));
   Launch norm_gemv{
       .kernel = "norm_gemv",
-      .inputs = {x, norm},
+      .inputs = {x, norm, stored(w)},
       .outputs = {{ops::with_columns(x, columns), x.dtype()}},
       .constants = std::move(constants),
       .groups = {(columns + block - 1) / block, 1, 1},
       .threads = shape.threads};
-  add_matrix(w, norm_gemv);
   return launch_one(norm_gemv, s);
 }
 
@@ -84,12 +83,11 @@ mx::array linear(
   constants.emplace_back("RESIDUAL", epilogue.residual.has_value());
   Launch gemv{
       .kernel = "gemv",
-      .inputs = {x},
+      .inputs = {x, stored(w)},
       .outputs = {{ops::with_columns(x, w.rows()), result}},
       .constants = std::move(constants),
       .groups = {(w.rows() + shape.block - 1) / shape.block, 1, 1},
       .threads = shape.threads};
-  add_matrix(w, gemv);
   gemv.add_optional("residual", epilogue.residual);
   return launch_one(gemv, s);
 }
