@@ -101,11 +101,11 @@ def measure(tts: Any, args: argparse.Namespace) -> dict[str, Any]:
         speech = Speech(tts)
         speech.forget_voice()
         drawn = np.array([START, *speech.tokens(args.agreement)], np.int32)[:-1]
-        expected = likeliest(tts, speech, drawn)
+        expected = likeliest(tts, speech.text, drawn, speech.voice)
         for mode in all_modes:
             tts._engine.t3.keep_cache(mode.bits, mode.budget)
             speech.forget_voice()
-            same = likeliest(tts, speech, drawn) == expected
+            same = likeliest(tts, speech.text, drawn, speech.voice) == expected
             results[mode.name]["agreement"] = float(same.mean())
     return results
 
@@ -125,10 +125,10 @@ def decode(speech: Speech, context: tuple[int, int]) -> tuple[float, float, int]
     return (last - first) / seconds, busy / (last - first), said.cache_bytes
 
 
-def likeliest(tts: Any, speech: Speech, drawn: np.ndarray) -> np.ndarray:
+def likeliest(tts: Any, text: np.ndarray, drawn: np.ndarray, voice: Any) -> np.ndarray:
     """The likeliest token after each of `drawn`, fed one at a time as when speaking."""
-    voice = tts._engine._condition(speech.voice, EMOTION).cache
-    logits = tts._engine.t3.logits(speech.text, drawn, voice, 1)
+    condition = tts._engine._condition(voice, EMOTION).cache
+    logits = tts._engine.t3.logits(text, drawn, condition, 1)
     return (logits[0] + CFG_WEIGHT * (logits[0] - logits[1])).argmax(-1)
 
 

@@ -139,10 +139,13 @@ class Phonemes:
     """Numbers of the phonemes of a corpus."""
 
     def __init__(self, rows: Sequence[Row]) -> None:
-        found = sorted(set().union(" ", *(row.phonemes for row in rows)))
-        self._numbers = {phoneme: i for i, phoneme in enumerate(found)}
-        self.count = len(found)
+        self.inventory = "".join(sorted(set().union(" ", *(row.phonemes for row in rows))))
+        self._numbers = {phoneme: i for i, phoneme in enumerate(self.inventory)}
         self.silence = self._numbers[" "]
+
+    @property
+    def count(self) -> int:
+        return len(self.inventory)
 
     def heard(self, row: Row, tokens: int) -> np.ndarray:
         """[tokens] int16, IGNORED where nothing is known"""

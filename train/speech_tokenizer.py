@@ -30,7 +30,15 @@ from .tokenizer_objective import TOKEN, WEIGHTS, Validation, Wording, hear, loss
 STAGE = "speech_tokenizer"
 HEADS = "speech_tokenizer_heads"
 PREFIX = "tokenizer."
-VOICES = "mel.speaker.weight"  # of the heads
+# The heads' tensors of which a row belongs to a voice, a letter or a phoneme.
+ROWS_OF = {
+    "mel.speaker.weight": "voices",
+    "text.letters.weight": "letters",
+    "text.letters.bias": "letters",
+    "phonemes.phonemes.weight": "phonemes",
+    "phonemes.phonemes.bias": "phonemes",
+}
+BLANK = ""  # CTC's, the first letter
 
 PEAK_RATE = 1e-3
 
@@ -58,27 +66,25 @@ class Stage:
         self.history: list[dict[str, float]] = []
 
     def _resume(self, path: Path) -> None:
-        """Heads go on too where they lie beside and were for the same letters, the decoder with
-        the voices that it knows."""
+        """Heads go on too where they lie beside, with the voices, letters and phonemes that they
+        know."""
         load_weights(self.tokenizer, path)
         beside = path.with_name(f"{HEADS}.safetensors")
         if not beside.exists():
             return
-        tensors, facts = load_stage(beside)
-        ours = self._heads_facts()
-        if facts["letters"] != ours["letters"]:
-            return
-        known, voices = facts["voices"], ours["voices"]
-        both = [voice for voice in voices if voice in known]
-        own = self.heads.state_dict()
-        own[VOICES][[voices.index(voice) for voice in both]] = tensors.pop(VOICES)[
-            [known.index(voice) for voice in both]
-        ].to(own[VOICES])
-        own |= {name: x for name, x in tensors.items() if x.shape == own[name].shape}
-        self.heads.load_state_dict(own)
+        tensors, known = load_stage(beside)
+        ours, own = self._heads_facts(), self.heads.state_dict()
+        for name, kind in ROWS_OF.items():
+            _take_rows(own[name], tensors.pop(name, None), ours[kind], known.get(kind, []))
+        self.heads.load_state_dict(own | tensors)
 
-    def _heads_facts(self) -> dict:
-        return {"letters": self.wording.letters.alphabet, "voices": self.corpus.voices}
+    def _heads_facts(self) -> dict[str, list[str]]:
+        """What the rows of the heads' tensors belong to."""
+        return {
+            "voices": self.corpus.voices,
+            "letters": [BLANK, *self.wording.letters.alphabet],
+            "phonemes": [*self.wording.phonemes.inventory],
+        }
 
     def train(self) -> None:
         options, device = self.options, torch.device(self.options.device)
@@ -136,6 +142,14 @@ class Stage:
         }
         save_stage(self.options.out, HEADS, self.heads.state_dict(), self._heads_facts())
         save_stage(self.options.out, STAGE, tensors, facts, torch.float16)
+
+
+def _take_rows(own: Tensor, given: Tensor | None, names: list[str], known: list[str]) -> None:
+    """Rows of `given` that have the names of those of `own`."""
+    both = [name for name in names if name in known]
+    if given is not None and both:
+        to, of = ([all.index(name) for name in both] for all in (names, known))
+        own[to] = given[of].to(own)
 
 
 def count(network: nn.Module) -> int:
