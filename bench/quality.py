@@ -1,9 +1,10 @@
 """What fewer bits and smaller caches change in what a model says and how it sounds.
 
     python -m bench.quality --model FOLDER --text FILE [--sentences 100] [--json FILE]
-    python -m bench.quality --model FOLDER --text FILE --judge JUDGE --clips FOLDER [--seeds 1]
+                            [--beside FOLDER ...] [--judge JUDGE --clips FOLDER [--seeds 1]]
 
-FILE has one English sentence on each line. Of each way of keeping weights and cache:
+FILE has one English sentence on each line. Of each way of keeping weights and cache, and of the
+same model in other folders, as `nightingale quantize` or train.rounding leave it there:
 
 - agreement: how often its likeliest token is that of float32, after guidance, teacher-forced over
   the tokens with which float32 says the sentences, fed one at a time as when speaking;
@@ -42,20 +43,22 @@ EXACT = "float32"
 
 @dataclass(frozen=True)
 class Way:
-    """How weights and cache are kept; bits None: floats, budget 0: all of the cache."""
+    """How weights and cache are kept; bits None: as the folder has them, budget 0: all of it."""
 
     name: str
     bits: int | None = None
     cache_bits: int | None = None
     budget: float = 0.0
     spoken: bool = False  # whether it also speaks by itself
+    folder: Path | None = None  # None: the model's
 
     @property
-    def model(self) -> tuple[str, int | None]:
-        return EXACT, self.bits
+    def model(self) -> tuple[Path | None, int | None]:
+        """Ways of which this is the same differ in the cache alone."""
+        return self.folder, self.bits
 
     def load(self, folder: Path) -> nightingale.TTS:
-        return nightingale.load(folder, dtype=EXACT, bits=self.bits, device="cpu")
+        return nightingale.load(self.folder or folder, dtype=EXACT, bits=self.bits, device="cpu")
 
     def keep_cache(self, tts: nightingale.TTS) -> None:
         tts._engine.t3.keep_cache(self.cache_bits or 0, self.budget)
@@ -88,10 +91,12 @@ class Sentence:
 def main() -> None:
     args = _arguments()
     texts = read_sentences(args.text, args.sentences)
-    results = compare(args.model, texts)
+    ways = [*WAYS, *(Way(folder.name, spoken=True, folder=folder) for folder in args.beside)]
+    results = compare(args.model, texts, ways)
     if args.judge:
         args.clips.mkdir(parents=True, exist_ok=True)
-        for name, scores in listen(args.model, texts, args.seeds, args.judge, args.clips).items():
+        heard = listen(args.model, texts, ways, args.seeds, args.judge, args.clips)
+        for name, scores in heard.items():
             results[name] |= scores
     print_table(results, len(texts))
     if args.json:
@@ -104,6 +109,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--text", type=Path, metavar="FILE", required=True)
     parser.add_argument("--sentences", type=int, default=100)
     parser.add_argument("--seeds", type=int, default=1, help="with which each is spoken")
+    parser.add_argument("--beside", type=Path, metavar="FOLDER", nargs="+", default=[])
     parser.add_argument("--judge", type=Path, metavar="FOLDER")
     parser.add_argument("--clips", type=Path, metavar="FOLDER", help="where clips are kept")
     parser.add_argument("--json", type=Path, help="also write the results here")
@@ -113,11 +119,13 @@ def _arguments() -> argparse.Namespace:
     return args
 
 
-def compare(folder: Path, texts: Sequence[str]) -> dict[str, dict[str, Any]]:
+def compare(
+    folder: Path, texts: Sequence[str], all_ways: Sequence[Way]
+) -> dict[str, dict[str, Any]]:
     """Each way beside float32, on what that says."""
     results: dict[str, dict[str, Any]] = {}
     said: list[Sentence] = []
-    for _, ways in groupby(WAYS, key=lambda way: way.model):
+    for _, ways in groupby(all_ways, key=lambda way: way.model):
         sound = None
         for way in ways:
             if sound is None:
@@ -160,11 +168,16 @@ def sound_likeness(tts: nightingale.TTS, said: Sequence[Sentence]) -> dict[str, 
 
 
 def listen(
-    folder: Path, texts: Sequence[str], seeds: int, judge_folder: Path, clips: Path
+    folder: Path,
+    texts: Sequence[str],
+    all_ways: Sequence[Way],
+    seeds: int,
+    judge_folder: Path,
+    clips: Path,
 ) -> dict[str, dict[str, Any]]:
     """What is heard of the ways that speak."""
     found = {}
-    for _, ways in groupby(WAYS, key=lambda way: way.model):
+    for _, ways in groupby(all_ways, key=lambda way: way.model):
         tts = None
         for way in (way for way in ways if way.spoken):
             tts = tts or way.load(folder)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import sys
-from math import prod
+from math import inf, prod
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from bench import (
     draft_equality,
     kv,
     projection,
+    quality,
     quoted,
     rounds,
     speak,
@@ -144,6 +146,48 @@ def test_caches_are_compared(
     table = capsys.readouterr().out
     for mode in kv.modes("float16", "cpu"):
         assert mode.name in table
+
+
+def test_what_bits_change_is_measured(
+    quick_checkpoint: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    some = ("float32", "cache in 8 bits", "8 bits, cache too")
+    monkeypatch.setattr(quality, "WAYS", [way for way in quality.WAYS if way.name in some])
+    judged: list[str] = []
+
+    def judge(clips: dict, folder: Path, kept: Path) -> dict:
+        judged.extend(clips)
+        assert all(wav.stat().st_size > 44 for wav, _, _ in clips.values())
+        text = {name: said for name, (_, _, said) in clips.items()}
+        heard = {name: said.removesuffix("two") for name, said in text.items()}
+        return {
+            name: {"text": text[name], "whisper": heard[name], "mos": 4.5, "moonshine": text[name]}
+            for name in clips
+        }
+
+    monkeypatch.setattr(quality, "judge", judge)
+    text, found = tmp_path / "text", tmp_path / "found.json"
+    text.write_text("One.\nOne two\n", "utf-8")
+    words = ["--model", quick_checkpoint, "--text", text, "--sentences", 2, "--json", found]
+    words += ["--beside", quick_checkpoint, "--judge", tmp_path, "--clips", tmp_path / "clips"]
+    monkeypatch.setattr(sys, "argv", ["bench.quality", *map(str, words)])
+    quality.main()
+    results = json.loads(found.read_text("utf-8"))
+    for name in ("float32", quick_checkpoint.name):  # the same model twice
+        assert results[name]["agreement"] == 1
+        assert results[name]["mel"] == pytest.approx(1)
+        assert results[name]["snr"] == inf
+    assert 0.99 < results["8 bits, cache too"]["mel"] < 1
+    assert results["cache in 8 bits"]["snr"] == inf
+    assert len(judged) == 4 * 2
+    for result in (results[name] for name in (*some, quick_checkpoint.name)):
+        assert result["whisper"] == pytest.approx(100 / 3, abs=0.01)
+        assert (result["moonshine"], result["mos"]) == (0, 4.5)
+    table = capsys.readouterr().out
+    assert all(name in table for name in some)
 
 
 def test_drafts_are_compared(
