@@ -7,9 +7,11 @@ import math
 import re
 import shutil
 import zlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from . import _core
 from ._core import Error, TensorFile
@@ -31,6 +33,7 @@ LEAST_TABLE = 1024  # numbers: what is smaller is not worth its scales
 BitsOf = Callable[[TensorFile, str], int]
 Progress = Callable[[int, int], None]
 Layout = dict[str, tuple[str, tuple[int, ...]]]
+Codes = tuple[np.ndarray, np.ndarray, np.ndarray]  # words of them uint32, scales, biases float16
 
 
 def t3_bits(bits: int) -> BitsOf:
@@ -71,9 +74,11 @@ def write_quantized(
     bits_of: BitsOf,
     notes: dict[str, Any] | None = None,
     progress: Progress | None = None,
+    made: Mapping[str, Codes] | None = None,
 ) -> None:
     """Writes the model file `source` with the tensors that `bits_of` names as codes, the others as
-    they are. The file appears whole, and on the disk, or not at all."""
+    they are. The file appears whole, and on the disk, or not at all. made: codes of tensors for
+    which there are better ones than the nearest."""
     file = TensorFile.open(str(source))
     if file.fewest_bits():
         raise Error(f"{source} is quantised already, in {file.fewest_bits()} bits")
@@ -96,7 +101,7 @@ def write_quantized(
         with atomic_path(target, durable=True) as unfinished, open(unfinished, "xb") as written:
             written.write(header())
             for name in file.names():
-                for part, data in _stored(file, name, bits[name]):
+                for part, data in _stored(file, name, bits[name], (made or {}).get(name)):
                     sums[part] = _checksum(part, *layout[part], data)
                     written.write(data)
                 done += math.prod(file.shape(name))
@@ -122,10 +127,13 @@ def write_folder(
     tables: bool = False,
     force: bool = False,
     progress: Progress | None = None,
+    t3_bits_of: BitsOf | None = None,
+    made: Mapping[str, Codes] | None = None,
 ) -> None:
     """Makes `folder` a checkpoint of its own: T3 in codes of `bits`, with `s3gen` also S3Gen, the
     vocoder and the encoders in 8, with `tables` of all these files what else can be, and the other
-    files copied. T3 comes last: a folder without it is not taken for a checkpoint."""
+    files copied. T3 comes last: a folder without it is not taken for a checkpoint. t3_bits_of:
+    where not every matrix of T3 has `bits`; made: of T3, as `write_quantized` takes them"""
     if folder.resolve() == checkpoint.folder.resolve():
         raise Error(f"{folder} is the model's own folder; name another")
     coded = _coded_files(checkpoint, s3gen)
@@ -151,16 +159,18 @@ def write_folder(
     except OSError as error:
         raise Error(f"cannot write {folder / name}: {error.strerror or error}") from error
     for name, path in coded.items():
-        choice = t3_bits(bits) if path == checkpoint.t3 else s3gen_bits
+        is_t3 = path == checkpoint.t3
+        choice = (t3_bits_of or t3_bits(bits)) if is_t3 else s3gen_bits
         if tables:
             choice = or_tables(choice)
-        nominal = bits if path == checkpoint.t3 else 8
+        nominal = bits if is_t3 else 8
         write_quantized(
             path,
             folder / name,
             choice,
             {"bits": nominal, "source": {"name": path.name, "size": sizes[name]}},
             lambda part, whole, size=sizes[name]: report(size * part / whole),
+            made if is_t3 else None,
         )
         done += sizes[name]
         report(0)
@@ -211,13 +221,20 @@ def _parts(name: str, dtype: str, shape: tuple[int, ...], bits: int) -> Layout:
     }
 
 
-def _stored(file: TensorFile, name: str, bits: int) -> Iterable[tuple[str, memoryview]]:
+def _stored(
+    file: TensorFile, name: str, bits: int, made: Codes | None
+) -> Iterable[tuple[str, memoryview]]:
     """The parts of a tensor and their bytes."""
     dtype, shape = file.dtype(name), file.shape(name)
     parts = _parts(name, dtype, shape, bits)
     if bits == 0:
         return [(name, stored_bytes(name, dtype, shape, lambda: file.read(name)))]
-    return zip(parts, (array.data for array in file.quantize(name, bits)), strict=True)
+    if made is None:
+        return zip(parts, (array.data for array in file.quantize(name, bits)), strict=True)
+    for (part, expected), array in zip(parts.items(), made, strict=True):
+        if (str(array.dtype), array.shape) != expected:
+            raise ValueError(f"{part} is {expected}, not {array.dtype} {array.shape}")
+    return zip(parts, (np.ascontiguousarray(array).data for array in made), strict=True)
 
 
 def _checksum(name: str, dtype: str, shape: tuple[int, ...], data: memoryview) -> str:
