@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from .alignment import IGNORED
-from .networks.t3 import START_SPEECH, STOP_SPEECH, T3, rows_at
+from .networks.t3 import START_SPEECH, STOP_SPEECH, T3
 from .t3_examples import T3Batch
 from .t3_speaking import Sampling, penalised
 
@@ -23,11 +23,8 @@ def spoken_places(batch: T3Batch) -> Tensor:
 def guided_logits(model: T3, batch: T3Batch, spoken: Tensor, cfg_weight: float) -> Tensor:
     """What decoding looks at before each of these tokens. spoken: [N], of spoken_places → [N, V]"""
     voice = model.voice(batch.speaker, batch.emotion, batch.prompt, batch.prompt_counts)
-    kept = torch.arange(2 * len(voice), device=voice.device) < len(voice)
-    tokens, positions = batch.tokens.repeat(2, 1), batch.positions.repeat(2, 1)
-    trace = model(voice.repeat(2, 1, 1), model.embed(tokens, positions, kept))
-    asked = rows_at(trace.hidden, batch.ask.repeat(2, 1) + voice.shape[1])
-    told, untold = (model.speech_head(x.flatten(0, 1)[spoken]).float() for x in asked.chunk(2))
+    rows = model.guidance_rows(voice, batch.tokens, batch.positions, batch.ask)
+    told, untold = (model.speech_head(x.flatten(0, 1)[spoken]).float() for x in rows)
     return told + cfg_weight * (told - untold)
 
 

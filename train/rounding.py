@@ -28,7 +28,7 @@ from nightingale import Voice, _core
 from nightingale.checkpoint import find_checkpoint
 from nightingale.quantization import GROUP, Codes, write_folder
 
-from .networks.t3 import T3, lay_out, rows_at
+from .networks.t3 import T3, lay_out
 from .t3_checkpoint import load_t3
 
 BITS, MORE_BITS = 4, 8
@@ -64,16 +64,12 @@ def say(folder: Path, texts: Sequence[str]) -> list[Speech]:
 def guided_logits(model: T3, speech: Speech) -> Tensor:
     """After the start of speech and each of its tokens: [n, vocabulary]"""
     device = model.speech_head.weight.device
-    layout = lay_out(model.size, [speech.text] * 2, [speech.tokens] * 2)
-    tokens, positions, ask = (
-        torch.from_numpy(array).to(device)
-        for array in (layout.tokens, layout.positions, layout.ask)
-    )
-    kept = torch.tensor([True, False], device=device)
-    voice = _voice(model, speech.voice).repeat(2, 1, 1)
-    trace = model(voice, model.embed(tokens, positions, kept))
-    with_text, without = model.speech_head(rows_at(trace.hidden, ask + voice.shape[1]))
-    return with_text + GUIDANCE * (with_text - without)
+    layout = lay_out(model.size, [speech.text], [speech.tokens])
+    arrays = (layout.tokens, layout.positions, layout.ask)
+    placed = (torch.from_numpy(array).to(device) for array in arrays)
+    rows = model.guidance_rows(_voice(model, speech.voice), *placed)
+    told, untold = (model.speech_head(row[0]) for row in rows)
+    return told + GUIDANCE * (told - untold)
 
 
 def _voice(model: T3, voice: Voice) -> Tensor:

@@ -134,6 +134,19 @@ class T3(nn.Module):
         at = torch.arange(x.shape[1], device=x.device)
         return self.tfmr(x, at[None])
 
+    def guidance_rows(
+        self, voice: Tensor, tokens: Tensor, positions: Tensor, ask: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """What the head reads at the places asked for: told the text, and not. A layout's rows
+
+        → [B, K, hidden] twice
+        """
+        kept = torch.arange(2 * len(voice), device=voice.device) < len(voice)
+        embedded = self.embed(tokens.repeat(2, 1), positions.repeat(2, 1), kept)
+        trace = self(voice.repeat(2, 1, 1), embedded)
+        told, untold = rows_at(trace.hidden, ask.repeat(2, 1) + voice.shape[1]).chunk(2)
+        return told, untold
+
 
 class Positions(nn.Module):
     def __init__(self, count: int, hidden: int) -> None:
