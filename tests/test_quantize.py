@@ -178,6 +178,7 @@ def test_with_tables_whatever_can_be_is_in_codes(
             shape, floats = before.shape(name), before.read(name)
             assert stored.shape(name) == shape
             can_be = len(shape) > 1 and floats.size >= 1024 and floats.size % 64 == 0
+            can_be &= "f0_predictor" not in name
             if not can_be or floats.dtype != np.float32:
                 np.testing.assert_array_equal(stored.read(name), floats)
                 continue
@@ -193,6 +194,9 @@ def test_with_tables_whatever_can_be_is_in_codes(
     mels = [each.mel(np.arange(0, 6000, 150), voice="default") for each in (small, tts)]
     assert np.corrcoef(mels[0].ravel(), mels[1].ravel())[0, 1] > 0.999
     assert small.generate("Hello.", max_tokens=15).samples.any()
+    sounds = [each.vocode(mels[0]) for each in (small, tts)]
+    lost = np.square(sounds[0] - sounds[1]).mean()
+    assert 10 * np.log10(np.square(sounds[1]).mean() / lost) > 25
 
 
 def test_s3gen_keeps_its_ends_in_floats(checkpoint: Path) -> None:

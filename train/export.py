@@ -15,7 +15,7 @@ import tempfile
 from pathlib import Path
 
 import torch
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 import nightingale
@@ -90,10 +90,11 @@ def _bake(folder: Path, voices: dict[str, Path]) -> None:
     tts = nightingale.load(folder, device="cpu")
     (folder / VOICES_FOLDER).mkdir()
     for number, (name, recording) in enumerate(voices.items()):
-        voice = tts.bake_voice(recording)
-        voice.save(folder / VOICES_FOLDER / f"{name}.safetensors")
+        file = folder / VOICES_FOLDER / f"{name}.safetensors"
+        tts.bake_voice(recording).save(file)
+        _save(load_file(file), file)  # in halves of the room
         if number == 0:
-            voice.save(folder / DEFAULT_VOICE_FILE)
+            shutil.copyfile(file, folder / DEFAULT_VOICE_FILE)
 
 
 def _named(given: str) -> tuple[str, Path]:

@@ -28,6 +28,8 @@ S3GEN_FLOATS = re.compile(
     r"embedding|embed_affine|_proj\.weight$|conv_post|project_down|classifier|m_source|pos_bias"
 )
 
+PITCH = "f0_predictor"  # is summed up into phases, where its errors would grow
+
 LEAST_TABLE = 1024  # numbers: what is smaller is not worth its scales
 
 BitsOf = Callable[[TensorFile, str], int]
@@ -51,18 +53,19 @@ def s3gen_bits(file: TensorFile, name: str) -> int:
         and shape[0] >= FEWEST_ROWS
         and math.prod(shape[1:]) % GROUP == 0
         and not S3GEN_FLOATS.search(name)
+        and PITCH not in name
         else 0
     )
 
 
 def or_tables(bits_of: BitsOf) -> BitsOf:
-    """And 8 for every other table, kernel and matrix that groups of 64 fill."""
+    """And 8 for every other table, kernel and matrix that groups of 64 fill, but for the pitch."""
 
     def choose(file: TensorFile, name: str) -> int:
         shape = file.shape(name)
         is_table = "float" in file.dtype(name) and len(shape) > 1
         size = math.prod(shape)
-        fits = size >= LEAST_TABLE and size % GROUP == 0
+        fits = size >= LEAST_TABLE and size % GROUP == 0 and PITCH not in name
         return bits_of(file, name) or (8 if is_table and fits else 0)
 
     return choose
