@@ -34,7 +34,7 @@ template <typename W> struct Weights8<W, 4> {
 
 // Adds to sums[r] the product of x[r] (eight columns from `element`) with one
 // row of weights. Codes stand for scale * code + bias; behind the codes of all
-// N rows are the scales, then the biases.
+// N rows are the scales, filled up to a multiple of eight, then the biases.
 template <typename W, typename S, int BITS, int GROUP, int N, int K, int ROWS>
 METAL_FUNC void add_products(
     const device W* w, int row, int element, thread const float (*x)[8],
@@ -44,7 +44,7 @@ METAL_FUNC void add_products(
   Weights8<W, BITS>::load(w + long(row) * STRIDE, element, v);
   if (BITS < 16) {
     const device S* scales = (const device S*)(w + long(N) * STRIDE);
-    const device S* biases = scales + N * (K / GROUP);
+    const device S* biases = scales + (N * (K / GROUP) + 7) / 8 * 8;
     int group = row * (K / GROUP) + element / GROUP;
     float scale = float(scales[group]), bias = float(biases[group]);
     for (int r = 0; r < ROWS; ++r) sums[r] += fma(scale, dot8(x[r], v), bias * x_sums[r]);

@@ -50,16 +50,28 @@ mx::array as_half(const mx::array& x, mx::Stream s) {
   return half;
 }
 
-// One after the other, in words. Scales and biases are as many, so that they
-// fill theirs.
+// Numbers are kept in multiples of 16 bytes, as some of MLX's kernels load
+// them.
+constexpr int kAligned = 8;
+
+int aligned(size_t count) {
+  return static_cast<int>((count + kAligned - 1) / kAligned * kAligned);
+}
+
+// One after the other, in words.
 mx::array in_one(
     const mx::array& codes,
     const mx::array& scales,
     const mx::array& biases,
     mx::Stream s) {
   auto flat = [&](const mx::array& x) { return mx::reshape(x, {-1}, s); };
-  auto numbers = mx::concatenate(
-      {flat(scales), flat(mx::astype(biases, scales.dtype(), s))}, 0, s);
+  auto padded = [&](const mx::array& x) {
+    int missing = aligned(x.size()) - static_cast<int>(x.size());
+    auto zero = mx::array(0.0f, scales.dtype());
+    auto numbers = flat(mx::astype(x, scales.dtype(), s));
+    return mx::pad(numbers, {0, missing}, zero, "constant", s);
+  };
+  auto numbers = mx::concatenate({padded(scales), padded(biases)}, 0, s);
   auto whole =
       mx::concatenate({flat(codes), mx::view(numbers, mx::uint32, s)}, 0, s);
   mx::eval(whole);
@@ -112,11 +124,15 @@ Matrix Matrix::from_codes(
   int words = static_cast<int>(codes.size());
   auto numbers = mx::view(
       mx::slice(whole, {words}, {whole.shape(0)}, s), scales.dtype(), s);
-  auto halves = mx::split(numbers, 2, 0, s);
+  auto part = [&](int begin) {
+    auto end = begin + static_cast<int>(scales.size());
+    return mx::reshape(
+        mx::slice(numbers, {begin}, {end}, s), scales.shape(), s);
+  };
   Matrix matrix(
       mx::reshape(mx::slice(whole, {0}, {words}, s), codes.shape(), s));
-  matrix.scales = mx::reshape(halves[0], scales.shape(), s);
-  matrix.biases = mx::reshape(halves[1], scales.shape(), s);
+  matrix.scales = part(0);
+  matrix.biases = part(aligned(scales.size()));
   matrix.bits = bits;
   matrix.group = kGroup;
   mx::eval(matrix.w, *matrix.scales, *matrix.biases);

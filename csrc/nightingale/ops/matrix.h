@@ -24,7 +24,8 @@ struct Matrix {
   std::optional<mx::array> scales = std::nullopt; // of Codes
   std::optional<mx::array> biases = std::nullopt;
   // What `w`, `scales` and `biases` are views of: one after the other, so that
-  // a kernel takes one input instead of three. [words] uint32
+  // a kernel takes one input instead of three, scales and biases filled up to
+  // multiples of eight. [words] uint32
   std::optional<mx::array> whole = std::nullopt;
   int bits = 0;
   int group = 0;
