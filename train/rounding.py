@@ -28,6 +28,7 @@ from nightingale import Voice, _core
 from nightingale.checkpoint import find_checkpoint
 from nightingale.quantization import GROUP, Codes, write_folder
 
+from .evaluation import read_lines
 from .networks.t3 import T3, lay_out
 from .t3_checkpoint import load_t3
 
@@ -282,8 +283,7 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--agreement", type=float, default=0.95)
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     options = parser.parse_args(arguments)
-    lines = options.text.read_text("utf-8").splitlines()
-    texts = [line.strip() for line in lines if line.strip()][: options.sentences]
+    texts = [line.strip() for line in read_lines(options.text)][: options.sentences]
     if len(texts) < HELD_OUT:
         parser.error(f"{options.text} has {len(texts)} sentences; at least {HELD_OUT} are needed")
     compress(options.model, options.out, texts, options.agreement, options.device)
