@@ -73,8 +73,7 @@ ops::ProjectedAttention projected_attention(
       .groups = {parts, heads, rows},
       .threads = {512, 256, 128, 64}};
   auto shape = GemvShape::of(out);
-  auto constants =
-      gemv_constants(out, mx::float32, shape, rows, residual.dtype());
+  auto constants = gemv_constants(out, shape, rows, residual.dtype());
   constants.emplace_back("HEADS", heads);
   constants.emplace_back("CHUNK", kChunk);
   constants.emplace_back("WATCH", watched);

@@ -35,14 +35,13 @@ GemvShape GemvShape::of(const ops::Matrix& w) {
 
 std::vector<Constant> gemv_constants(
     const ops::Matrix& w,
-    mx::Dtype first_input,
     const GemvShape& shape,
     int rows,
     mx::Dtype result) {
   bool codes = w.is_quantized();
   return {
       {"W", w.w.dtype()},
-      {"S", codes ? w.scales->dtype() : first_input},
+      {"S", codes ? w.scales->dtype() : w.w.dtype()},
       {"Y", result},
       {"BITS", codes ? w.bits : 8 * static_cast<int>(w.w.itemsize())},
       {"GROUP", codes ? w.group : 1},

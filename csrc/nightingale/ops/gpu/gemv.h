@@ -27,11 +27,9 @@ struct GemvShape {
   static GemvShape of(const ops::Matrix& w);
 };
 
-// The constants that describe the matrix, the result and, where there are no
-// scales, the kernel's first input, which then stands for them.
+// The constants that describe the matrix and the result.
 std::vector<Constant> gemv_constants(
     const ops::Matrix& w,
-    mx::Dtype first_input,
     const GemvShape& shape,
     int rows,
     mx::Dtype result);

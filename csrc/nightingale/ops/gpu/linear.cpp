@@ -35,7 +35,7 @@ mx::array norm_gemv(
   auto shape = GemvShape::of(w);
   int rows = row_count(x), columns = swiglu ? w.rows() / 2 : w.rows();
   int block = swiglu ? shape.block / 2 : shape.block;
-  auto constants = gemv_constants(w, x.dtype(), shape, rows, x.dtype());
+  auto constants = gemv_constants(w, shape, rows, x.dtype());
   constants.emplace_back("K", w.columns());
   constants.emplace_back("SWIGLU", swiglu);
   constants.push_back(float_constant("EPS", eps));
@@ -78,7 +78,7 @@ mx::array linear(
   }
   auto shape = GemvShape::of(w);
   auto result = epilogue.result_dtype(x);
-  auto constants = gemv_constants(w, x.dtype(), shape, row_count(x), result);
+  auto constants = gemv_constants(w, shape, row_count(x), result);
   constants.emplace_back("K", w.columns());
   constants.emplace_back("RESIDUAL", epilogue.residual.has_value());
   Launch gemv{
