@@ -23,6 +23,7 @@ enum RuleWord {
   MIN_P,
   AFTER_END,
   FIRST_STOP, // int, as those below are
+  FIRST_REPEAT,
   TEXT,
   STOP,
   DRAWS, // two words: with the position they key the draw
@@ -70,7 +71,11 @@ METAL_FUNC void follow(
 }
 
 METAL_FUNC int faults_of(
-    int token, float after_end, thread int* marks, thread const float* sums) {
+    int token,
+    float after_end,
+    int first_repeat,
+    thread int* marks,
+    thread const float* sums) {
   int faults = 0;
   if (marks[COMPLETE]) {
     float longest = max(max(sums[TAIL], sums[TAIL + 1]), sums[TAIL + 2]);
@@ -78,7 +83,7 @@ METAL_FUNC int faults_of(
     if (sums[REPEATED] > after_end) faults += 2;
   }
   ++marks[TOKEN_COUNT];
-  if (marks[TOKEN_COUNT] >= 3 && token == marks[LAST_TOKEN]) faults += 4;
+  if (marks[TOKEN_COUNT] >= first_repeat && token == marks[LAST_TOKEN]) faults += 4;
   marks[LAST_TOKEN] = token;
   return faults;
 }
@@ -189,7 +194,8 @@ if (HEADS > 0) {
     }
   }
   follow(weights, text, mark, sum);
-  faults = faults_of(last[0], as_type<float>(rules[AFTER_END]), mark, sum);
+  faults = faults_of(
+      last[0], as_type<float>(rules[AFTER_END]), int(rules[FIRST_REPEAT]), mark, sum);
   if (frame < int(rules[FIRST_STOP])) {
     faults = 0;
     suppress = true;

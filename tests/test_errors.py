@@ -239,6 +239,7 @@ def test_a_tokenizer_of_another_kind(checkpoint: Path, tmp_path: Path) -> None:
         ('{"t3": {}}{', "invalid JSON at byte 10: expected the end of the text"),
         ('{"t3": {}, "t3": {}}', "the key 't3' appears twice"),
         ('{"t3": {"analyser": 1}}', "t3.analyser: expected a boolean, found an integer"),
+        ('{"t3": {"stop_at_repeat": 0}}', "t3.stop_at_repeat: expected a boolean"),
         ('{"t3": {"alignment_heads": 3}}', "t3.alignment_heads: expected an array"),
         ('{"t3": {"alignment_heads": [1, 2]}}', "t3.alignment_heads entry: expected an array"),
         ('{"t3": {"alignment_heads": [[1, 2, 3]]}}', "each entry must be [layer, head]"),

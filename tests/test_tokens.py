@@ -167,19 +167,38 @@ def test_each_official_checkpoint_speaks_with_its_own_defaults(
     np.testing.assert_array_equal(found, same)
 
 
+def with_settings(checkpoint: Path, folder: Path, **settings: object) -> Path:
+    for file in checkpoint.iterdir():
+        if file.name != "nightingale.json":
+            (folder / file.name).symlink_to(file)
+    t3 = {"alignment_heads": [[1, 2], [2, 1], [3, 0]]} | settings
+    (folder / "nightingale.json").write_text(json.dumps({"t3": t3}))
+    return folder
+
+
 def test_the_default_penalty_is_that_of_the_settings(
     checkpoint: Path, tmp_path: Path, tts: nightingale.TTS, device: str
 ) -> None:
-    for file in checkpoint.iterdir():
-        if file.name != "nightingale.json":
-            (tmp_path / file.name).symlink_to(file)
-    t3 = {"alignment_heads": [[1, 2], [2, 1], [3, 0]], "repetition_penalty": 0.25}
-    (tmp_path / "nightingale.json").write_text(json.dumps({"t3": t3}))
-    fond_of_repeating = nightingale.load(tmp_path, device=device)
+    folder = with_settings(checkpoint, tmp_path, repetition_penalty=0.25)
+    fond_of_repeating = nightingale.load(folder, device=device)
     found = fond_of_repeating.speech_tokens(TEXT, max_tokens=COUNT)
     same = tts.speech_tokens(TEXT, repetition_penalty=0.25, max_tokens=COUNT)
     np.testing.assert_array_equal(found, same)
     assert len(set(found.tolist())) < COUNT // 2
+
+
+def test_a_model_may_go_on_after_a_token_that_comes_twice(
+    checkpoint: Path, tmp_path: Path, tts: nightingale.TTS, device: str
+) -> None:
+    repeating = {"repetition_penalty": 0.02, "temperature": 0, "max_tokens": COUNT}
+    stopped = tts.speech_tokens(TEXT, **repeating)
+    patient = nightingale.load(
+        with_settings(checkpoint, tmp_path, stop_at_repeat=False), device=device
+    )
+    found = patient.speech_tokens(TEXT, **repeating)
+    assert stopped[-1] == stopped[-2]
+    assert len(stopped) < len(found)
+    np.testing.assert_array_equal(found[: len(stopped)], stopped)
 
 
 def test_languages_are_different_tags_of_one_text(tts: nightingale.TTS) -> None:

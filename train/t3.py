@@ -111,6 +111,7 @@ class Stage:
                 "analyser": True,
                 "alignment_heads": [list(head) for head in self.size.alignment_heads],
                 "repetition_penalty": Sampling().repetition_penalty,
+                "stop_at_repeat": False,  # a token twice is rare here, and harmless
             },
             "seed": options.seed,
             "steps": 0,

@@ -54,6 +54,9 @@ struct AlignmentLimits {
   // the rows' weights after the end has been reached: 5 is 200 ms and more.
   float after_end = 5.0f;
   int first_stop = 0; // no stop before this many steps, free or forced
+  // Tokens heard, the start of speech included, from which on the same one
+  // twice in a row counts.
+  int first_repeat = 3;
 };
 
 struct AlignmentStep {

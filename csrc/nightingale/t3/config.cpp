@@ -72,6 +72,8 @@ void apply(const Json& t3, const std::string& what, T3Settings& settings) {
     std::string name = what + "." + key;
     if (key == "analyser") {
       settings.analyser = value.boolean(name);
+    } else if (key == "stop_at_repeat") {
+      settings.stop_at_repeat = value.boolean(name);
     } else if (key == "alignment_heads") {
       settings.alignment_heads = read_heads(value, name);
     } else if (key == "repetition_penalty") {
@@ -79,8 +81,8 @@ void apply(const Json& t3, const std::string& what, T3Settings& settings) {
     } else {
       throw Error(
           name +
-          " is not a setting; known are analyser, alignment_heads and "
-          "repetition_penalty");
+          " is not a setting; known are analyser, alignment_heads, "
+          "repetition_penalty and stop_at_repeat");
     }
   }
 }

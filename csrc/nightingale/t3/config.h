@@ -22,6 +22,7 @@ struct AlignmentHead {
 struct T3Settings {
   std::vector<AlignmentHead> alignment_heads;
   bool analyser = false; // the alignment analyser guards the stop token
+  bool stop_at_repeat = true; // it ends speech where a token comes twice
   float repetition_penalty = 1.2f; // default where the caller gives none
 
   static T3Settings for_file(const std::string& path);

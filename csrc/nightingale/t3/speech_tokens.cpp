@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <limits>
 #include <string>
 
 #include "mlx/ops.h"
@@ -119,6 +120,9 @@ ops::Sampler sampler_for(const SpeechRequest& request, const T3& model) {
       .stop_token = kStopSpeech,
       .seed = request.seed,
       .sentence = request.sentence};
+  if (!model.config().settings.stop_at_repeat) {
+    rules.limits.first_repeat = std::numeric_limits<int>::max();
+  }
   if (is_short(request)) {
     rules.limits.after_end += kPatience * request.text_tokens.size();
   }

@@ -48,7 +48,8 @@ class AnalyserTwin {
     if (complete && attention_to_earlier_text() > limits_.after_end) {
       forced |= ops::kTextRepetition;
     }
-    if (heard >= 3 && tokens_[heard - 2] == token) {
+    if (static_cast<int>(heard) >= limits_.first_repeat &&
+        tokens_[heard - 2] == token) {
       forced |= ops::kTokenRepetition;
     }
     suppressed = here < text_ - 3 && text_ > 5;
@@ -235,6 +236,8 @@ TEST_CASE("the same speech token twice in a row is stopped from the third on") {
   // The start of speech and the first token may be alike.
   outcome = follow(20, 2, 1, walk, [](int) { return 4; });
   CHECK(outcome.first_forced == -1);
+  outcome = follow(20, 12, 1, walk, [](int) { return 4; }, {.first_repeat = 9});
+  CHECK(outcome.first_forced == 8);
 }
 
 TEST_CASE("texts too short to judge do not hold the stop token back") {

@@ -79,16 +79,22 @@ int follow(
   return position;
 }
 
-int faults_of(int token, float after_end, int* marks, const float* sums) {
+int faults_of(
+    int token,
+    const ops::AlignmentLimits& limits,
+    int* marks,
+    const float* sums) {
   int faults = 0;
   if (marks[ops::kComplete]) {
     const float* tail = sums + ops::kTail0;
     float longest = *std::max_element(tail, tail + 3);
-    faults |= longest >= after_end ? ops::kLongTail : 0;
-    faults |= sums[ops::kRepeated] > after_end ? ops::kTextRepetition : 0;
+    faults |= longest >= limits.after_end ? ops::kLongTail : 0;
+    faults |=
+        sums[ops::kRepeated] > limits.after_end ? ops::kTextRepetition : 0;
   }
   ++marks[ops::kTokenCount];
-  if (marks[ops::kTokenCount] >= 3 && token == marks[ops::kLastToken]) {
+  if (marks[ops::kTokenCount] >= limits.first_repeat &&
+      token == marks[ops::kLastToken]) {
     faults |= ops::kTokenRepetition;
   }
   marks[ops::kLastToken] = token;
@@ -136,7 +142,7 @@ ops::AlignmentStep alignment_step(
         auto mean = mean_weights(in, heads, marks[ops::kFrame]);
         int position = follow(mean, text, marks, sums);
         int last = token->data<int>()[0];
-        int faults = faults_of(last, limits.after_end, marks, sums);
+        int faults = faults_of(last, limits, marks, sums);
         if (early) {
           faults = 0;
         }

@@ -71,6 +71,7 @@ mx::array pack_rules(const ops::TokenRules& rules) {
       bits(sampling.min_p),
       bits(rules.limits.after_end),
       bits(rules.limits.first_stop),
+      bits(rules.limits.first_repeat),
       bits(rules.text_tokens),
       bits(rules.stop_token),
       draws.low,

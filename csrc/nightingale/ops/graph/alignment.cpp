@@ -98,7 +98,7 @@ ops::AlignmentStep alignment_step(
       mx::logical_and(complete, mx::greater(repeated, after_end, s), s);
   auto token_count = mx::add(at(state.marks, ops::kTokenCount, s), array(1), s);
   auto token_repetition = mx::logical_and(
-      mx::greater_equal(token_count, array(3), s),
+      mx::greater_equal(token_count, array(limits.first_repeat), s),
       mx::equal(token, at(state.marks, ops::kLastToken, s), s),
       s);
   auto faults = mx::add(

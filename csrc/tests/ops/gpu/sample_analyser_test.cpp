@@ -162,6 +162,8 @@ TEST_CASE("kernel sample: the same token twice is a fault") {
   Speech speech{.text = 20, .path = walk(20, 30), .likeliest = alternating(30)};
   speech.likeliest[12] = speech.likeliest[11];
   CHECK(listen(speech).faults == std::set<int>{0, ops::kTokenRepetition});
+  speech.limits.first_repeat = 30;
+  CHECK(listen(speech).faults == std::set<int>{0});
 }
 
 TEST_CASE("kernel sample: no fault and no stop before first_stop") {
