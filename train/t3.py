@@ -1,10 +1,13 @@
 """Stage 5, T3: speech tokens from text in a voice.
 
-    python -m train.t3 CORPUS OUT --minutes 11
+    python -m train.t3 CORPUS OUT --minutes 11 [--also HEARD ...]
 
 Reads OUT/tokens.npz and OUT/speakers.npz, which the tokenizer and the speaker encoders made of the
 corpus; writes OUT/t3.safetensors, OUT/t3.json and OUT/text_tokenizer.json. Where the weights that
 judged best are not the last, OUT/t3_last has those: they may speak better all the same.
+
+T3 needs no sound. HEARD is a folder with the index.jsonl of another corpus and what the same
+tokenizer and encoders made of it, tokens.npz and speakers.npz: T3 learns from it, too.
 """
 
 from __future__ import annotations
@@ -22,7 +25,7 @@ from torch import Tensor, nn
 
 from .alignment import IGNORED, Phonemes, follow, word_starts
 from .clock import Clock
-from .data import Corpus, load_tokens, part_of
+from .data import Corpus, Row, Tokens, load_tokens, part_of
 from .descent import Descent
 from .networks.t3 import SIZES, T3, rows_at, text_weights
 from .options import add_training, training_clock
@@ -82,6 +85,24 @@ def line_loss(weights: Tensor, batch: T3Batch) -> Tensor:
     return lost / (weights.shape[1] * share.sum()).clamp_min(1)
 
 
+@dataclass
+class Heard:
+    """A corpus as T3 knows it: without its sound."""
+
+    rows: list[Row]
+    tokens: Tokens
+    speakers: np.ndarray  # [rows, speaker]
+
+    @classmethod
+    def of(cls, corpus: Path, tokens: Path, speakers: Path) -> Heard:
+        with np.load(speakers) as stored:
+            vectors = stored["speaker"].astype(np.float32)
+        return cls(Corpus(corpus, "cpu", "valid").rows, load_tokens(tokens), vectors)
+
+    def numbers(self, part: str) -> list[int]:
+        return [i for i, row in enumerate(self.rows) if part_of(row.id, row.voice) == part]
+
+
 class Stage:
     """The models, the examples and the training of one run."""
 
@@ -119,16 +140,20 @@ class Stage:
 
     def _read(self) -> tuple[Examples, Examples]:
         options = self.options
-        rows = Corpus(options.corpus, "cpu", "valid").rows
-        tokens = load_tokens(options.tokens or options.out / "tokens.npz")
-        with np.load(options.speakers or options.out / "speakers.npz") as stored:
-            speakers = stored["speaker"].astype(np.float32)
-        self.phonemes = Phonemes(rows)
+        tokens = options.tokens or options.out / "tokens.npz"
+        speakers = options.speakers or options.out / "speakers.npz"
+        heard = [Heard.of(options.corpus, tokens, speakers)]
+        heard += [Heard.of(at, at / "tokens.npz", at / "speakers.npz") for at in options.also]
+        self.phonemes = Phonemes([row for corpus in heard for row in corpus.rows])
 
         def examples(part: str, varied: bool) -> Examples:
-            numbers = [i for i, row in enumerate(rows) if part_of(row.id, row.voice) == part]
-            made = spoken_rows(rows, numbers, tokens, self.phonemes)
-            return Examples(made, speakers[numbers], self.size, self.phonemes.silence, varied)
+            made, vectors = [], []
+            for corpus in heard:
+                numbers = corpus.numbers(part)
+                made += spoken_rows(corpus.rows, numbers, corpus.tokens, self.phonemes)
+                vectors.append(corpus.speakers[numbers])
+            silence = self.phonemes.silence
+            return Examples(made, np.concatenate(vectors), self.size, silence, varied)
 
         train, valid = examples("train", True), examples("valid", False)
         count = sum(len(row.speech) for row in train.rows)
@@ -302,6 +327,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     add_training(parser, 11, SIZES)
     parser.add_argument("--tokens", type=Path, help="default: OUT/tokens.npz")
     parser.add_argument("--speakers", type=Path, help="default: OUT/speakers.npz")
+    parser.add_argument("--also", type=Path, nargs="+", default=[], metavar="HEARD")
     parser.add_argument("--positions", type=int, default=POSITIONS, help="of a batch")
     parser.add_argument("--learning-rate", type=float, default=1e-3)
     parser.add_argument("--dropout", type=float, default=0.2)

@@ -301,3 +301,19 @@ def test_the_stage_goes_on_from_its_weights(spoken_corpus: Path, run: Path, tmp_
     assert facts["valid"]["loss"] < before + 0.02  # that much float16 may cost
     last, _ = load_stage(tmp_path / "t3_last.safetensors")
     assert (last["speech_emb.weight"] - tensors["speech_emb.weight"]).abs().max() > 0.1
+
+
+def test_the_stage_also_learns_from_a_corpus_without_its_sound(
+    spoken_corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    heard = tmp_path / "heard"
+    heard.mkdir()
+    for name in ("index.jsonl", "tokens.npz", "speakers.npz"):
+        (heard / name).symlink_to(spoken_corpus / name)
+    counts = []
+    for also in ((), ("--also", str(heard))):
+        train(spoken_corpus, tmp_path, "--steps", "1", *also)
+        words = capsys.readouterr().out.replace(",", "").split()
+        counts.append([int(word) for word in words if word.isdigit()][:3])
+    once, twice = np.array(counts)  # rows and tokens to train, rows to validate
+    np.testing.assert_array_equal(twice, 2 * once)
