@@ -25,13 +25,14 @@ from .average import Average
 from .clock import Clock
 from .data import Corpus
 from .descent import Descent
-from .flow_examples import FlowBatch, Speech, batches, load_speech
+from .flow_examples import FlowBatch, Speech, batches, cut_short, load_speech
 from .flow_validation import Validation
 from .meanflow import Distillation
 from .networks.flow import FLOW_SIZES, Flow, FlowSize, cosine_times
 from .options import add_training, training_clock
 from .state import load_stage, save_stage
 
+STEADY = 0.5  # of the loss by which the encoder says the same while more of a row is to come
 DROPPED = 0.2  # of the examples are learned without knowing anything, which guidance needs
 PEAK_RATE = 1e-3
 DISTILLATION_RATE = 4e-4
@@ -62,7 +63,17 @@ class FlowMatching:
         # The encoder is led towards the mel at first, and left to what the estimator wants at last.
         lead = (1 - progress) * masked_mean((mean.float() - batch.mel).abs(), batch.heard)
         square = (velocity - (batch.mel - noise)).square()
-        return {"flow": masked_mean(square, batch.heard), "lead": lead}
+        return {
+            "flow": masked_mean(square, batch.heard),
+            "lead": lead,
+            "steady": STEADY * self._change(batch, mean.detach()),
+        }
+
+    def _change(self, batch: FlowBatch, mean: Tensor) -> Tensor:
+        """How far `mean`, what the encoder says of whole rows, is from what it says of parts."""
+        part = cut_short(batch, self._uniform(len(mean)))
+        early = self.flow.encode(part.tokens, part.counts)
+        return masked_mean((early.float() - mean.float()).abs(), part.heard)
 
     def _uniform(self, count: int) -> Tensor:
         return torch.rand(count, device=self.generator.device, generator=self.generator)

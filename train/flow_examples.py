@@ -4,6 +4,7 @@ and a sentence are when it speaks."""
 from __future__ import annotations
 
 import copy
+import dataclasses
 import random
 from collections import defaultdict
 from collections.abc import Iterator
@@ -165,6 +166,22 @@ class FlowBatch:
     def prompt_mel(self) -> Tensor:
         """[B, 2 T, 80], zero behind the prompt"""
         return self.mel * self.given[..., None]
+
+
+def cut_short(batch: FlowBatch, place: Tensor) -> FlowBatch:
+    """The rows as far as a stream has come in them, a few tokens at least, and what it looks ahead.
+
+    place: [B] in 0..1, how far; rows that are too short stay whole
+    """
+    least = -(-batch.prompt // FRAMES_PER_TOKEN) + SHORTEST_CUT
+    most = batch.counts - LOOKAHEAD_TOKENS
+    end = torch.minimum(least + (place * (most - least + 1)).long(), most)
+    fits = most >= least
+    return dataclasses.replace(
+        batch,
+        counts=torch.where(fits, end + LOOKAHEAD_TOKENS, batch.counts),
+        frames=torch.where(fits, FRAMES_PER_TOKEN * end, batch.frames),
+    )
 
 
 def draw_example(speech: Speech, row: int, rng: random.Random) -> Example:

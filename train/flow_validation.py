@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+
 import torch
 from torch import Tensor
 
-from .flow_examples import FlowBatch, Speech, gather, grouped, speaking_examples
+from .flow_examples import FlowBatch, Speech, cut_short, gather, grouped, speaking_examples
 from .networks.flow import Flow
 
 EXAMPLES = 64
@@ -21,10 +23,13 @@ class Validation:
         examples = speaking_examples(speech, EXAMPLES, PROMPT_SECONDS, seed=0)
         generator = torch.Generator().manual_seed(0)
         self.batches: list[FlowBatch] = []
+        self.parts: list[FlowBatch] = []
         self.noise: list[Tensor] = []
         for group in grouped(examples, BATCH_TOKENS):
             batch = gather(speech, group)
             self.batches.append(batch)
+            place = torch.rand(len(group), generator=generator).to(device)
+            self.parts.append(cut_short(batch, place))
             self.noise.append(torch.randn(batch.mel.shape, generator=generator).to(device))
         self.teacher: list[Tensor] | None = None
 
@@ -39,16 +44,17 @@ class Validation:
     def judge(self, flow: Flow, solutions: tuple[int, ...]) -> dict[str, float]:
         """Of a plain flow the loss; of each solution, in N steps: l1-N, the mel's distance to the
         truth in nepers; detail-N, its change between frames and bands by the truth's, less than 1
-        if it is blurred; teacher-N, its distance to the teacher's solution."""
-        sums: dict[str, float] = {}
-        values = 0.0
+        if it is blurred; teacher-N, its distance to the teacher's solution. Of the middle one of
+        the solutions part-N, its distance to that of a part of the row, where both are."""
+        sums: dict[str, float] = defaultdict(float)
+        values: dict[str, float] = defaultdict(float)
 
         def add(name: str, x: Tensor, behind: Tensor) -> None:
-            sums[name] = sums.get(name, 0.0) + (x * behind[..., None]).sum().item()
+            sums[name] += (x * behind[..., None]).sum().item()
+            values[name] += behind.sum().item() * x.shape[-1]
 
         for index, (batch, noise) in enumerate(zip(self.batches, self.noise, strict=True)):
             behind = batch.heard & ~batch.given
-            values += behind.sum().item() * batch.mel.shape[-1]
             seen = known(flow, batch)
             if not flow.meanflow:
                 for time in TIMES:
@@ -64,9 +70,13 @@ class Validation:
                 add(f"detail-{steps}", detail(mel), behind)
                 if self.teacher:
                     add(f"teacher-{steps}", (mel - self.teacher[index]).abs(), behind)
+                if steps == solutions[len(solutions) // 2]:
+                    part = self.parts[index]
+                    early = flow.solve(noise, known(flow, part), part.heard, steps)
+                    add(f"part-{steps}", (early - mel).abs(), part.heard & ~part.given)
         truth = sums.pop("detail")
         return {
-            name: total / (truth if name.startswith("detail") else values)
+            name: total / (truth if name.startswith("detail") else values[name])
             for name, total in sums.items()
         }
 

@@ -2,23 +2,26 @@
 
 The student learns the mean velocity of whole steps: where its teacher, guided, gets from a state in
 several steps of its own. States are noise, noise on its straight way to a mel, or where the student
-itself got from noise, as its second step will find it.
+itself got from noise, as its second step will find it. It is shown half of the rows in part, as a
+stream knows them, and learns the way that its teacher takes knowing the whole.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import math
 
 import torch
 from torch import Tensor, nn
 
-from .flow_examples import FlowBatch
+from .flow_examples import FlowBatch, cut_short
 from .networks.flow import Flow, cosine_times
 
 TEACHER_STEPS = 6  # in place of one of the student's
 GRIDS = ((2, 0.6), (1, 0.1), (4, 0.15))  # steps of a solution and how often; else any two times
 SHORTEST = 0.05  # step, of any two times
+IN_PART = 0.5  # of the rows
 OWN_STATE = 0.5  # of the steps that do not begin at noise begin where the student got
 
 
@@ -41,10 +44,21 @@ class Distillation:
             x = self.draw_states(batch, known, t)
             reached = teacher_way(self.teacher, x, known, batch.heard, t, r)
             target = (reached - x) / (r - t)[:, None, None]
-        velocity = self.student.velocity(x, known, batch.heard, t, r)
-        heard = batch.heard[..., None]
+            shown = self.show(batch)
+            mean = self.teacher.encode(shown.tokens, shown.counts)
+            known = self.teacher.known(mean, batch.x_vector, batch.prompt_mel)
+        velocity = self.student.velocity(x, known, shown.heard, t, r)
+        heard = shown.heard[..., None]
         square = (velocity - target).square() * heard
         return {"meanflow": square.sum() / (heard.sum() * square.shape[-1])}
+
+    def show(self, batch: FlowBatch) -> FlowBatch:
+        """Some rows whole, some in part."""
+        which, place = self._uniform(2, len(batch.counts))
+        part = cut_short(batch, place)
+        counts = torch.where(which < IN_PART, part.counts, batch.counts)
+        frames = torch.where(which < IN_PART, part.frames, batch.frames)
+        return dataclasses.replace(batch, counts=counts, frames=frames)
 
     def draw_steps(self, count: int) -> tuple[Tensor, Tensor]:
         """Begins and ends, [count] each."""

@@ -22,6 +22,7 @@ from train.data import Corpus  # noqa: E402
 from train.flow_examples import (  # noqa: E402
     Example,
     Speech,
+    cut_short,
     draw_example,
     gather,
     load_speech,
@@ -212,6 +213,31 @@ def test_a_batch_holds_the_pieces_one_after_the_other(speech: Speech) -> None:
     torch.testing.assert_close(batch.prompt_mel[0, :8], batch.mel[0, :8], atol=0, rtol=0)
     assert not batch.prompt_mel[0, 8:].any()
     torch.testing.assert_close(batch.x_vector, speech.x_vector[[2, 1]].float(), atol=0, rtol=0)
+
+
+def test_a_part_of_a_row_is_what_a_stream_knows_of_it(speech: Speech) -> None:
+    network = Flow(FLOW_SIZES["tiny"]).eval()
+    batch = gather(speech, [Example(((5, 45),), 0, 17, 2), Example(((40, 50),), 0, 0, 1)])
+    for place, count in ((0.0, 9 + 8 + 3), (0.5, 30), (0.999, 40), (1.0, 40)):
+        part = cut_short(batch, torch.full((2,), place))
+        assert part.counts.tolist() == [count, 10]  # the second is too short
+        assert part.frames.tolist() == [2 * (count - 3), 20]
+        assert part.prompt.tolist() == [17, 0]
+        with torch.no_grad():
+            found = network.encode(part.tokens, part.counts)[0, : 2 * count]
+            alone = network.encode(batch.tokens[:1, :count], torch.tensor([count]))[0]
+        torch.testing.assert_close(found, alone)
+
+
+def test_half_of_the_rows_to_distil_are_shown_in_part(speech: Speech) -> None:
+    network = Flow(FLOW_SIZES["tiny"], meanflow=True)
+    distillation = Distillation(network, Flow(FLOW_SIZES["tiny"]), 0, "cpu")
+    batch = gather(speech, [Example(((0, 60),), 0, 0, 0)] * 200)
+    shown = distillation.show(batch)
+    whole = shown.frames == 120
+    assert 0.35 < whole.float().mean() < 0.65
+    assert (shown.counts[whole] == 60).all()
+    assert (shown.frames[~whole] == 2 * (shown.counts[~whole] - 3)).all()
 
 
 def test_the_teachers_way_in_parts_is_its_solution(speech: Speech) -> None:
