@@ -18,6 +18,7 @@ from torch import Tensor
 from .data import FACTORS, Batch, Corpus, load_tokens
 from .features import mel_24k
 from .networks.conformer import FRAMES_PER_TOKEN, LOOKAHEAD_TOKENS, length_mask
+from .networks.flow import Flow
 from .passes import one_pass
 from .speakers import embed, load_speakers
 from .speech_tokenizer import load_tokenizer, tokens_to_say
@@ -166,6 +167,12 @@ class FlowBatch:
     def prompt_mel(self) -> Tensor:
         """[B, 2 T, 80], zero behind the prompt"""
         return self.mel * self.given[..., None]
+
+
+def known_of(flow: Flow, batch: FlowBatch) -> Tensor:
+    """What a flow's estimator sees of a batch beside its state: [B, 2 T, 240]"""
+    mean = flow.encode(batch.tokens, batch.counts)
+    return flow.known(mean, batch.x_vector, batch.prompt_mel)
 
 
 def cut_short(batch: FlowBatch, place: Tensor) -> FlowBatch:

@@ -7,7 +7,15 @@ from collections import defaultdict
 import torch
 from torch import Tensor
 
-from .flow_examples import FlowBatch, Speech, cut_short, gather, grouped, speaking_examples
+from .flow_examples import (
+    FlowBatch,
+    Speech,
+    cut_short,
+    gather,
+    grouped,
+    known_of,
+    speaking_examples,
+)
 from .networks.flow import Flow
 
 EXAMPLES = 64
@@ -38,7 +46,7 @@ class Validation:
         """Solves the teacher's mels, which a meanflow is to come near."""
         self.teacher = []
         for batch, noise in zip(self.batches, self.noise, strict=True):
-            self.teacher.append(teacher.solve(noise, known(teacher, batch), batch.heard, 10))
+            self.teacher.append(teacher.solve(noise, known_of(teacher, batch), batch.heard, 10))
 
     @torch.no_grad()
     def judge(self, flow: Flow, solutions: tuple[int, ...]) -> dict[str, float]:
@@ -55,7 +63,7 @@ class Validation:
 
         for index, (batch, noise) in enumerate(zip(self.batches, self.noise, strict=True)):
             behind = batch.heard & ~batch.given
-            seen = known(flow, batch)
+            seen = known_of(flow, batch)
             if not flow.meanflow:
                 for time in TIMES:
                     x = torch.lerp(noise, batch.mel, time)
@@ -72,18 +80,13 @@ class Validation:
                     add(f"teacher-{steps}", (mel - self.teacher[index]).abs(), behind)
                 if steps == solutions[len(solutions) // 2]:
                     part = self.parts[index]
-                    early = flow.solve(noise, known(flow, part), part.heard, steps)
+                    early = flow.solve(noise, known_of(flow, part), part.heard, steps)
                     add(f"part-{steps}", (early - mel).abs(), part.heard & ~part.given)
         truth = sums.pop("detail")
         return {
             name: total / (truth if name.startswith("detail") else values[name])
             for name, total in sums.items()
         }
-
-
-def known(flow: Flow, batch: FlowBatch) -> Tensor:
-    mean = flow.encode(batch.tokens, batch.counts)
-    return flow.known(mean, batch.x_vector, batch.prompt_mel)
 
 
 def detail(mel: Tensor) -> Tensor:

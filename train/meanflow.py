@@ -15,7 +15,7 @@ import math
 import torch
 from torch import Tensor, nn
 
-from .flow_examples import FlowBatch, cut_short
+from .flow_examples import FlowBatch, cut_short, known_of
 from .networks.flow import Flow, cosine_times
 
 TEACHER_STEPS = 6  # in place of one of the student's
@@ -38,15 +38,13 @@ class Distillation:
 
     def losses(self, batch: FlowBatch, progress: float) -> dict[str, Tensor]:
         with torch.no_grad():
-            mean = self.teacher.encode(batch.tokens, batch.counts)
-            known = self.teacher.known(mean, batch.x_vector, batch.prompt_mel)
-            t, r = self.draw_steps(len(mean))
+            known = known_of(self.teacher, batch)
+            t, r = self.draw_steps(len(known))
             x = self.draw_states(batch, known, t)
             reached = teacher_way(self.teacher, x, known, batch.heard, t, r)
             target = (reached - x) / (r - t)[:, None, None]
             shown = self.show(batch)
-            mean = self.teacher.encode(shown.tokens, shown.counts)
-            known = self.teacher.known(mean, batch.x_vector, batch.prompt_mel)
+            known = known_of(self.teacher, shown)
         velocity = self.student.velocity(x, known, shown.heard, t, r)
         heard = shown.heard[..., None]
         square = (velocity - target).square() * heard
