@@ -21,6 +21,8 @@ import nightingale
 from nightingale import _core, synthetic
 from nightingale.tensor_writers import stream_safetensors, write_safetensors, write_torch
 
+from .folders import without
+
 T3_FILE = "t3_mtl23ls_v2.safetensors"
 TINY = synthetic.t3_weights(synthetic.T3Size(hidden=64, layers=2, ffn=64), text_vocabulary=704)
 UNUSED = ("text_head.weight", "tfmr.embed_tokens.weight")
@@ -29,15 +31,6 @@ UNUSED = ("text_head.weight", "tfmr.embed_tokens.weight")
 def read_all(path: Path) -> dict[str, np.ndarray]:
     file = _core.TensorFile.open(str(path))
     return {name: file.read(name) for name in file.names()}
-
-
-def without(checkpoint: Path, folder: Path, name: str) -> Path:
-    """A folder with the checkpoint's files but one."""
-    folder.mkdir(exist_ok=True)
-    for file in checkpoint.iterdir():
-        if file.name != name:
-            (folder / file.name).symlink_to(file)
-    return folder
 
 
 @pytest.fixture(scope="module")

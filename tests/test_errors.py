@@ -12,6 +12,8 @@ import pytest
 import nightingale
 from nightingale import _core
 
+from .folders import without
+
 TOKENIZER = "grapheme_mtl_merged_expanded_v1.json"
 T3_FILE = "t3_mtl23ls_v2.safetensors"
 SETTINGS = "nightingale.json"
@@ -29,9 +31,7 @@ def error_of(kind: type[Exception], call: Callable[..., Any], *args: Any, **kwar
 
 def replaced(checkpoint: Path, folder: Path, name: str, content: str | None) -> Path:
     """The checkpoint with one file's content replaced, or without that file."""
-    for file in checkpoint.iterdir():
-        if file.name != name:
-            (folder / file.name).symlink_to(file)
+    without(checkpoint, folder, name)
     if content is not None:
         (folder / name).write_text(content)
     return folder

@@ -20,6 +20,7 @@ import nightingale
 from nightingale import _core
 
 from .command import PATIENCE
+from .folders import without
 
 TEXT = "The quick brown fox jumps over the lazy dog."
 COUNT = 40
@@ -168,9 +169,7 @@ def test_each_official_checkpoint_speaks_with_its_own_defaults(
 
 
 def with_settings(checkpoint: Path, folder: Path, **settings: object) -> Path:
-    for file in checkpoint.iterdir():
-        if file.name != "nightingale.json":
-            (folder / file.name).symlink_to(file)
+    without(checkpoint, folder, "nightingale.json")
     t3 = {"alignment_heads": [[1, 2], [2, 1], [3, 0]]} | settings
     (folder / "nightingale.json").write_text(json.dumps({"t3": t3}))
     return folder
@@ -216,9 +215,7 @@ def test_a_model_speaks_the_languages_whose_tags_its_tokenizer_has(
     checkpoint: Path, tmp_path: Path, device: str
 ) -> None:
     name = "grapheme_mtl_merged_expanded_v1.json"
-    for file in checkpoint.iterdir():
-        if file.name != name:
-            (tmp_path / file.name).symlink_to(file)
+    without(checkpoint, tmp_path, name)
     tokenizer = (checkpoint / name).read_text("utf-8")
     for code in nightingale.load(checkpoint, device=device).languages:
         if code not in ("en", "fr"):
