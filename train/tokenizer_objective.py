@@ -33,13 +33,14 @@ from .surprise import surprise
 
 TOKEN = 960  # samples at 24 kHz
 
-# What each loss counts.
+# What each loss counts. Words count most: the flow can guess at the sound of a token, not at what
+# it says.
 WEIGHTS = {
     "mel": 1.0,
     "detail": 0.5,
     "pitch": 1.0,
-    "text": 0.3,
-    "phonemes": 0.5,
+    "text": 0.8,
+    "phonemes": 1.5,
     "same": 0.2,
     "usage": 1.0,
     "redundancy": 0.1,
