@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from nightingale.streaming import FRAMES_PER_TOKEN, LOOKAHEAD_TOKENS, Chunking
+from nightingale.model_settings import LOOKAHEAD_TOKENS
+from nightingale.streaming import FRAMES_PER_TOKEN, Chunking
 from nightingale.synthetic import SIZES, SPEECH_VOCABULARY
 from nightingale.synthetic_s3gen import S3GEN_SIZES
 

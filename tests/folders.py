@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+
+SETTINGS = "nightingale.json"
 
 
 def without(checkpoint: Path, folder: Path, name: str) -> Path:
@@ -11,4 +14,12 @@ def without(checkpoint: Path, folder: Path, name: str) -> Path:
     for file in checkpoint.iterdir():
         if file.name != name:
             (folder / file.name).symlink_to(file)
+    return folder
+
+
+def with_settings(checkpoint: Path, folder: Path, **sections: object) -> Path:
+    """A folder like the checkpoint's, of whose settings some sections are others."""
+    content = json.loads((checkpoint / SETTINGS).read_text("utf-8")) | sections
+    without(checkpoint, folder, SETTINGS)
+    (folder / SETTINGS).write_text(json.dumps(content), encoding="utf-8")
     return folder

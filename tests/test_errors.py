@@ -12,11 +12,10 @@ import pytest
 import nightingale
 from nightingale import _core
 
-from .folders import without
+from .folders import SETTINGS, with_settings, without
 
 TOKENIZER = "grapheme_mtl_merged_expanded_v1.json"
 T3_FILE = "t3_mtl23ls_v2.safetensors"
-SETTINGS = "nightingale.json"
 
 
 def error_of(kind: type[Exception], call: Callable[..., Any], *args: Any, **kwargs: Any) -> str:
@@ -301,6 +300,26 @@ def test_settings_with_languages_that_are_none(
     folder = replaced(checkpoint, tmp_path, SETTINGS, content)
     message = error_of(nightingale.Error, nightingale.load, folder)
     assert f"{folder / SETTINGS}: languages must be a list of codes among ar, da" in message
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ([], "s3gen: expected an object"),
+        ({"steps": 4}, "s3gen has no setting steps, only lookahead, temperature"),
+        ({"temperature": -0.1}, "s3gen.temperature must be a number from 0 to 2, not -0.1"),
+        ({"temperature": True}, "s3gen.temperature must be a number from 0 to 2, not True"),
+        ({"temperature": "low"}, "s3gen.temperature must be a number from 0 to 2, not 'low'"),
+        ({"lookahead": 2}, "s3gen.lookahead must be a whole number from 3 to 100, not 2"),
+        ({"lookahead": 5.0}, "s3gen.lookahead must be a whole number from 3 to 100, not 5.0"),
+    ],
+)
+def test_settings_of_the_flow_that_make_no_sense(
+    checkpoint: Path, tmp_path: Path, given: object, expected: str
+) -> None:
+    folder = with_settings(checkpoint, tmp_path, s3gen=given)
+    message = error_of(nightingale.Error, nightingale.load, folder)
+    assert f"{folder / SETTINGS}: {expected}" in message
 
 
 @pytest.mark.parametrize("penalty", ["0", "-1.5", "1e300"])

@@ -22,6 +22,7 @@ from nightingale import _core
 from nightingale.engine import Engine
 from nightingale.streaming import CROSS_FADE, FRAME_SAMPLES, Chunking
 
+from .folders import with_settings
 from .recordings import speech
 
 TEXT = "The birch canoe slid on the smooth planks. Glue the sheet to the dark blue background!"
@@ -116,6 +117,25 @@ def test_a_text_shorter_than_a_chunk_is_solved_whole(tts: nightingale.TTS) -> No
     (chunk,) = tts.stream("A short one.", **settings)
     audio = tts.generate("A short one.", **settings)
     assert digest(chunk.samples) == digest(audio.samples)
+
+
+def test_a_stream_waits_for_as_many_tokens_as_the_model_asks(
+    checkpoint: Path, tmp_path: Path, tts: nightingale.TTS, device: str
+) -> None:
+    patient = nightingale.load(
+        with_settings(checkpoint, tmp_path, s3gen={"lookahead": 8}), device=device
+    )
+    settings = {"max_tokens": 17, "steps": 2}
+    whole = tts.generate("A short one.", **settings)
+    (chunk,) = patient.stream("A short one.", **settings)
+    assert digest(chunk.samples) == digest(whole.samples)
+    assert len(list(tts.stream("A short one.", **settings))) == 2
+    chunks = list(patient.stream(TEXT, **SHORT))
+    samples, tokens = joined(chunks)
+    audio = tts.generate(TEXT, **SHORT)
+    np.testing.assert_array_equal(tokens, audio.tokens)
+    assert len(samples) == len(audio.samples)
+    assert len(chunks[0].samples) == 6 * 2 * FRAME_SAMPLES - CROSS_FADE
 
 
 def test_the_same_seed_gives_the_same_audio(tts: nightingale.TTS, keep_threads: None) -> None:

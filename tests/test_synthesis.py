@@ -18,6 +18,7 @@ import soundfile
 import nightingale
 from nightingale import _core
 
+from .folders import with_settings
 from .parity.s3gen_runs import snr
 
 TOKENS = (np.arange(30) * 613) % 6561
@@ -70,6 +71,29 @@ def test_prompts_of_any_length(tts: nightingale.TTS) -> None:
         )
         expected = 2 * (tokens + len(TOKENS)) - frames
         assert tts.mel(TOKENS, short, steps=1).shape == (80, expected)
+
+
+def test_the_seed_s_noise_is_as_loud_as_the_model_asks(
+    checkpoint: Path, tmp_path: Path, tts: nightingale.TTS, device: str
+) -> None:
+    def at(temperature: float) -> nightingale.TTS:
+        folder = tmp_path / str(temperature)
+        settings = {"temperature": temperature}
+        return nightingale.load(with_settings(checkpoint, folder, s3gen=settings), device=device)
+
+    def mel(of: nightingale.TTS, **settings: Any) -> np.ndarray:
+        return of.mel(TOKENS[:8], steps=2, **settings)
+
+    silent, calm = at(0), at(0.5)
+    prompt = len(tts._voice(None).prompt_feat)
+    frames = prompt + mel(tts).shape[1]
+    still = np.zeros((80, frames), np.float32)
+    np.testing.assert_array_equal(mel(silent, seed=3), mel(tts, noise=still))
+    differences = [np.abs(mel(of, seed=3) - mel(silent)).mean() for of in (tts, calm)]
+    assert differences[0] > 1.2 * differences[1] > 0
+    given = np.random.default_rng(0).standard_normal((80, frames), dtype=np.float32)
+    np.testing.assert_array_equal(mel(calm, noise=given), mel(tts, noise=given))
+    assert calm.info["flow"]["temperature"] == 0.5
 
 
 def test_a_thousand_tokens(tts: nightingale.TTS) -> None:

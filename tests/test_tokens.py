@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import signal
 import subprocess
@@ -20,7 +19,7 @@ import nightingale
 from nightingale import _core
 
 from .command import PATIENCE
-from .folders import without
+from .folders import with_settings, without
 
 TEXT = "The quick brown fox jumps over the lazy dog."
 COUNT = 40
@@ -168,17 +167,15 @@ def test_each_official_checkpoint_speaks_with_its_own_defaults(
     np.testing.assert_array_equal(found, same)
 
 
-def with_settings(checkpoint: Path, folder: Path, **settings: object) -> Path:
-    without(checkpoint, folder, "nightingale.json")
-    t3 = {"alignment_heads": [[1, 2], [2, 1], [3, 0]]} | settings
-    (folder / "nightingale.json").write_text(json.dumps({"t3": t3}))
-    return folder
+def with_t3(checkpoint: Path, folder: Path, **settings: object) -> Path:
+    heads = {"alignment_heads": [[1, 2], [2, 1], [3, 0]]}
+    return with_settings(checkpoint, folder, t3=heads | settings)
 
 
 def test_the_default_penalty_is_that_of_the_settings(
     checkpoint: Path, tmp_path: Path, tts: nightingale.TTS, device: str
 ) -> None:
-    folder = with_settings(checkpoint, tmp_path, repetition_penalty=0.25)
+    folder = with_t3(checkpoint, tmp_path, repetition_penalty=0.25)
     fond_of_repeating = nightingale.load(folder, device=device)
     found = fond_of_repeating.speech_tokens(TEXT, max_tokens=COUNT)
     same = tts.speech_tokens(TEXT, repetition_penalty=0.25, max_tokens=COUNT)
@@ -191,9 +188,7 @@ def test_a_model_may_go_on_after_a_token_that_comes_twice(
 ) -> None:
     repeating = {"repetition_penalty": 0.02, "temperature": 0, "max_tokens": COUNT}
     stopped = tts.speech_tokens(TEXT, **repeating)
-    patient = nightingale.load(
-        with_settings(checkpoint, tmp_path, stop_at_repeat=False), device=device
-    )
+    patient = nightingale.load(with_t3(checkpoint, tmp_path, stop_at_repeat=False), device=device)
     found = patient.speech_tokens(TEXT, **repeating)
     assert stopped[-1] == stopped[-2]
     assert len(stopped) < len(found)

@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import shutil
 import tempfile
+from dataclasses import asdict
 from pathlib import Path
 
 import torch
@@ -19,7 +20,8 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 import nightingale
-from nightingale.checkpoint import MULTILINGUAL_TOKENIZER, SETTINGS_FILE, VOICES_FOLDER
+from nightingale.checkpoint import MULTILINGUAL_TOKENIZER, VOICES_FOLDER
+from nightingale.model_settings import SETTINGS_FILE, FlowSettings
 from nightingale.voice_folder import voice_name
 
 from .state import load_stage, write_json
@@ -40,6 +42,7 @@ def export(
     voices: dict[str, Path],
     flow: str | None = None,
     temperature: float = USUAL_TEMPERATURE,
+    flow_settings: FlowSettings | None = None,
 ) -> None:
     """Writes the checkpoint and bakes its voices with it."""
     if model.exists():
@@ -47,7 +50,7 @@ def export(
     model.parent.mkdir(parents=True, exist_ok=True)
     staging = Path(tempfile.mkdtemp(prefix=f".{model.name}.", dir=model.parent))
     try:
-        _write_models(out, staging, flow, temperature)
+        _write_models(out, staging, flow, temperature, flow_settings or FlowSettings())
         if voices:
             _bake(staging, voices)
         staging.chmod(0o755)
@@ -56,12 +59,18 @@ def export(
         shutil.rmtree(staging, ignore_errors=True)
 
 
-def _write_models(out: Path, folder: Path, flow: str | None, temperature: float) -> None:
+def _write_models(
+    out: Path, folder: Path, flow: str | None, temperature: float, flow_settings: FlowSettings
+) -> None:
     t3, facts = load_stage(out / "t3.safetensors")
     # The repetition penalty multiplies logits, guidance mixes them: both as before.
     t3["speech_head.weight"] = t3["speech_head.weight"] * (USUAL_TEMPERATURE / temperature)
     _save(t3, folder / T3_FILE)
-    settings = {"t3": facts["settings"], "languages": list(LANGUAGES)}
+    settings = {
+        "t3": facts["settings"],
+        "s3gen": asdict(flow_settings),
+        "languages": list(LANGUAGES),
+    }
     write_json(folder / SETTINGS_FILE, settings)
     shutil.copyfile(out / "text_tokenizer.json", folder / MULTILINGUAL_TOKENIZER)
 
@@ -113,10 +122,18 @@ def main() -> None:
     parser.add_argument(
         "--temperature", type=float, default=USUAL_TEMPERATURE, help="that 0.8 is to stand for"
     )
+    usual = FlowSettings()
+    parser.add_argument(
+        "--flow-temperature", type=float, default=usual.temperature, help="of the flow's noise"
+    )
+    parser.add_argument(
+        "--lookahead", type=int, default=usual.lookahead, help="tokens a stream waits for"
+    )
     args = parser.parse_args()
     if not args.temperature > 0:
         parser.error(f"--temperature must be above 0, not {args.temperature}")
-    export(args.out, args.model, dict(args.voice), args.flow, args.temperature)
+    flow_settings = FlowSettings(args.flow_temperature, args.lookahead)
+    export(args.out, args.model, dict(args.voice), args.flow, args.temperature, flow_settings)
 
 
 if __name__ == "__main__":

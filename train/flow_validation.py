@@ -16,7 +16,6 @@ from .flow_examples import (
     known_of,
     speaking_examples,
 )
-from .meanflow import CALM
 from .networks.flow import Flow
 
 EXAMPLES = 64
@@ -47,8 +46,7 @@ class Validation:
         """Solves the teacher's mels, which a meanflow is to come near."""
         self.teacher = []
         for batch, noise in zip(self.batches, self.noise, strict=True):
-            known = known_of(teacher, batch)
-            self.teacher.append(teacher.solve(CALM * noise, known, batch.heard, 10))
+            self.teacher.append(teacher.solve(noise, known_of(teacher, batch), batch.heard, 10))
 
     @torch.no_grad()
     def judge(self, flow: Flow, solutions: tuple[int, ...]) -> dict[str, float]:

@@ -2,9 +2,8 @@
 
 The student learns the mean velocity of whole steps: where its teacher, guided, gets from a state in
 several steps of its own. States are noise, noise on its straight way to a mel, or where the student
-itself got from noise, as its second step will find it. Of noise the teacher takes half: what it
-says then is understood a little better (docs/embedded_voice.md). The student is shown half of the
-rows in part, as a stream knows them, and learns the way that its teacher takes knowing the whole.
+itself got from noise, as its second step will find it. It is shown half of the rows in part, as a
+stream knows them, and learns the way that its teacher takes knowing the whole.
 """
 
 from __future__ import annotations
@@ -22,7 +21,6 @@ from .networks.flow import Flow, cosine_times
 TEACHER_STEPS = 6  # in place of one of the student's
 GRIDS = ((2, 0.6), (1, 0.1), (4, 0.15))  # steps of a solution and how often; else any two times
 SHORTEST = 0.05  # step, of any two times
-CALM = 0.5  # of the student's noise is its teacher's
 IN_PART = 0.5  # of the rows
 OWN_STATE = 0.5  # of the steps that do not begin at noise begin where the student got
 
@@ -43,8 +41,7 @@ class Distillation:
             known = known_of(self.teacher, batch)
             t, r = self.draw_steps(len(known))
             x = self.draw_states(batch, known, t)
-            begin = torch.where((t == 0)[:, None, None], CALM * x, x)
-            reached = teacher_way(self.teacher, begin, known, batch.heard, t, r)
+            reached = teacher_way(self.teacher, x, known, batch.heard, t, r)
             target = (reached - x) / (r - t)[:, None, None]
             shown = self.show(batch)
             known = known_of(self.teacher, shown)
@@ -76,10 +73,9 @@ class Distillation:
         return t, r
 
     def draw_states(self, batch: FlowBatch, known: Tensor, t: Tensor) -> Tensor:
-        """[B, T, 80] at the times t; where t is 0, noise"""
+        """[B, T, 80] at the times t"""
         noise = torch.randn(batch.mel.shape, device=t.device, generator=self.generator)
-        of_teacher = torch.where((t == 0)[:, None, None], noise, CALM * noise)
-        by_mel = torch.lerp(of_teacher, batch.mel, t[:, None, None])
+        by_mel = torch.lerp(noise, batch.mel, t[:, None, None])
         velocity = self.student.velocity(noise, known, batch.heard, torch.zeros_like(t), t)
         by_student = noise + t[:, None, None] * velocity
         own = self._uniform(1, len(t))[0] < OWN_STATE

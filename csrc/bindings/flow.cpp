@@ -111,6 +111,7 @@ void bind_flow(nb::module_& m) {
              uint64_t seed,
              uint32_t sentence,
              int first_frame,
+             float temperature,
              const std::optional<FloatRows>& noise) {
             MelRequest request{
                 to_vector(tokens),
@@ -121,7 +122,8 @@ void bind_flow(nb::module_& m) {
                 finalize,
                 seed,
                 sentence,
-                first_frame};
+                first_frame,
+                temperature};
             if (noise) {
               request.noise = to_vector(*noise);
             }
@@ -138,5 +140,6 @@ void bind_flow(nb::module_& m) {
           nb::arg("seed"),
           nb::arg("sentence") = 0,
           nb::arg("first_frame") = 0,
+          nb::arg("temperature") = 1.0f,
           nb::arg("noise").none() = nb::none());
 }

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from ._core import Error
+from .model_settings import ModelSettings
 
 LANGUAGES = {
     "ar": "Arabic",
@@ -72,7 +73,6 @@ S3GEN_FILES = ("s3gen.safetensors", "s3gen.pt", "s3gen_meanflow.safetensors")
 VOICE_ENCODER_FILES = ("ve.safetensors", "ve.pt")
 VOICE_FILES = ("conds.safetensors", "conds.pt")
 VOICES_FOLDER = "voices"
-SETTINGS_FILE = "nightingale.json"
 
 
 @dataclass(frozen=True)
@@ -90,11 +90,16 @@ class Checkpoint:
     voice: Path | None
     voices: dict[str, Path]  # besides, by name
 
+    @cached_property
+    def settings(self) -> ModelSettings:
+        """The model's own, read when first asked for."""
+        family = dict(LANGUAGES) if self.family.multilingual else {"en": LANGUAGES["en"]}
+        return ModelSettings.of(self.folder, family)
+
     @property
     def languages(self) -> dict[str, str]:
         """Codes and names: those that the settings list, else those of the family."""
-        family = dict(LANGUAGES) if self.family.multilingual else {"en": LANGUAGES["en"]}
-        return _listed_languages(self.folder / SETTINGS_FILE, family)
+        return self.settings.languages
 
     @property
     def voice_names(self) -> list[str]:
@@ -142,24 +147,6 @@ def known_language(language: Any, languages: Mapping[str, str]) -> str:
             f"ResembleAI/chatterbox, which speaks {len(LANGUAGES)} languages"
         )
     raise ValueError(message)
-
-
-def _listed_languages(settings: Path, family: dict[str, str]) -> dict[str, str]:
-    """Those of a family's languages that a settings file lists; all, where it lists none."""
-    if not settings.is_file():
-        return family
-    try:
-        found = json.loads(settings.read_text("utf-8"))
-    except ValueError as error:
-        raise Error(f"{settings} is not JSON in UTF-8: {error}") from error
-    if not isinstance(found, dict):
-        raise Error(f"{settings}: expected an object")
-    listed = found.get("languages", list(family))
-    codes = listed if isinstance(listed, list) else []
-    if not codes or not all(isinstance(code, str) and code in family for code in codes):
-        known = ", ".join(family)
-        raise Error(f"{settings}: languages must be a list of codes among {known}, not {listed!r}")
-    return {code: name for code, name in family.items() if code in codes}
 
 
 def _first(folder: Path, names: tuple[str, ...]) -> Path | None:

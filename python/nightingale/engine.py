@@ -49,6 +49,7 @@ class Engine:
             self.drafts = Drafts(options.draft, self.t3, dtype)
             _warn_of(self.drafts.unknown, Path(options.draft))
         self.flow: _core.Flow | None = None
+        self.flow_settings = checkpoint.settings.flow
         self.vocoder: _core.Vocoder | None = None
         if checkpoint.s3gen is not None:
             path = str(checkpoint.s3gen)
@@ -138,8 +139,11 @@ class Engine:
         """Begins to solve the flow; `step_mel` until it is False, then `end_mel`."""
         flow, _ = self.s3gen()
         side = _flow_side(voice)
+        temperature = self.flow_settings.temperature
         with self._turn:
-            return flow.solve(np.asarray(tokens, np.int32), *side, **request)
+            return flow.solve(
+                np.asarray(tokens, np.int32), *side, temperature=temperature, **request
+            )
 
     def step_mel(self, solver: _core.MelSolver) -> bool:
         with self._turn:

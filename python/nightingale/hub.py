@@ -10,12 +10,12 @@ from .checkpoint import (
     CANGJIE_TABLE,
     FAMILIES,
     S3GEN_FILES,
-    SETTINGS_FILE,
     VOICE_ENCODER_FILES,
     VOICE_FILES,
     find_checkpoint,
 )
 from .embedded import embedded_model
+from .model_settings import SETTINGS_FILE
 
 _HUB_ID = re.compile(r"\w[\w.-]*/\w[\w.-]*", re.ASCII)
 

@@ -15,7 +15,8 @@ import numpy as np
 
 from . import _core
 from ._core import Error, TensorFile
-from .checkpoint import SETTINGS_FILE, VOICES_FOLDER, Checkpoint
+from .checkpoint import VOICES_FOLDER, Checkpoint
+from .model_settings import SETTINGS_FILE
 from .tensor_writers import SAFETENSORS_DTYPES, atomic_path, safetensors_header, stored_bytes
 
 GROUP = 64  # columns that share a scale and a bias

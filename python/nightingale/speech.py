@@ -14,7 +14,8 @@ import numpy as np
 from . import _core
 from .audio import SAMPLE_RATE
 from .engine import Engine
-from .streaming import LOOKAHEAD_TOKENS, Chunking, SentenceSound
+from .model_settings import LOOKAHEAD_TOKENS
+from .streaming import Chunking, SentenceSound
 from .text import Piece, Tokenizer
 from .voice import Voice
 from .words import Word, WordTimes

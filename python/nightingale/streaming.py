@@ -17,7 +17,6 @@ from .voice import Voice
 
 FRAMES_PER_TOKEN = 2
 TOKEN_SAMPLES = FRAMES_PER_TOKEN * FRAME_SAMPLES
-LOOKAHEAD_TOKENS = 3  # that the flow's encoder wants to see after a frame
 CROSS_FADE = 480  # samples over which a chunk goes over into the next
 FADE_OUT = 240
 SHORTEST_CUT = 8  # tokens of speech from which the last one's sound is dropped
@@ -58,10 +57,11 @@ class Chunking:
 class SentenceSound:
     """The sound of one sentence, made while its tokens come; not cut where `chunking` is None.
 
-    A chunk's frames are solved with three tokens of look-ahead. Those of its last `overlap` tokens
-    are kept back and blended with what the next chunk, which sees more, makes of them. The vocoder
-    takes only frames that will not change; what it would say next is heard from a copy of its
-    state, which knows the frames kept back, and fades into what it does say.
+    A chunk's frames are solved with some tokens of look-ahead, as many as the model asks for.
+    Those of its last `overlap` tokens are kept back and blended with what the next chunk, which
+    sees more, makes of them. The vocoder takes only frames that will not change; what it would say
+    next is heard from a copy of its state, which knows the frames that may, and fades into what it
+    does say.
     """
 
     def __init__(
@@ -80,6 +80,7 @@ class SentenceSound:
         self._chunking = chunking
         self._cuts = chunking.cuts() if chunking else iter(())
         self._cut = next(self._cuts, None)
+        self._lookahead = engine.flow_settings.lookahead  # tokens
         self._request: dict[str, Any] = {"steps": steps, "seed": seed, "sentence": sentence}
         self._speed = speed
         self._prompt_excess = len(voice.prompt_feat) - FRAMES_PER_TOKEN * len(voice.prompt_token)
@@ -95,7 +96,7 @@ class SentenceSound:
 
     def ready(self, tokens: Sequence[int]) -> bool:
         """Whether the next chunk can be made of these tokens, with more to come."""
-        return self._cut is not None and len(tokens) >= self._cut + LOOKAHEAD_TOKENS
+        return self._cut is not None and len(tokens) >= self._cut + self._lookahead
 
     def advance(self, tokens: Sequence[int], last: bool) -> Iterator[np.ndarray | None]:
         """Makes the next chunk: None after each step of the flow, then its samples."""
@@ -118,7 +119,7 @@ class SentenceSound:
         """Frames up to the token `end`, blended into those there are."""
         begin = self._context_begin()
         solver = self._engine.begin_mel(
-            tokens[begin:] if last else tokens[begin : end + LOOKAHEAD_TOKENS],
+            tokens[begin:] if last else tokens[begin : end + self._lookahead],
             self._voice,
             finalize=last,
             first_frame=FRAMES_PER_TOKEN * begin,
@@ -127,9 +128,10 @@ class SentenceSound:
         while self._engine.step_mel(solver):
             yield None
         frames = self._engine.end_mel(solver)[self._settled - FRAMES_PER_TOKEN * begin :]
-        self.mel = _blend(self.mel, frames, self._settled)
+        overlap = self._chunking.overlap if self._chunking else 0
+        self.mel = _blend(self.mel, frames, self._settled, FRAMES_PER_TOKEN * overlap)
         self.solved = end
-        kept_back = 0 if last or not self._chunking else self._chunking.overlap
+        kept_back = 0 if last else overlap
         self._settled = max(0, FRAMES_PER_TOKEN * (end - kept_back) - self._prompt_excess)
 
     def _context_begin(self) -> int:
@@ -170,9 +172,10 @@ class SentenceSound:
         return crossed
 
 
-def _blend(mel: np.ndarray, fresh: np.ndarray, settled: int) -> np.ndarray:
-    """`mel` up to `settled`, then `fresh`, which takes over from what `mel` had there."""
-    old = mel[settled : settled + len(fresh)]
+def _blend(mel: np.ndarray, fresh: np.ndarray, settled: int, overlap: int) -> np.ndarray:
+    """`mel` up to `settled`, then `fresh`, which takes over within `overlap` frames from what `mel`
+    had there."""
+    old = mel[settled : settled + min(overlap, len(fresh))]
     weight = ((np.arange(len(old)) + 0.5) / max(len(old), 1)).astype(np.float32)[:, None]
     blended = (1 - weight) * old + weight * fresh[: len(old)]
     return np.concatenate([mel[:settled], blended, fresh[len(old) :]])

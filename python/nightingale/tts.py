@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -74,7 +75,7 @@ class TTS:
         if engine.drafts is not None:
             info["draft"] = engine.drafts.info
         if engine.flow is not None and engine.vocoder is not None:
-            info["flow"] = engine.flow.describe()
+            info["flow"] = engine.flow.describe() | asdict(engine.flow_settings)
             info["vocoder"] = {"weight_bytes": engine.vocoder.weight_bytes}
         return info
 
@@ -233,7 +234,8 @@ class TTS:
         """The mel of speech tokens in a voice, float32 [80, frames], 50 frames a second.
 
         steps: of the flow; None is the model's own (10), 8 is the faster setting. noise:
-        float32 [80, prompt frames + frames] to start from in place of the seed's. finalize=False:
+        float32 [80, prompt frames + frames] to start from as it is, in place of the seed's times
+        the model's temperature. finalize=False:
         more tokens follow; the last three only serve as context, and 0 frames may come.
         """
         default_steps = self._engine.steps()

@@ -189,7 +189,10 @@ mx::array Flow::noise(const MelRequest& request, int new_frames) const {
     parts.push_back(draw(DrawStage::flow_prompt, 0, prompt));
   }
   parts.push_back(draw(DrawStage::flow_frame, request.first_frame, new_frames));
-  return mx::expand_dims(mx::concatenate(parts, 0, stream_), 0, stream_);
+  auto drawn = mx::expand_dims(mx::concatenate(parts, 0, stream_), 0, stream_);
+  return request.temperature == 1
+      ? drawn
+      : mx::multiply(drawn, mx::array(request.temperature), stream_);
 }
 
 MelState Flow::begin(const MelRequest& request) const {

@@ -30,6 +30,7 @@ struct MelRequest {
   // Which of the sentence's frames the first new one is, where the tokens begin
   // in its middle: part of the draws.
   int first_frame = 0;
+  float temperature = 1; // what the seed's noise is multiplied with
   // The noise to start from in place of the seed's: [all frames, mels]
   std::optional<std::vector<float>> noise = std::nullopt;
 };

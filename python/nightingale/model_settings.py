@@ -1,0 +1,83 @@
+"""What a checkpoint says of itself in nightingale.json, beside what the core reads of T3 there."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from ._core import Error
+
+SETTINGS_FILE = "nightingale.json"
+LOOKAHEAD_TOKENS = 3  # that the flow's encoder sees past a frame's own
+MOST_LOOKAHEAD = 100
+
+
+@dataclass(frozen=True)
+class FlowSettings:
+    """How S3Gen's flow is to be used: "s3gen" in the file."""
+
+    temperature: float = 1.0  # what the noise is multiplied with that a mel begins as
+    lookahead: int = LOOKAHEAD_TOKENS  # tokens that a stream waits for past the end of a chunk
+
+
+@dataclass(frozen=True)
+class ModelSettings:
+    languages: dict[str, str]  # codes and names
+    flow: FlowSettings
+
+    @classmethod
+    def of(cls, folder: Path, family: dict[str, str]) -> ModelSettings:
+        """family: the languages of a model that lists none"""
+        file = folder / SETTINGS_FILE
+        found = _read(file) if file.is_file() else {}
+        return cls(
+            _languages(found.get("languages", list(family)), family, file),
+            _flow(found.get("s3gen", {}), file),
+        )
+
+
+def _read(file: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(file.read_text("utf-8"))
+    except ValueError as error:
+        raise Error(f"{file} is not JSON in UTF-8: {error}") from error
+    return _object(found, str(file))
+
+
+def _object(found: Any, name: str) -> dict[str, Any]:
+    if not isinstance(found, dict):
+        raise Error(f"{name}: expected an object")
+    return found
+
+
+def _languages(listed: Any, family: dict[str, str], file: Path) -> dict[str, str]:
+    codes = listed if isinstance(listed, list) else []
+    if not codes or not all(isinstance(code, str) and code in family for code in codes):
+        known = ", ".join(family)
+        raise Error(f"{file}: languages must be a list of codes among {known}, not {listed!r}")
+    return {code: name for code, name in family.items() if code in codes}
+
+
+def _flow(given: Any, file: Path) -> FlowSettings:
+    name = f"{file}: s3gen"
+    known = {field.name for field in fields(FlowSettings)}
+    if unknown := _object(given, name).keys() - known:
+        listed = ", ".join(sorted(unknown))
+        raise Error(f"{name} has no setting {listed}, only {', '.join(sorted(known))}")
+    found = FlowSettings(**given)
+    temperature, lookahead = found.temperature, found.lookahead
+    if not _is_number(temperature, int | float) or not 0 <= temperature <= 2:
+        raise Error(f"{name}.temperature must be a number from 0 to 2, not {temperature!r}")
+    if not _is_number(lookahead, int) or not LOOKAHEAD_TOKENS <= lookahead <= MOST_LOOKAHEAD:
+        raise Error(
+            f"{name}.lookahead must be a whole number from {LOOKAHEAD_TOKENS} to "
+            f"{MOST_LOOKAHEAD}, not {lookahead!r}"
+        )
+    return found
+
+
+def _is_number(value: Any, kind: Any) -> bool:
+    return isinstance(value, kind) and not isinstance(value, bool) and math.isfinite(value)
