@@ -2,7 +2,7 @@
 // new positions and writes keys and values into the caches. A SIMD group takes
 // one vector at a time.
 // qkv: [B, T, 3, HEADS, 64]; frequencies: [32]; place: positions before these,
-// capacity of the caches; keys, values: [B, HEADS, capacity, 2 * BITS + 1]
+// capacity of the caches; keys, values: [B, HEADS, capacity, 2 * BITS + 2]
 // → q: [B, HEADS, T, 64]
 // Twin: graph::rotary, graph::write_heads.
 //

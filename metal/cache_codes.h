@@ -1,9 +1,10 @@
 // Vectors of 64 in a cache: floats, BITS 32 or 16, or codes of BITS 8 or 4 as
-// nightingale/ops/cache_codes.h has them: x = scale * code + offset.
+// nightingale/ops/cache_codes.h has them: x = scale * code + offset, each half with
+// a scale and an offset of its own.
 #include "weights.h"
 
 // Elements of C in a vector.
-template <int BITS> METAL_FUNC int row_size() { return BITS < 16 ? 2 * BITS + 1 : 64; }
+template <int BITS> METAL_FUNC int row_size() { return BITS < 16 ? 2 * BITS + 2 : 64; }
 
 METAL_FUNC float scale_of(uint affine) { return as_type<float>(affine << 16); }
 METAL_FUNC float offset_of(uint affine) { return as_type<float>(affine & 0xffff0000u); }
@@ -22,7 +23,7 @@ template <typename C> struct Held8<C, 8> {
   METAL_FUNC void load(const device C* row, int channel) {
     low = row[channel / 4];
     high = row[channel / 4 + 1];
-    affine = row[16];
+    affine = row[16 + channel / 32];
   }
   METAL_FUNC void get(thread float* to) {
     float scale = scale_of(affine), offset = offset_of(affine);
@@ -36,7 +37,7 @@ template <typename C> struct Held8<C, 4> {
   uint codes, affine;
   METAL_FUNC void load(const device C* row, int channel) {
     codes = row[channel / 8];
-    affine = row[8];
+    affine = row[8 + channel / 32];
   }
   METAL_FUNC void get(thread float* to) {
     float scale = scale_of(affine), offset = offset_of(affine);
@@ -55,24 +56,30 @@ template <int BITS> METAL_FUNC uint code_of(float v, uint affine) {
   return uint(clamp(code, 0.0f, last));
 }
 
+// The scale and the offset of a half whose numbers a SIMD group has, one a lane.
+template <int BITS> METAL_FUNC uint affine_of(float v) {
+  float last = float((1 << BITS) - 1);
+  uint offset = outward(min(simd_min(v), 0.0f));
+  float most = max(simd_max(v), 0.0f);
+  uint scale = outward(most / last - as_type<float>(offset) / last);
+  uint affine = offset | (scale >> 16);
+  return simd_max(not_finite(v) ? 1u : 0u) > 0u ? 0x7fc0u : affine;
+}
+
 // A SIMD group packs the 64 floats of x, which all its lanes can see, into a row
 // of a cache, and makes x what the codes stand for.
 template <int BITS> METAL_FUNC void pack_row(threadgroup float* x, device uint* row, int lane) {
   constexpr int EACH = 32 / BITS;
-  float a = x[lane], b = x[lane + 32], last = float((1 << BITS) - 1);
-  uint offset = outward(min(simd_min(min(a, b)), 0.0f));
-  float most = max(simd_max(max(a, b)), 0.0f);
-  uint scale = outward(most / last - as_type<float>(offset) / last);
-  uint affine = offset | (scale >> 16);
-  if (simd_max(not_finite(a) || not_finite(b) ? 1u : 0u) > 0u) affine = 0x7fc0u;
+  float a = x[lane], b = x[lane + 32];
+  uint low = affine_of<BITS>(a), high = affine_of<BITS>(b);
   if (lane < 2 * BITS) {
-    uint packed = 0u;
+    uint packed = 0u, affine = lane < BITS ? low : high;
     for (int i = 0; i < EACH; ++i)
       packed |= code_of<BITS>(x[lane * EACH + i], affine) << (i * BITS);
     row[lane] = packed;
   }
-  if (lane == 0) row[2 * BITS] = affine;
+  if (lane < 2) row[2 * BITS + lane] = lane == 0 ? low : high;
   simdgroup_barrier(mem_flags::mem_threadgroup);
-  x[lane] = fma(scale_of(affine), float(code_of<BITS>(a, affine)), offset_of(affine));
-  x[lane + 32] = fma(scale_of(affine), float(code_of<BITS>(b, affine)), offset_of(affine));
+  x[lane] = fma(scale_of(low), float(code_of<BITS>(a, low)), offset_of(low));
+  x[lane + 32] = fma(scale_of(high), float(code_of<BITS>(b, high)), offset_of(high));
 }

@@ -1,6 +1,6 @@
 // read_codes: what the first T positions of caches in codes stand for, for
 // attention that MLX computes.
-// keys, values: [B, HEADS, capacity, 2 * BITS + 1]; place: as append_codes took
+// keys, values: [B, HEADS, capacity, 2 * BITS + 2]; place: as append_codes took
 // it; after: what append_codes gave → k, v: [B, HEADS, T, 64]
 // Twin: graph::decode_heads.
 //

@@ -6,23 +6,19 @@
 
 namespace nightingale::ops {
 
-namespace {
-
-constexpr int kHeadStep = 32; // whole vectors of every instruction set
-
-} // namespace
-
 int code_words(int head_dim, int bits) {
   if (bits != 8 && bits != 4) {
     throw Error("a KV cache takes 8 or 4 bits, not " + std::to_string(bits));
   }
-  if (head_dim <= 0 || head_dim % kHeadStep != 0) {
+  if (head_dim <= 0 || head_dim % kCacheGroup != 0 ||
+      head_dim > kMostCacheGroups * kCacheGroup) {
     throw Error(
         "heads of " + std::to_string(head_dim) +
         " cannot be cached in codes: their size must be a multiple of " +
-        std::to_string(kHeadStep));
+        std::to_string(kCacheGroup) + ", and at most " +
+        std::to_string(kMostCacheGroups * kCacheGroup));
   }
-  return head_dim * bits / 32 + 1;
+  return head_dim * bits / 32 + head_dim / kCacheGroup;
 }
 
 int code_bits(const mx::array& cache, int head_dim) {

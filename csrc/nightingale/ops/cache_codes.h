@@ -1,16 +1,18 @@
 #pragma once
 
 #include "nightingale/ops/backend.h"
+#include "nightingale/ops/cache_groups.h"
 
 namespace nightingale::ops {
 
 // Caches in codes: [B, heads, capacity, words] uint32, where the last axis is
 // one head's vector, x = scale * code + offset: codes of `bits` from the lowest
-// bits up, as MLX's affine format has them, then a word with the scale in its
-// lower half and the offset in its upper, both bfloat16. The offset is the
-// least of the vector and 0, the scale what takes the largest code to the
-// greatest, each rounded away from 0: so nothing is cut off, and what codes
-// lose is half a scale at most. A vector that is not finite reads as NaN.
+// bits up, as MLX's affine format has them, then for every 32 of them a word
+// with the scale in its lower half and the offset in its upper, both bfloat16.
+// The offset is the least of the 32 and 0, the scale what takes the largest
+// code to the greatest, each rounded away from 0: so nothing is cut off, and
+// what codes lose is half a scale at most. Where one of the 32 is not finite
+// all of them read as NaN.
 
 // uint32 in a vector; an Error where bits or head_dim cannot be had.
 int code_words(int head_dim, int bits);

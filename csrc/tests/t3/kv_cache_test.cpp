@@ -104,7 +104,7 @@ TEST_CASE("a cache in codes is smaller, and says so") {
     return double(cache.nbytes());
   };
   CHECK(bytes(0) / bytes(8) > 3.5);
-  CHECK(bytes(0) / bytes(4) > 7.0);
+  CHECK(bytes(0) / bytes(4) > 6.0);
 }
 
 TEST_CASE("a trimmed cache in codes goes on as if it had never gone on") {

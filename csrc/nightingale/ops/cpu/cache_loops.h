@@ -2,10 +2,13 @@
 
 #include <cstdint>
 
+#include "nightingale/ops/cache_groups.h"
+
 namespace nightingale::cpu {
 
 // Vectors in codes, as nightingale/ops/cache_codes.h has them, one after the
-// other. `depth` is a multiple of 32. Every entry is indexed by code_index.
+// other. `depth` is one that ops::code_words takes. Every entry is indexed by
+// code_index.
 struct CacheLoops {
   void (*pack[2])(const float* x, int depth, uint32_t* row);
   void (*unpack[2])(const uint32_t* rows, int count, int depth, float* y);
@@ -18,9 +21,9 @@ struct CacheLoops {
       int depth,
       float* y);
 
-  // out[d] = sum_t p[t] * rows[t, d]; p is lost.
+  // out[d] = sum_t p[t] * rows[t, d]
   void (*weighted_sum[2])(
-      float* p,
+      const float* p,
       const uint32_t* rows,
       int count,
       int depth,

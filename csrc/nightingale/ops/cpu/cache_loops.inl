@@ -1,6 +1,8 @@
 // The loops behind `CacheLoops`, part of simd_loops.inl.
 
 using nightingale::cpu::CacheLoops;
+using nightingale::ops::kCacheGroup;
+using nightingale::ops::kMostCacheGroups;
 
 // Vec::width codes of a row from element `i`, which is a multiple of that.
 template <int bits>
@@ -23,10 +25,11 @@ inline uint32_t outward(float x) {
   return (to_bits(x) + 0xffff) & 0xffff0000;
 }
 
+// Of the kCacheGroup floats at x.
 template <int bits>
-inline uint32_t affine_word(const float* x, int depth) {
+inline uint32_t affine_word(const float* x) {
   Vec least = Vec::zero(), most = Vec::zero(), finite = Vec::zero();
-  for (int i = 0; i < depth; i += Vec::width) {
+  for (int i = 0; i < kCacheGroup; i += Vec::width) {
     Vec part = Vec::load(x + i);
     least = min(least, part);
     most = max(most, part);
@@ -43,15 +46,16 @@ inline uint32_t affine_word(const float* x, int depth) {
 
 template <int bits>
 void pack_codes(const float* x, int depth, uint32_t* row) {
-  uint32_t word = affine_word<bits>(x, depth);
-  CacheAffine affine = affine_of(word);
-  Vec offset = Vec::set1(affine.offset), half = Vec::set1(0.5f);
-  Vec scale = Vec::set1(affine.scale > 0.0f ? affine.scale : 1.0f);
-  Vec last = Vec::set1((1 << bits) - 1);
+  Vec half = Vec::set1(0.5f), last = Vec::set1((1 << bits) - 1);
   constexpr int codes_in_word = 32 / bits;
-  for (int begin = 0; begin < depth; begin += 32) {
-    float codes[32];
-    for (int i = 0; i < 32; i += Vec::width) {
+  uint32_t* words = row + depth * bits / 32;
+  for (int begin = 0; begin < depth; begin += kCacheGroup) {
+    uint32_t word = affine_word<bits>(x + begin);
+    CacheAffine affine = affine_of(word);
+    Vec offset = Vec::set1(affine.offset);
+    Vec scale = Vec::set1(affine.scale > 0.0f ? affine.scale : 1.0f);
+    float codes[kCacheGroup];
+    for (int i = 0; i < kCacheGroup; i += Vec::width) {
       Vec part = Vec::load(x + begin + i);
       Vec code = floor((part - offset) / scale + half);
       // NaN, which is not greater, becomes 0.
@@ -66,45 +70,70 @@ void pack_codes(const float* x, int depth, uint32_t* row) {
       }
       row[begin * bits / 32 + w] = packed;
     }
+    words[begin / kCacheGroup] = word;
   }
-  row[depth * bits / 32] = word;
+}
+
+// Words of a vector's codes, and of all of it.
+template <int bits>
+inline int coded_words(int depth) {
+  return depth * bits / 32;
+}
+template <int bits>
+inline int row_words(int depth) {
+  return coded_words<bits>(depth) + depth / kCacheGroup;
 }
 
 template <int bits>
 void unpack_codes(const uint32_t* rows, int count, int depth, float* y) {
-  int words = depth * bits / 32;
-  for (int t = 0; t < count; ++t, rows += words + 1, y += depth) {
-    CacheAffine affine = affine_of(rows[words]);
-    Vec scale = Vec::set1(affine.scale), offset = Vec::set1(affine.offset);
-    for (int i = 0; i < depth; i += Vec::width) {
-      fma(codes_at<bits>(rows, i), scale, offset).store(y + i);
+  int coded = coded_words<bits>(depth), words = row_words<bits>(depth);
+  for (int t = 0; t < count; ++t, rows += words, y += depth) {
+    for (int begin = 0; begin < depth; begin += kCacheGroup) {
+      CacheAffine affine = affine_of(rows[coded + begin / kCacheGroup]);
+      Vec scale = Vec::set1(affine.scale), offset = Vec::set1(affine.offset);
+      for (int i = begin; i < begin + kCacheGroup; i += Vec::width) {
+        fma(codes_at<bits>(rows, i), scale, offset).store(y + i);
+      }
     }
   }
 }
 
 // C positions at once: the sum of one need not wait for that of another.
+// x_sums: of every kCacheGroup of x
 template <int bits, int C>
 inline void dot_codes(
     const float* x,
     const uint32_t* rows,
-    int words,
-    float x_sum,
+    int depth,
+    const float* x_sums,
     float* y) {
-  int depth = words * 32 / bits;
-  Vec acc[C];
+  int coded = coded_words<bits>(depth), words = row_words<bits>(depth);
+  Vec sums[C];
+  float offsets[C];
   for (int c = 0; c < C; ++c) {
-    acc[c] = Vec::zero();
-    __builtin_prefetch(rows + c * (words + 1) + kPrefetchBytes / 4);
+    sums[c] = Vec::zero();
+    offsets[c] = 0.0f;
+    __builtin_prefetch(rows + c * words + kPrefetchBytes / 4);
   }
-  for (int i = 0; i < depth; i += Vec::width) {
-    Vec part = Vec::load(x + i);
+  for (int g = 0; g < depth / kCacheGroup; ++g) {
+    Vec acc[C];
     for (int c = 0; c < C; ++c) {
-      acc[c] = fma(part, codes_at<bits>(rows + c * (words + 1), i), acc[c]);
+      acc[c] = Vec::zero();
+    }
+    for (int i = g * kCacheGroup; i < (g + 1) * kCacheGroup; i += Vec::width) {
+      Vec part = Vec::load(x + i);
+      for (int c = 0; c < C; ++c) {
+        acc[c] = fma(part, codes_at<bits>(rows + c * words, i), acc[c]);
+      }
+    }
+    for (int c = 0; c < C; ++c) {
+      CacheAffine affine = affine_of(rows[c * words + coded + g]);
+      sums[c] = fma(acc[c], Vec::set1(affine.scale), sums[c]);
+      offsets[c] += affine.offset * x_sums[g];
     }
   }
   for (int c = 0; c < C; ++c) {
-    CacheAffine affine = affine_of(rows[c * (words + 1) + words]);
-    y[c] = affine.scale * acc[c].sum() + affine.offset * x_sum;
+    y[c] = sums[c].sum() + offsets[c];
   }
 }
 
@@ -115,62 +144,71 @@ void dots_codes(
     int count,
     int depth,
     float* y) {
-  int words = depth * bits / 32, t = 0;
-  float x_sum = sum_of(x, depth, [](Vec a) { return a; });
+  int words = row_words<bits>(depth), t = 0;
+  float x_sums[kMostCacheGroups];
+  for (int g = 0; g < depth / kCacheGroup; ++g) {
+    x_sums[g] =
+        sum_of(x + g * kCacheGroup, kCacheGroup, [](Vec a) { return a; });
+  }
   for (; t + 4 <= count; t += 4) {
-    dot_codes<bits, 4>(x, rows + t * (words + 1), words, x_sum, y + t);
+    dot_codes<bits, 4>(x, rows + t * words, depth, x_sums, y + t);
   }
   for (; t < count; ++t) {
-    dot_codes<bits, 1>(x, rows + t * (words + 1), words, x_sum, y + t);
+    dot_codes<bits, 1>(x, rows + t * words, depth, x_sums, y + t);
   }
 }
 
-// `block` vectors of the sum, from channel d.
-template <int bits, int block>
+// G groups of the sum, from the group `first`.
+template <int bits, int G>
 inline void sum_codes(
     const float* p,
     const uint32_t* rows,
     int count,
-    int words,
-    int d,
-    float offsets,
+    int depth,
+    int first,
     float* out) {
-  Vec acc[block];
-  for (int i = 0; i < block; ++i) {
+  constexpr int vectors = kCacheGroup / Vec::width;
+  int coded = coded_words<bits>(depth), words = row_words<bits>(depth);
+  Vec acc[G * vectors];
+  float offsets[G];
+  for (int i = 0; i < G * vectors; ++i) {
     acc[i] = Vec::zero();
   }
-  for (int t = 0; t < count; ++t, rows += words + 1) {
-    Vec weight = Vec::set1(p[t]);
+  for (int g = 0; g < G; ++g) {
+    offsets[g] = 0.0f;
+  }
+  int begin = first * kCacheGroup;
+  for (int t = 0; t < count; ++t, rows += words) {
     __builtin_prefetch(rows + kPrefetchBytes / 4);
-    for (int i = 0; i < block; ++i) {
-      acc[i] = fma(weight, codes_at<bits>(rows, d + i * Vec::width), acc[i]);
+    for (int g = 0; g < G; ++g) {
+      CacheAffine affine = affine_of(rows[coded + first + g]);
+      offsets[g] += p[t] * affine.offset;
+      Vec weight = Vec::set1(p[t] * affine.scale);
+      for (int i = g * vectors; i < (g + 1) * vectors; ++i) {
+        acc[i] =
+            fma(weight, codes_at<bits>(rows, begin + i * Vec::width), acc[i]);
+      }
     }
   }
-  for (int i = 0; i < block; ++i) {
-    (acc[i] + Vec::set1(offsets)).store(out + d + i * Vec::width);
+  for (int i = 0; i < G * vectors; ++i) {
+    (acc[i] + Vec::set1(offsets[i / vectors]))
+        .store(out + begin + i * Vec::width);
   }
 }
 
 template <int bits>
 void weighted_sum_codes(
-    float* p,
+    const float* p,
     const uint32_t* rows,
     int count,
     int depth,
     float* out) {
-  constexpr int block = 4;
-  int words = depth * bits / 32, d = 0;
-  float offsets = 0.0f;
-  for (int t = 0; t < count; ++t) {
-    CacheAffine affine = affine_of(rows[t * (words + 1) + words]);
-    offsets += p[t] * affine.offset;
-    p[t] *= affine.scale;
+  int groups = depth / kCacheGroup, g = 0;
+  for (; g + 2 <= groups; g += 2) {
+    sum_codes<bits, 2>(p, rows, count, depth, g, out);
   }
-  for (; d + block * Vec::width <= depth; d += block * Vec::width) {
-    sum_codes<bits, block>(p, rows, count, words, d, offsets, out);
-  }
-  for (; d < depth; d += Vec::width) {
-    sum_codes<bits, 1>(p, rows, count, words, d, offsets, out);
+  for (; g < groups; ++g) {
+    sum_codes<bits, 1>(p, rows, count, depth, g, out);
   }
 }
 

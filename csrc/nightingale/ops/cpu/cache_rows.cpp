@@ -59,8 +59,11 @@ void CacheRows::dots(const float* x, const char* rows, int count, float* y)
   simd().dots[static_cast<int>(storage)](args);
 }
 
-void CacheRows::weighted_sum(float* p, const char* rows, int count, float* out)
-    const {
+void CacheRows::weighted_sum(
+    const float* p,
+    const char* rows,
+    int count,
+    float* out) const {
   if (bits) {
     simd().cache.weighted_sum[code_index(bits)](
         p, words(rows), count, depth, out);

@@ -21,8 +21,9 @@ struct CacheRows {
   // y[t] = sum_d x[d] * rows[t, d]
   void dots(const float* x, const char* rows, int count, float* y) const;
 
-  // out[d] = sum_t p[t] * rows[t, d]; p may be lost.
-  void weighted_sum(float* p, const char* rows, int count, float* out) const;
+  // out[d] = sum_t p[t] * rows[t, d]
+  void weighted_sum(const float* p, const char* rows, int count, float* out)
+      const;
 };
 
 // An Error where keys and values are not kept in the same way.

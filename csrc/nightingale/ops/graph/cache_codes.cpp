@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "mlx/ops.h"
+#include "nightingale/ops/cache_groups.h"
 
 namespace nightingale::graph {
 
@@ -27,7 +28,12 @@ mx::array columns(const mx::array& x, int begin, int end, mx::Stream s) {
 } // namespace
 
 mx::array encode_heads(const mx::array& x, int bits, mx::Stream s) {
-  auto floats = mx::contiguous(mx::astype(x, mx::float32, s), false, s);
+  mx::Shape grouped = x.shape();
+  grouped.back() = x.shape(-1) / ops::kCacheGroup;
+  mx::Shape affines = grouped;
+  grouped.push_back(ops::kCacheGroup);
+  auto floats = mx::contiguous(
+      mx::reshape(mx::astype(x, mx::float32, s), grouped, s), false, s);
   auto zero = mx::array(0.0f), last = mx::array(float((1 << bits) - 1));
   auto least = mx::minimum(mx::min(floats, -1, true, s), zero, s);
   auto most = mx::maximum(mx::max(floats, -1, true, s), zero, s);
@@ -65,25 +71,21 @@ mx::array encode_heads(const mx::array& x, int bits, mx::Stream s) {
       offset_bits, mx::right_shift(scale_bits, mx::array(16u), s), s);
   affine = mx::where(finite, affine, mx::array(0x7fc0u), s); // a NaN scale
   return mx::concatenate(
-      {mx::astype(words, mx::uint32, s), affine}, x.ndim() - 1, s);
+      {mx::astype(words, mx::uint32, s), mx::reshape(affine, affines, s)},
+      x.ndim() - 1,
+      s);
 }
 
 mx::array
 decode_heads(const mx::array& rows, int bits, mx::Dtype dtype, mx::Stream s) {
-  int words = rows.shape(-1) - 1, depth = words * 32 / bits;
-  int group = depth % 64 == 0 ? 64 : 32; // sizes that MLX has
-  auto affine = mx::contiguous(columns(rows, words, words + 1, s), false, s);
-  mx::Shape groups = rows.shape();
-  groups.back() = depth / group;
-  auto each = [&](const mx::array& word) {
-    auto value = mx::view(word, mx::float32, s);
-    return mx::contiguous(mx::broadcast_to(value, groups, s), false, s);
-  };
+  // Every group has as many words of codes as codes have bits.
+  int all = rows.shape(-1), words = all / (bits + 1) * bits;
+  auto affine = mx::contiguous(columns(rows, words, all, s), false, s);
   auto floats = mx::dequantize(
       mx::contiguous(columns(rows, 0, words, s), false, s),
-      each(mx::left_shift(affine, mx::array(16u), s)),
-      each(mx::bitwise_and(affine, mx::array(kUpper), s)),
-      group,
+      mx::view(mx::left_shift(affine, mx::array(16u), s), mx::float32, s),
+      mx::view(mx::bitwise_and(affine, mx::array(kUpper), s), mx::float32, s),
+      ops::kCacheGroup,
       bits,
       "affine",
       std::nullopt,
