@@ -27,6 +27,7 @@ from .data import Corpus
 from .descent import Descent
 from .flow_examples import FlowBatch, Speech, batches, cut_short, load_speech
 from .flow_validation import Validation
+from .masked import masked_mean
 from .meanflow import Distillation
 from .networks.flow import FLOW_SIZES, Flow, FlowSize, cosine_times
 from .options import add_training, training_clock
@@ -83,11 +84,6 @@ class FlowMatching:
         device = self.generator.device
         part = torch.randperm(count, device=device, generator=self.generator)
         return (part + self._uniform(count)) / count
-
-
-def masked_mean(x: Tensor, heard: Tensor) -> Tensor:
-    """Over the frames that are heard. x: [B, T, C]; heard: [B, T] bool"""
-    return (x * heard[..., None]).sum() / (heard.sum() * x.shape[-1])
 
 
 class Stage:

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from .flow_examples import FlowBatch, cut_short, known_of
+from .masked import masked_mean
 from .networks.flow import Flow, cosine_times
 
 TEACHER_STEPS = 6  # in place of one of the student's
@@ -46,9 +47,7 @@ class Distillation:
             shown = self.show(batch)
             known = known_of(self.teacher, shown)
         velocity = self.student.velocity(x, known, shown.heard, t, r)
-        heard = shown.heard[..., None]
-        square = (velocity - target).square() * heard
-        return {"meanflow": square.sum() / (heard.sum() * square.shape[-1])}
+        return {"meanflow": masked_mean((velocity - target).square(), shown.heard)}
 
     def show(self, batch: FlowBatch) -> FlowBatch:
         """Some rows whole, some in part."""

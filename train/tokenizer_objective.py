@@ -20,6 +20,7 @@ from .alignment import IGNORED, Phonemes
 from .augmentation import as_another_speaker
 from .data import Batch, Row, Tokens
 from .features import HOP, mel_16k, mel_24k, resample_16k, samples_16k
+from .masked import masked_mean
 from .networks.speech_tokenizer import (
     CODES,
     SpeechTokenizer,
@@ -138,12 +139,6 @@ def losses(
         "redundancy": redundancy(own, mask),
         "probe": masked_mean(unforeseen, mask[:, 1:]),
     }
-
-
-def masked_mean(x: Tensor, mask: Tensor) -> Tensor:
-    """x: [B, T] or [B, T, C]; mask: [B, T]"""
-    x = x if x.ndim == 2 else x.mean(-1)
-    return (x * mask).sum() / mask.sum().clamp_min(1)
 
 
 def detail_loss(difference: Tensor, mask: Tensor) -> Tensor:
