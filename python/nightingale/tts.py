@@ -235,8 +235,8 @@ class TTS:
 
         steps: of the flow; None is the model's own (10), 8 is the faster setting. noise:
         float32 [80, prompt frames + frames] to start from as it is, in place of the seed's times
-        the model's temperature. finalize=False:
-        more tokens follow; the last three only serve as context, and 0 frames may come.
+        the model's temperature. finalize=False: more tokens follow; the last three only serve as
+        context, and 0 frames may come.
         """
         default_steps = self._engine.steps()
         sound = self._sound_tokens(tokens)
