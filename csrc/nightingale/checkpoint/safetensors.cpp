@@ -48,7 +48,9 @@ class Safetensors : public TensorFile {
     Json header = Json::parse(text, path() + ": header");
     for (auto& [name, entry] : header.object(path() + ": header")) {
       if (name == "__metadata__") {
-        read_metadata(entry);
+        if (!entry.is_null()) { // as MLX writes none
+          read_metadata(entry);
+        }
       } else {
         add_entry(name, entry);
       }

@@ -160,6 +160,7 @@ TEST_CASE("a header that contradicts itself or the file is refused") {
       header_error("{\"__metadata__\":{\"a\":1}}"),
       "__metadata__.a: expected a string, found an integer"));
   CHECK(header_error("{\"__metadata__\":{\"a\":\"1\"}}") == "");
+  CHECK(header_error("{\"__metadata__\":null}") == "");
 }
 
 TEST_CASE("safetensors may not overlap") {
