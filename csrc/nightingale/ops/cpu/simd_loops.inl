@@ -103,8 +103,15 @@ inline void dot_rows(const DotArgs& a, int row) {
 template <typename W>
 void dots(const DotArgs& a) {
   int row = 0;
-  for (; row + Vec::row_block <= a.rows; row += Vec::row_block) {
-    dot_rows<W, Vec::row_block>(a, row);
+  // Large blocks as long as they leave none that is smaller than a usual one:
+  // each block after the first reads the weights from a cache again.
+  constexpr int large = Vec::large_row_block, usual = Vec::row_block;
+  while (a.rows - row == large || a.rows - row >= large + usual) {
+    dot_rows<W, large>(a, row);
+    row += large;
+  }
+  for (; row + usual <= a.rows; row += usual) {
+    dot_rows<W, usual>(a, row);
   }
   for (; row + 2 <= a.rows; row += 2) {
     dot_rows<W, 2>(a, row);

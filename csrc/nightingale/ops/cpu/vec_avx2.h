@@ -10,6 +10,7 @@ struct Vec {
   __m256 v;
   static constexpr int width = 8;
   static constexpr int row_block = 2; // 16 registers hold no more
+  static constexpr int large_row_block = 2;
   static constexpr int tile_rows = 6; // by 2 vectors: 12 of 16
   static constexpr int code_rows = 4; // by 2 vectors
   static constexpr int code_parts = 2;

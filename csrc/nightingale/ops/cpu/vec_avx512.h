@@ -10,6 +10,7 @@ struct Vec {
   __m512 v;
   static constexpr int width = 16;
   static constexpr int row_block = 4;
+  static constexpr int large_row_block = 6; // by 4 columns: 24 of 32 registers
   static constexpr int tile_rows = 14; // by 2 vectors: 28 of 32 registers
   static constexpr int code_rows = 10; // by 2 vectors: 20 of 32
   static constexpr int code_parts = 2;

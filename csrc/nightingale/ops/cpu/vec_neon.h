@@ -10,6 +10,7 @@ struct Vec {
   float32x4_t v;
   static constexpr int width = 4;
   static constexpr int row_block = 4;
+  static constexpr int large_row_block = 6; // by 4 columns: 24 of 32 registers
   static constexpr int tile_rows = 8;
   static constexpr int code_rows = 2; // by 4 vectors of 2 sums: 16 of 32
   static constexpr int code_parts = 4;

@@ -12,6 +12,7 @@ struct Vec {
   float v;
   static constexpr int width = 1;
   static constexpr int row_block = 2;
+  static constexpr int large_row_block = 2;
   static constexpr int tile_rows = 4;
   static constexpr int code_rows = 2;
   static constexpr int code_parts = 4;

@@ -43,13 +43,13 @@ void check_rows(const OpOfRows& op) {
 } // namespace
 
 TEST_CASE("dots of every table are the same in any company") {
-  constexpr int columns = 7;
+  constexpr int columns = 19; // more than are taken together
   for (int table = 0; table < cpu::simd_count(); ++table) {
     const auto& simd = cpu::simd_at(table);
     std::string name = simd.name;
     CAPTURE(name);
     for (int storage = 0; storage < 3; ++storage) {
-      for (int depth : {1, 15, 64, 133, 1024}) {
+      for (int depth : {1, 15, 64, 133, 256, 700, 1024}) {
         auto x = noise(kMost * depth, 1);
         auto numbers = noise(columns * depth, 2);
         std::vector<float> w(columns * depth); // room for any storage
