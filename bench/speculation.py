@@ -1,14 +1,16 @@
 """Speculation and speaking together: tokens a second beside plain decoding, from one run.
 
-    python -m bench.speculation --model FOLDER [--dtype float16] [--tokens 60] [--rounds 3]
+    python -m bench.speculation --model FOLDER [--precision float16] [--tokens 60] [--rounds 3]
+    python -m bench.speculation --model FOLDER --text FILE --draft PATH [--sentences 10]
     python -m bench.speculation --model FOLDER --equality --text FILE [--sentences 200] [--seeds 3]
 
-T3 alone, both guidance rows, the analyser on, after the prompt. "heard before" is the n-gram draft
-that was given the utterance itself: always right and free, so that it shows what the checking
-takes, and with it how much a draft can bring at most. Others go by their own guesses: with random
-weights they are nearly never right, which shows what switching itself off costs. All take turns in
-one process; ratios are medians of those to the plain run of the same round. --draft PATH names a
-smaller T3, which then also takes part.
+T3 alone, both guidance rows, the analyser on, after the prompt: so many tokens of no text at all,
+or the sentences of FILE to their ends, which is for a model that speaks. "heard before" is the
+n-gram draft that was given the utterance itself: always right and free, so that it shows what the
+checking takes, and with it how much a draft can bring at most. Others go by their own guesses: with
+random weights they are nearly never right, which shows what switching itself off costs. All take
+turns in one process; ratios are medians of those to the plain run of the same round. --draft PATH
+names a smaller T3, which is then compared in place of the other drafts.
 
 --equality measures nothing and compares tokens instead (bench/draft_equality.py): the exit status
 is 1 unless every draft leaves all of them as they are.
@@ -19,7 +21,10 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -32,30 +37,44 @@ from nightingale import _core
 from nightingale.draft import KINDS
 
 from . import draft_equality
+from .rounds import load
 from .t3 import EMOTION, text_tokens
 
-Run = Callable[[], tuple[float, list[int], dict[str, int]]]
+MOST_TOKENS = 1000  # of a sentence that is said to its end
+
+
+@dataclass(frozen=True)
+class Spoken:
+    rate: float  # tokens a second, after the first of each text
+    tokens: list[list[int]]  # of each text
+    counts: Counter[str]  # what a draft brought
+
+
+Run = Callable[[], Spoken]
 
 
 class Bench:
-    """One model that says one text, or several that begin alike."""
+    """One model that says some texts, each of which it may also say several times at once."""
 
-    def __init__(self, tts: nightingale.TTS, tokens: int) -> None:
+    def __init__(self, tts: nightingale.TTS, texts: Sequence[np.ndarray], tokens: int | None):
+        """tokens: of each text, however long it is; None: to its end"""
+        self.texts = range(len(texts))
         self._tts = tts
-        self._count = tokens
+        self._texts = texts
+        self._least = tokens or 0
         self._voice = tts._voice(None)
-        self._text = np.array(text_tokens(), np.int32)
-        self._sampling = tts._sampling(0.8, 0.5, None, 0.05, 1.0, tokens)
+        self._sampling = tts._sampling(0.8, 0.5, None, 0.05, 1.0, tokens or MOST_TOKENS)
+        self.condition = tts._engine._condition(self._voice, EMOTION)
 
-    def begin(self, sentence: int = 0, **settings: Any) -> _core.SpeechTokens:
+    def begin(self, text: int, sentence: int = 0, **settings: Any) -> _core.SpeechTokens:
         """An utterance whose prompt has been read."""
         engine = self._tts._engine
         speech = engine.t3.speak(
-            self._text,
-            engine._condition(self._voice, EMOTION).cache,
+            self._texts[text],
+            self.condition.cache,
             analyser=engine.settings["analyser"],
             sentence=sentence,
-            min_tokens=self._count,
+            min_tokens=self._least,
             seed=0,
             **self._sampling,
             **settings,
@@ -63,39 +82,43 @@ class Bench:
         self._first = speech.next()
         return speech
 
-    def alone(self, **settings: Any) -> tuple[float, list[int], dict[str, int]]:
-        """Tokens a second after the first, all tokens, what a draft brought."""
-        speech = self.begin(**settings)
-        start = time.perf_counter()
-        rest = list(iter(speech.next, None))
-        rate = len(rest) / (time.perf_counter() - start)
-        return rate, [self._first, *rest], speech.speculation
+    def alone(self, drafts: Sequence[_core.Draft] = (), **settings: Any) -> Spoken:
+        """All texts, one after the other. drafts: one for each"""
+        said, counts, seconds = [], Counter(), 0.0
+        for text in self.texts:
+            drafted = {"draft": drafts[text]} if drafts else {}
+            speech = self.begin(text, **drafted, **settings)
+            start = time.perf_counter()
+            rest = list(iter(speech.next, None))
+            seconds += time.perf_counter() - start
+            said.append([self._first, *rest])
+            counts += Counter(speech.speculation)
+        return Spoken((sum(map(len, said)) - len(said)) / seconds, said, counts)
 
-    def together(self, sentences: int) -> tuple[float, list[int], dict[str, int]]:
-        """The same of several at once; the tokens are the first one's."""
-        speeches = [self.begin(sentence) for sentence in range(sentences)]
+    def together(self, sentences: int) -> Spoken:
+        """The first text so many times at once; the tokens are those of the first time."""
+        speeches = [self.begin(0, sentence) for sentence in range(sentences)]
         tokens: list[list[int]] = [[] for _ in speeches]
         start = time.perf_counter()
         for number, speech in enumerate(speeches):
             ahead = speeches[number + 1 :]
             while (token := speech.next(ahead)) is not None:
                 tokens[number].append(token)
-        rate = sum(map(len, tokens)) / (time.perf_counter() - start)
-        return rate, tokens[0], {}
+        return Spoken(sum(map(len, tokens)) / (time.perf_counter() - start), tokens[:1], Counter())
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--model", type=Path, metavar="FOLDER", required=True)
-    parser.add_argument("--dtype", default="float16")
+    parser.add_argument("--precision", default="float16", help="float32, float16, int8 ...")
     parser.add_argument(
-        "--tokens", type=int, help="default: 60, with --equality up to 1000 of a sentence"
+        "--tokens", type=int, help="of an utterance; default: 60, with --text up to 1000"
     )
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--draft", help="of a smaller T3, which also takes part")
+    parser.add_argument("--draft", help="of a smaller T3, to compare; with --equality also")
     parser.add_argument("--equality", action="store_true", help="compare tokens, not speed")
     parser.add_argument("--text", type=Path, metavar="FILE", help="one sentence a line")
-    parser.add_argument("--sentences", type=int, default=200)
+    parser.add_argument("--sentences", type=int, help="default: 10, with --equality 200")
     parser.add_argument("--seeds", type=int, default=3)
     args = parser.parse_args()
     if args.equality and args.text is None:
@@ -105,8 +128,8 @@ def main() -> int:
 
 def compare_tokens(args: argparse.Namespace) -> int:
     """0 where no draft changes a token, else 1."""
-    sentences = draft_equality.read_sentences(args.text, args.sentences)
-    spoken = draft_equality.utterances(sentences, args.seeds, args.tokens or 1000)
+    sentences = draft_equality.read_sentences(args.text, args.sentences or 200)
+    spoken = draft_equality.utterances(sentences, args.seeds, args.tokens or MOST_TOKENS)
     drafts = [*KINDS, *([args.draft] if args.draft else [])]
     total = len(spoken) * len(draft_equality.PRECISIONS) * (1 + len(drafts))
     with tqdm(total=total, unit=" utterances") as bar:
@@ -115,60 +138,64 @@ def compare_tokens(args: argparse.Namespace) -> int:
 
 
 def compare_speed(args: argparse.Namespace) -> int:
-    tts = nightingale.load(args.model, dtype=args.dtype, draft=args.draft, device="cpu")
-    bench = Bench(tts, args.tokens or 60)
-    t3 = tts._engine.t3
-    _, expected, _ = bench.alone()
-    heard = _core.Draft.ngram(np.array([6561, *expected], np.int32))
-    prompt = np.asarray(tts._voice(None).cond_prompt_speech_tokens, np.int32)
+    tts = load(args.model, args.precision, "cpu", args.draft)
+    if args.text:
+        sentences = draft_equality.read_sentences(args.text, args.sentences or 10)
+        bench = Bench(tts, [tts.tokenize(sentence) for sentence in sentences], args.tokens)
+    else:
+        bench = Bench(tts, [np.array(text_tokens(), np.int32)], args.tokens or 60)
+    expected = bench.alone().tokens
+    heard = [_core.Draft.ngram(np.array([6561, *tokens], np.int32)) for tokens in expected]
     runs: dict[str, Run] = {"plain": bench.alone}
     for count in (1, 3, 7):
-        runs[f"heard before, {count} proposed"] = _alone(bench, draft=heard, proposals=count)
-    runs["heard before, as many as pay"] = _alone(bench, draft=heard)
-    runs["n-grams, as many as pay"] = _alone(bench, draft=_core.Draft.ngram(prompt))
-    runs["layers, 3 proposed"] = _alone(bench, draft=_core.Draft.layers(t3), proposals=3)
-    runs["layers, as many as pay"] = _alone(bench, draft=_core.Draft.layers(t3))
+        runs[f"heard before, {count} proposed"] = partial(bench.alone, heard, proposals=count)
+    runs["heard before, as many as pay"] = partial(bench.alone, heard)
+
+    def add(name: str, draft: _core.Draft, counts: Sequence[int]) -> None:
+        for count in counts:
+            runs[f"{name}, {count} proposed"] = partial(bench.alone, draft=draft, proposals=count)
+        runs[f"{name}, as many as pay"] = partial(bench.alone, draft=draft)
+
     if args.draft:
-        condition = tts._engine._condition(tts._voice(None), EMOTION)
-        runs["model, 3 proposed"] = _alone(bench, draft=condition.draft, proposals=3)
-        runs["model, as many as pay"] = _alone(bench, draft=condition.draft)
-    for sentences in (2, 4, 8):
-        runs[f"{sentences} together"] = _together(bench, sentences)
+        add("model", bench.condition.draft, (1, 2, 3))
+    else:
+        prompt = np.asarray(tts._voice(None).cond_prompt_speech_tokens, np.int32)
+        add("n-grams", _core.Draft.ngram(prompt), ())
+        add("layers", _core.Draft.layers(tts._engine.t3), (3,))
+    if not args.text:
+        for count in (2, 4, 8):
+            runs[f"{count} together"] = partial(bench.together, count)
     report(take_turns(runs, args.rounds, expected))
     return 0
 
 
-def _alone(bench: Bench, **settings: Any) -> Run:
-    return lambda: bench.alone(**settings)
-
-
-def _together(bench: Bench, sentences: int) -> Run:
-    return lambda: bench.together(sentences)
-
-
 def take_turns(
-    runs: dict[str, Run], rounds: int, expected: list[int]
-) -> dict[str, list[tuple[float, float, dict[str, int]]]]:
-    """Of every run and round: tokens a second, the ratio to plain, what a draft brought."""
-    results: dict[str, list[tuple[float, float, dict[str, int]]]] = {name: [] for name in runs}
+    runs: dict[str, Run], rounds: int, expected: list[list[int]]
+) -> dict[str, list[tuple[Spoken, float]]]:
+    """Of every run and round: what was spoken, and its speed beside the plain run's."""
+    results: dict[str, list[tuple[Spoken, float]]] = {name: [] for name in runs}
     for _ in range(rounds):
         plain = 0.0
         for name, run in runs.items():
-            rate, tokens, counts = run()
-            if tokens != expected[-len(tokens) :]:
+            spoken = run()
+            if not all(
+                tokens == whole[-len(tokens) :]
+                for tokens, whole in zip(spoken.tokens, expected, strict=False)
+            ):
                 raise AssertionError(f"{name}: other tokens than plain decoding")
-            plain = rate if name == "plain" else plain
-            results[name].append((rate, rate / plain, counts))
+            plain = spoken.rate if name == "plain" else plain
+            results[name].append((spoken, spoken.rate / plain))
     return results
 
 
-def report(results: dict[str, list[tuple[float, float, dict[str, int]]]]) -> None:
+def report(results: dict[str, list[tuple[Spoken, float]]]) -> None:
     print(f"{'':32} {'tok/s':>7} {'ratio':>6} {'proposed':>9} {'accepted':>9}")
     for name, rows in results.items():
-        counts = rows[-1][2]
-        rate, ratio = (median(row[i] for row in rows) for i in (0, 1))
-        told = f"{counts.get('proposed', 0):9} {counts.get('accepted', 0):9}"
-        print(f"{name:32} {rate:7.2f} {ratio:5.2f}x {told if counts.get('rounds') else ''}")
+        counts = rows[-1][0].counts
+        rate = median(spoken.rate for spoken, _ in rows)
+        ratio = median(ratio for _, ratio in rows)
+        told = f"{counts['proposed']:9} {counts['accepted']:9}" if counts["rounds"] else ""
+        print(f"{name:32} {rate:7.2f} {ratio:5.2f}x {told}")
 
 
 if __name__ == "__main__":

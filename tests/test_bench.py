@@ -198,7 +198,26 @@ def test_drafts_are_compared(
     assert speculation.main() == 0
     table = capsys.readouterr().out
     assert "plain" in table
+    assert "layers, as many as pay" in table
     assert "8 together" in table
+
+
+def test_a_model_is_compared_on_sentences(
+    checkpoint: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    text = tmp_path / "sentences.txt"
+    text.write_text("The first of two.\nThe second one of them.\n")
+    words = ["--model", str(checkpoint), "--text", str(text), "--sentences", "2", "--tokens", "8"]
+    words += ["--draft", str(checkpoint), "--rounds", "1", "--precision", "float32"]
+    monkeypatch.setattr(sys, "argv", ["bench.speculation", *words])
+    assert speculation.main() == 0
+    rows = {line[:32].strip(): line[32:].split() for line in capsys.readouterr().out.splitlines()}
+    # The draft is the model itself: seven tokens after the first of either text.
+    assert rows["model, 1 proposed"][2:] == ["6", "6"]
+    assert "layers, as many as pay" not in rows
 
 
 def equality(
