@@ -43,6 +43,8 @@ class T3Size:
 
 SIZES = {
     "small": T3Size(hidden=384, layers=8, ffn=896, alignment_heads=((3, 0), (4, 0), (5, 0))),
+    # The official one's, with the heads that its analyser knows.
+    "full": T3Size(hidden=1024, layers=30, ffn=4096, alignment_heads=((9, 2), (12, 15), (13, 11))),
     "tiny": T3Size(hidden=128, layers=3, ffn=192, alignment_heads=((1, 0), (1, 1))),
 }
 
