@@ -8,7 +8,12 @@ namespace nightingale {
 
 namespace {
 
-constexpr double kAcceptanceWeight = 0.1; // of the last proposal
+// Of the last proposal in `acceptance_`: what it begins with counts as some.
+constexpr int kPresumedProposals = 4;
+constexpr double kAcceptanceWeight = 0.03; // at least
+// Of a plain step, what each further position of a pass is expected to take
+// before one has been tried.
+constexpr double kPositionShare = 0.1;
 constexpr double kTimeWeight = 0.2; // of the last measurement
 constexpr double kLeastGain = 1.05; // over plain decoding
 constexpr int kPatience = 64; // tokens between tries while none pay
@@ -46,27 +51,48 @@ void ProposalLength::learn(const SpeculationRound& round) {
   if (round.proposed > 0) {
     draft_.add(round.draft_seconds / round.proposed, kTimeWeight);
   }
-  for (int i = 0; i < round.accepted; ++i) {
-    acceptance_ += kAcceptanceWeight * (1.0 - acceptance_);
-  }
-  if (round.accepted < round.proposed) {
-    acceptance_ -= kAcceptanceWeight * acceptance_;
+  // Those behind the first that is wrong were not put to the test.
+  int tested = std::min(round.accepted + 1, round.proposed);
+  for (int i = 0; i < tested; ++i) {
+    ++tested_;
+    double weight =
+        std::max(kAcceptanceWeight, 1.0 / (kPresumedProposals + tested_));
+    acceptance_ += weight * ((i < round.accepted ? 1.0 : 0.0) - acceptance_);
   }
   since_proposals_ = round.asked > 0 ? 0 : since_proposals_ + 1;
 }
 
 // What a pass takes: no more than any longer one has taken, so that one bad
-// measurement does not last; not tried yet, as long as the next shorter one, so
-// that it is tried.
+// measurement does not last. Not tried yet, it is on a line through its
+// neighbours, or as much more than the longest as that is more than a plain
+// step.
 double ProposalLength::pass_seconds(int positions) const {
-  std::optional<double> seconds;
-  for (int i = positions; i < std::ssize(passes_); ++i) {
-    if (passes_[i].known()) {
-      seconds =
-          std::min(seconds.value_or(passes_[i].value()), passes_[i].value());
+  auto shortest_known = [&](int from) {
+    while (from < std::ssize(passes_) && !passes_[from].known()) {
+      ++from;
     }
+    return from;
+  };
+  auto least = [&](int from) {
+    double seconds = passes_[from].value();
+    for (int i = from; i < std::ssize(passes_); ++i) {
+      seconds =
+          passes_[i].known() ? std::min(seconds, passes_[i].value()) : seconds;
+    }
+    return seconds;
+  };
+  int above = shortest_known(positions), below = positions;
+  if (above == positions) {
+    return least(positions);
   }
-  return seconds ? *seconds : pass_seconds(positions - 1);
+  while (!passes_[below].known()) {
+    --below;
+  }
+  double slope = above < std::ssize(passes_)
+      ? (least(above) - least(below)) / (above - below)
+      : below > 1 ? (least(below) - least(1)) / (below - 1)
+                  : kPositionShare * least(1);
+  return least(below) + (positions - below) * slope;
 }
 
 double ProposalLength::tokens_per_second(int proposals) const {
