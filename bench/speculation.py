@@ -9,8 +9,8 @@ or the sentences of FILE to their ends, which is for a model that speaks. "heard
 n-gram draft that was given the utterance itself: always right and free, so that it shows what the
 checking takes, and with it how much a draft can bring at most. Others go by their own guesses: with
 random weights they are nearly never right, which shows what switching itself off costs. All take
-turns in one process; ratios are medians of those to the plain run of the same round. --draft PATH
-names a smaller T3, which is then compared in place of the other drafts.
+turns in one process, text by text; ratios are medians of those to the plain run of the same round.
+--draft PATH names a smaller T3, which is then compared in place of the other drafts.
 
 --equality measures nothing and compares tokens instead (bench/draft_equality.py): the exit status
 is 1 unless every draft leaves all of them as they are.
@@ -45,12 +45,13 @@ MOST_TOKENS = 1000  # of a sentence that is said to its end
 
 @dataclass(frozen=True)
 class Spoken:
-    rate: float  # tokens a second, after the first of each text
-    tokens: list[list[int]]  # of each text
-    counts: Counter[str]  # what a draft brought
+    tokens: list[int]
+    count: int  # of tokens that took the seconds
+    seconds: float
+    brought: Counter[str]  # by a draft
 
 
-Run = Callable[[], Spoken]
+Run = Callable[[int], Spoken]  # of a text's number
 
 
 class Bench:
@@ -82,29 +83,24 @@ class Bench:
         self._first = speech.next()
         return speech
 
-    def alone(self, drafts: Sequence[_core.Draft] = (), **settings: Any) -> Spoken:
-        """All texts, one after the other. drafts: one for each"""
-        said, counts, seconds = [], Counter(), 0.0
-        for text in self.texts:
-            drafted = {"draft": drafts[text]} if drafts else {}
-            speech = self.begin(text, **drafted, **settings)
-            start = time.perf_counter()
-            rest = list(iter(speech.next, None))
-            seconds += time.perf_counter() - start
-            said.append([self._first, *rest])
-            counts += Counter(speech.speculation)
-        return Spoken((sum(map(len, said)) - len(said)) / seconds, said, counts)
+    def alone(self, text: int, **settings: Any) -> Spoken:
+        speech = self.begin(text, **settings)
+        start = time.perf_counter()
+        rest = list(iter(speech.next, None))
+        seconds = time.perf_counter() - start
+        return Spoken([self._first, *rest], len(rest), seconds, Counter(speech.speculation))
 
-    def together(self, sentences: int) -> Spoken:
-        """The first text so many times at once; the tokens are those of the first time."""
-        speeches = [self.begin(0, sentence) for sentence in range(sentences)]
+    def together(self, text: int, sentences: int) -> Spoken:
+        """So many times at once; the tokens are those of the first time, without the first."""
+        speeches = [self.begin(text, sentence) for sentence in range(sentences)]
         tokens: list[list[int]] = [[] for _ in speeches]
         start = time.perf_counter()
         for number, speech in enumerate(speeches):
             ahead = speeches[number + 1 :]
             while (token := speech.next(ahead)) is not None:
                 tokens[number].append(token)
-        return Spoken(sum(map(len, tokens)) / (time.perf_counter() - start), tokens[:1], Counter())
+        seconds = time.perf_counter() - start
+        return Spoken(tokens[0], sum(map(len, tokens)), seconds, Counter())
 
 
 def main() -> int:
@@ -144,58 +140,57 @@ def compare_speed(args: argparse.Namespace) -> int:
         bench = Bench(tts, [tts.tokenize(sentence) for sentence in sentences], args.tokens)
     else:
         bench = Bench(tts, [np.array(text_tokens(), np.int32)], args.tokens or 60)
-    expected = bench.alone().tokens
+    expected = [bench.alone(text).tokens for text in bench.texts]
     heard = [_core.Draft.ngram(np.array([6561, *tokens], np.int32)) for tokens in expected]
     runs: dict[str, Run] = {"plain": bench.alone}
-    for count in (1, 3, 7):
-        runs[f"heard before, {count} proposed"] = partial(bench.alone, heard, proposals=count)
-    runs["heard before, as many as pay"] = partial(bench.alone, heard)
 
-    def add(name: str, draft: _core.Draft, counts: Sequence[int]) -> None:
-        for count in counts:
-            runs[f"{name}, {count} proposed"] = partial(bench.alone, draft=draft, proposals=count)
-        runs[f"{name}, as many as pay"] = partial(bench.alone, draft=draft)
+    def add(name: str, draft: Callable[[int], _core.Draft], counts: Sequence[int]) -> None:
+        for count in (*counts, None):
+            told = "as many as pay" if count is None else f"{count} proposed"
+            runs[f"{name}, {told}"] = lambda text, count=count: bench.alone(
+                text, draft=draft(text), proposals=count
+            )
 
+    add("heard before", heard.__getitem__, (1, 2, 3, 7))
     if args.draft:
-        add("model", bench.condition.draft, (1, 2, 3))
+        add("model", lambda text: bench.condition.draft, (1, 2, 3))
     else:
         prompt = np.asarray(tts._voice(None).cond_prompt_speech_tokens, np.int32)
-        add("n-grams", _core.Draft.ngram(prompt), ())
-        add("layers", _core.Draft.layers(tts._engine.t3), (3,))
+        ngrams, layers = _core.Draft.ngram(prompt), _core.Draft.layers(tts._engine.t3)
+        add("n-grams", lambda text: ngrams, ())
+        add("layers", lambda text: layers, (3,))
     if not args.text:
         for count in (2, 4, 8):
-            runs[f"{count} together"] = partial(bench.together, count)
-    report(take_turns(runs, args.rounds, expected))
+            runs[f"{count} together"] = partial(bench.together, sentences=count)
+    report([take_turns(runs, expected) for _ in range(args.rounds)])
     return 0
 
 
-def take_turns(
-    runs: dict[str, Run], rounds: int, expected: list[list[int]]
-) -> dict[str, list[tuple[Spoken, float]]]:
-    """Of every run and round: what was spoken, and its speed beside the plain run's."""
-    results: dict[str, list[tuple[Spoken, float]]] = {name: [] for name in runs}
-    for _ in range(rounds):
-        plain = 0.0
+def take_turns(runs: dict[str, Run], expected: list[list[int]]) -> dict[str, list[Spoken]]:
+    """What every run spoke, all of them one text before they go on to the next."""
+    spoken: dict[str, list[Spoken]] = {name: [] for name in runs}
+    for text, tokens in enumerate(expected):
         for name, run in runs.items():
-            spoken = run()
-            if not all(
-                tokens == whole[-len(tokens) :]
-                for tokens, whole in zip(spoken.tokens, expected, strict=False)
-            ):
+            found = run(text)
+            if found.tokens != tokens[-len(found.tokens) :]:
                 raise AssertionError(f"{name}: other tokens than plain decoding")
-            plain = spoken.rate if name == "plain" else plain
-            results[name].append((spoken, spoken.rate / plain))
-    return results
+            spoken[name].append(found)
+    return spoken
 
 
-def report(results: dict[str, list[tuple[Spoken, float]]]) -> None:
+def rate(spoken: Sequence[Spoken]) -> float:
+    """Tokens a second."""
+    return sum(each.count for each in spoken) / sum(each.seconds for each in spoken)
+
+
+def report(rounds: Sequence[dict[str, list[Spoken]]]) -> None:
     print(f"{'':32} {'tok/s':>7} {'ratio':>6} {'proposed':>9} {'accepted':>9}")
-    for name, rows in results.items():
-        counts = rows[-1][0].counts
-        rate = median(spoken.rate for spoken, _ in rows)
-        ratio = median(ratio for _, ratio in rows)
-        told = f"{counts['proposed']:9} {counts['accepted']:9}" if counts["rounds"] else ""
-        print(f"{name:32} {rate:7.2f} {ratio:5.2f}x {told}")
+    for name, last in rounds[-1].items():
+        rates = [rate(spoken[name]) for spoken in rounds]
+        ratios = [rate(spoken[name]) / rate(spoken["plain"]) for spoken in rounds]
+        brought = sum((each.brought for each in last), Counter())
+        told = f"{brought['proposed']:9} {brought['accepted']:9}" if brought["rounds"] else ""
+        print(f"{name:32} {median(rates):7.2f} {median(ratios):5.2f}x {told}")
 
 
 if __name__ == "__main__":
