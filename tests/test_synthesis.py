@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import os
 import shutil
 import subprocess
 import sys
@@ -188,6 +189,22 @@ def test_a_hundred_calls_leave_memory_flat(quick_checkpoint: Path, device: str) 
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert float(done.stdout) <= 1.02
+
+
+def test_more_lengths_than_a_gpus_caches_hold(quick_checkpoint: Path, device: str) -> None:
+    # MLX's CUDA backend throws for good once its caches have missed twice what they hold.
+    sizes = ("GRAPH", "SDPA", "CONV", "FFT")
+    small = {f"MLX_CUDA_{name}_CACHE_SIZE": "2" for name in sizes}
+    script = textwrap.dedent(f"""
+        import numpy, nightingale
+        tts = nightingale.load({str(quick_checkpoint)!r}, device={device!r})
+        for count in range(1, 13):
+            print(len(tts.synthesize(numpy.arange(count), steps=1).samples))
+    """)
+    command = [sys.executable, "-c", script]
+    done = subprocess.run(command, capture_output=True, text=True, env=os.environ | small)
+    assert done.returncode == 0, done.stderr
+    assert len(set(done.stdout.split())) == 12
 
 
 @pytest.mark.parametrize(

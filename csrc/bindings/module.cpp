@@ -3,6 +3,7 @@
 #include "mlx/transforms.h"
 #include "nightingale/checkpoint/dtype.h"
 #include "nightingale/error.h"
+#include "nightingale/ops/backend.h"
 
 namespace {
 
@@ -49,6 +50,9 @@ std::optional<mx::Dtype> dtype_from(const std::optional<std::string>& name) {
 }
 
 mx::Stream model_stream(bool gpu) {
+  if (gpu) {
+    nightingale::ops::let_caches_forget();
+  }
   return mx::new_thread_unsafe_stream(gpu ? mx::Device::gpu : mx::Device::cpu);
 }
 

@@ -16,6 +16,13 @@ bool on_cpu(const mx::Stream& s);
 // From now on CPU streams run what a GPU would: how that is tested without one.
 void treat_cpu_as_gpu(bool yes);
 
+// To be called before the first stream on a GPU. On CUDA MLX counts what its
+// caches of graphs and of attention's plans miss, as long as the process lives,
+// and after some hundreds throws at every further one: texts of many lengths
+// come to that. After this they only forget the oldest, unless the environment
+// has it otherwise.
+void let_caches_forget();
+
 // Whether the host should queue a step before it has read the one before: on a
 // GPU that hides the launches; on a CPU it only costs a wasted last step.
 inline bool queues_ahead(const mx::Stream& s) {
