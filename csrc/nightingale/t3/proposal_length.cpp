@@ -8,9 +8,10 @@ namespace nightingale {
 
 namespace {
 
-// Of the last proposal in `acceptance_`: what it begins with counts as some.
+// Proposals that `acceptance_` is a mean over: what it begins with counts as
+// some, and those long ago as none.
 constexpr int kPresumedProposals = 4;
-constexpr double kAcceptanceWeight = 0.03; // at least
+constexpr int kMostTested = 30;
 // Of a plain step, what each further position of a pass is expected to take
 // before one has been tried.
 constexpr double kPositionShare = 0.1;
@@ -54,9 +55,8 @@ void ProposalLength::learn(const SpeculationRound& round) {
   // Those behind the first that is wrong were not put to the test.
   int tested = std::min(round.accepted + 1, round.proposed);
   for (int i = 0; i < tested; ++i) {
-    ++tested_;
-    double weight =
-        std::max(kAcceptanceWeight, 1.0 / (kPresumedProposals + tested_));
+    tested_ = std::min(tested_ + 1, kMostTested);
+    double weight = 1.0 / (kPresumedProposals + tested_);
     acceptance_ += weight * ((i < round.accepted ? 1.0 : 0.0) - acceptance_);
   }
   since_proposals_ = round.asked > 0 ? 0 : since_proposals_ + 1;

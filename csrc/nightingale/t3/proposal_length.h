@@ -53,7 +53,7 @@ class ProposalLength {
 
   std::optional<int> fixed_;
   double acceptance_ = 0.75; // before anything is known: worth a try
-  int tested_ = 0; // proposals that were found right or wrong
+  int tested_ = 0; // proposals that were found right or wrong, up to some
   std::array<Mean, kMost + 2> passes_; // by their positions
   Mean draft_; // seconds a token
   Mean choice_; // seconds a token
