@@ -67,12 +67,6 @@ void ProposalLength::learn(const SpeculationRound& round) {
 // neighbours, or as much more than the longest as that is more than a plain
 // step.
 double ProposalLength::pass_seconds(int positions) const {
-  auto shortest_known = [&](int from) {
-    while (from < std::ssize(passes_) && !passes_[from].known()) {
-      ++from;
-    }
-    return from;
-  };
   auto least = [&](int from) {
     double seconds = passes_[from].value();
     for (int i = from; i < std::ssize(passes_); ++i) {
@@ -81,12 +75,15 @@ double ProposalLength::pass_seconds(int positions) const {
     }
     return seconds;
   };
-  int above = shortest_known(positions), below = positions;
-  if (above == positions) {
-    return least(positions);
+  int above = positions, below = positions;
+  while (above < std::ssize(passes_) && !passes_[above].known()) {
+    ++above;
   }
   while (!passes_[below].known()) {
     --below;
+  }
+  if (above == below) {
+    return least(positions);
   }
   double slope = above < std::ssize(passes_)
       ? (least(above) - least(below)) / (above - below)

@@ -43,7 +43,7 @@ void check_rows(const OpOfRows& op) {
 } // namespace
 
 TEST_CASE("dots of every table are the same in any company") {
-  constexpr int columns = 19; // more than are taken together
+  constexpr int columns = 19; // some blocks, and some columns alone
   for (int table = 0; table < cpu::simd_count(); ++table) {
     const auto& simd = cpu::simd_at(table);
     std::string name = simd.name;
