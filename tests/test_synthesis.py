@@ -171,6 +171,14 @@ def test_another_process_gives_the_same_bytes(
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def printed_by(script: str, environment: dict[str, str]) -> str:
+    """What a process of its own prints that has this in its environment."""
+    command = [sys.executable, "-c", script]
+    done = subprocess.run(command, capture_output=True, text=True, env=os.environ | environment)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
 def test_a_hundred_calls_leave_memory_flat(quick_checkpoint: Path, device: str) -> None:
     script = textwrap.dedent(f"""
         import numpy, nightingale
@@ -187,11 +195,7 @@ def test_a_hundred_calls_leave_memory_flat(quick_checkpoint: Path, device: str) 
         print(resident() / after_twenty)
     """)
     # On CUDA MLX keeps up to 400 graphs, whose number still grows after 200 calls: 23 MB.
-    few_graphs = os.environ | {"MLX_CUDA_GRAPH_CACHE_SIZE": "20"}
-    command = [sys.executable, "-c", script]
-    done = subprocess.run(command, capture_output=True, text=True, env=few_graphs)
-    assert done.returncode == 0, done.stderr
-    assert float(done.stdout) <= 1.02
+    assert float(printed_by(script, {"MLX_CUDA_GRAPH_CACHE_SIZE": "20"})) <= 1.02
 
 
 def test_more_lengths_than_a_gpus_caches_hold(quick_checkpoint: Path, device: str) -> None:
@@ -204,10 +208,7 @@ def test_more_lengths_than_a_gpus_caches_hold(quick_checkpoint: Path, device: st
         for count in range(1, 13):
             print(len(tts.synthesize(numpy.arange(count), steps=1).samples))
     """)
-    command = [sys.executable, "-c", script]
-    done = subprocess.run(command, capture_output=True, text=True, env=os.environ | small)
-    assert done.returncode == 0, done.stderr
-    assert len(set(done.stdout.split())) == 12
+    assert len(set(printed_by(script, small).split())) == 12
 
 
 @pytest.mark.parametrize(
