@@ -13,9 +13,16 @@ import soundfile
 
 pytest.importorskip("torch")
 
+import torch
+
 import nightingale
 from nightingale.checkpoint import find_checkpoint
+from nightingale.quantization import write_folder
 from train.export import export
+from train.flow import load_flow
+from train.networks.flow import Flow
+from train.state import load_stage
+from train.unpack import plain_flow, read_floats, unpack
 
 from .baking import speech
 
@@ -51,6 +58,50 @@ def recordings(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         found[name] = folder / f"{name}.wav"
         soundfile.write(found[name], speech(6, first=30 * number), 24000)
     return found
+
+
+@pytest.mark.parametrize("bits", [None, 4])
+def test_a_checkpoint_comes_apart_again(stages: Path, tmp_path: Path, bits: int | None) -> None:
+    model, out, again = tmp_path / "model", tmp_path / "out", tmp_path / "again"
+    export(stages, model, {}, temperature=0.4)
+    if bits:
+        coded = tmp_path / "coded"
+        write_folder(find_checkpoint(model), coded, bits, s3gen=True, tables=True)
+        model = coded
+    made = unpack(model, out, 0.4, "tiny")
+    assert set(made) == {"t3", "speech_tokenizer", "vocoder", "flow", "meanflow", "speakers"}
+    for stage in set(made) - {"flow"}:
+        ours, theirs = (load_stage(folder / f"{stage}.safetensors")[0] for folder in (out, stages))
+        assert ours.keys() == theirs.keys()
+        for name, tensor in ours.items():
+            truth = theirs[name].float()
+            step = truth.abs().max() / (4 if bits and stage == "t3" else 100 if bits else 1000)
+            assert tensor.shape == truth.shape
+            assert (tensor - truth).abs().max() <= step, name
+    if not bits:
+        export(out, again, {}, temperature=0.4)
+        for file in ("t3_mtl23ls_v2", "s3gen_meanflow", "ve"):
+            ours, theirs = (read_floats(x / f"{file}.safetensors") for x in (again, model))
+            assert all(torch.allclose(ours[name], x, rtol=2e-3) for name, x in theirs.items())
+
+
+def test_a_plain_flow_comes_of_a_meanflow(stages: Path) -> None:
+    torch.manual_seed(0)
+    meanflow = load_flow(stages / "meanflow.safetensors")
+    torch.nn.init.normal_(meanflow.estimator.time_embed_mixer.weight, std=0.1)
+    plain = Flow(meanflow.size)
+    plain.load_official(plain_flow(meanflow.official_tensors()))
+    x, known = torch.randn(2, 8, 80), torch.randn(2, 8, 240)
+    heard, t = torch.ones(2, 8, dtype=torch.bool), torch.tensor([0.2, 0.7])
+    with torch.no_grad():
+        found, truth = plain.velocity(x, known, heard, t), meanflow.velocity(x, known, heard, t, t)
+    torch.testing.assert_close(found, truth, rtol=1e-4, atol=1e-4)
+
+
+def test_a_folder_without_models_is_not_unpacked(tmp_path: Path) -> None:
+    with pytest.raises(SystemExit, match="t3_mtl23ls_v2"):
+        unpack(tmp_path, tmp_path / "out", 0.8, "tiny")
+    assert not (tmp_path / "out").exists()
 
 
 def test_the_stages_make_a_checkpoint_that_speaks(

@@ -1,0 +1,130 @@
+"""The stages' weights out of a checkpoint that the recipe made, for runs that go on from them.
+
+    python -m train.unpack MODEL OUT [--temperature 0.32]
+
+What train.export put together comes apart again, codes of 8 or 4 bits as the floats that they stand
+for. The temperature is the one that the export was given. A meanflow is also written as a plain
+flow, its velocity that of steps which end where they begin. What only training needs, such as the
+tokenizer's heads, is in no checkpoint: a stage that goes on learns that anew.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import safe_open
+from torch import Tensor
+
+from nightingale.checkpoint import MULTILINGUAL_TOKENIZER
+from nightingale.model_settings import SETTINGS_FILE
+from nightingale.quantization import GROUP, NOTES
+
+from .export import FLOWS, T3_FILE, USUAL_TEMPERATURE, VOICE_ENCODER_FILE, X_VECTOR_PREFIX
+from .networks.flow import FLOW_SIZES
+from .networks.flow import PREFIX as FLOW_PREFIX
+from .networks.speech_tokenizer import TOKENIZER_SIZES
+from .networks.vocoder import VOCODER_SIZES
+from .networks.voice_encoder import VOICE_ENCODER_SIZES
+from .networks.x_vector import X_VECTOR_SIZES
+from .speech_tokenizer import PREFIX as TOKENIZER_PREFIX
+from .state import save_stage
+
+VOCODER_PREFIX = "mel2wav."
+MIXER = "flow.decoder.estimator.time_embed_mixer.weight"  # of a step's begin and end: a meanflow's
+TIME = "flow.decoder.estimator.time_mlp.linear_2."  # what it mixes
+
+
+def read_floats(path: Path) -> dict[str, Tensor]:
+    """Every tensor of a file in float32, in its own shape, whether it is stored as codes or not."""
+    with safe_open(path, "pt") as file:
+        notes = json.loads((file.metadata() or {}).get(NOTES, "{}"))
+        stored = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    found = {}
+    for name, tensor in stored.items():
+        if tensor.dtype == torch.uint32:
+            beside = name.removesuffix("weight") if name.endswith(".weight") else f"{name}."
+            tensor = _floats(tensor, stored[f"{beside}scales"], stored[f"{beside}biases"])
+            tensor = tensor.reshape(notes.get("shapes", {}).get(name, tensor.shape))
+        elif name.endswith((".scales", ".biases")):
+            continue
+        found[name] = tensor.float()
+    return found
+
+
+def _floats(words: Tensor, scales: Tensor, biases: Tensor) -> Tensor:
+    """MLX's affine codes, the lowest bits of a word first. words: [rows, n] → [rows, columns]"""
+    rows, groups = scales.shape
+    bits = 32 * words.shape[1] // (groups * GROUP)
+    shifts = torch.arange(0, 32, bits)
+    codes = (words.to(torch.int64)[..., None] >> shifts) & (2**bits - 1)
+    codes = codes.reshape(rows, groups, GROUP)
+    return (codes * scales.float()[..., None] + biases.float()[..., None]).flatten(1)
+
+
+def plain_flow(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Of a meanflow's: its steps end where they begin, so that they have no mixer."""
+    if MIXER not in tensors:
+        return tensors
+    mixer = sum(tensors[MIXER].chunk(2, 1))
+    mixed = {TIME + name: mixer @ tensors[TIME + name] for name in ("weight", "bias")}
+    return {name: x for name, x in (tensors | mixed).items() if name != MIXER}
+
+
+def unpack(model: Path, out: Path, temperature: float, size: str) -> list[str]:
+    """Writes what `--resume OUT` of train.recipe goes on from. → the stages"""
+    flow = next((name for name, file in FLOWS.items() if (model / file).exists()), None)
+    if flow is None or not (model / T3_FILE).exists():
+        raise SystemExit(f"{model} has no {T3_FILE} and {' or '.join(FLOWS.values())}")
+    s3gen = read_floats(model / FLOWS[flow])
+
+    def part(prefix: str) -> dict[str, Tensor]:
+        return {name: x for name, x in s3gen.items() if name.startswith(prefix)}
+
+    t3 = read_floats(model / T3_FILE)
+    t3["speech_head.weight"] *= temperature / USUAL_TEMPERATURE
+    settings = json.loads((model / SETTINGS_FILE).read_text("utf-8"))
+    flow_facts = {"size": dataclasses.asdict(FLOW_SIZES[size])}
+    speakers = {
+        "voice_encoder": dataclasses.asdict(VOICE_ENCODER_SIZES[size]),
+        "x_vector": dataclasses.asdict(X_VECTOR_SIZES[size]),
+    }
+    stages: dict[str, tuple[dict[str, Tensor], dict[str, Any]]] = {
+        "t3": (t3, {"settings": settings["t3"]}),
+        "speech_tokenizer": (
+            part(TOKENIZER_PREFIX),
+            dataclasses.asdict(TOKENIZER_SIZES[size]),
+        ),
+        "vocoder": (part(VOCODER_PREFIX), {"size": dataclasses.asdict(VOCODER_SIZES[size])}),
+        "flow": (plain_flow(part(FLOW_PREFIX)), flow_facts | {"meanflow": False}),
+        "speakers": (read_floats(model / VOICE_ENCODER_FILE) | part(X_VECTOR_PREFIX), speakers),
+    }
+    if flow == "meanflow":
+        stages[flow] = (part(FLOW_PREFIX), flow_facts | {"meanflow": True})
+    for stage, (tensors, facts) in stages.items():
+        save_stage(out, stage, tensors, facts, torch.float16)  # as the stages do
+    shutil.copyfile(model / MULTILINGUAL_TOKENIZER, out / "text_tokenizer.json")
+    return list(stages)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        prog="python -m train.unpack",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("model", type=Path, help="a checkpoint's folder")
+    parser.add_argument("out", type=Path, help="a folder")
+    parser.add_argument("--temperature", type=float, default=USUAL_TEMPERATURE)
+    parser.add_argument("--size", choices=FLOW_SIZES, default="small", help="of its networks")
+    given = parser.parse_args()
+    print(*unpack(given.model, given.out, given.temperature, given.size), "in", given.out)
+
+
+if __name__ == "__main__":
+    main()
