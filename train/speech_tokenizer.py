@@ -41,6 +41,7 @@ ROWS_OF = {
 BLANK = ""  # CTC's, the first letter
 
 PEAK_RATE = 1e-3
+HEADS_ALONE = 0.08  # of a run that goes on without its heads: new ones tell the tokenizer nothing
 
 
 class Stage:
@@ -61,22 +62,22 @@ class Stage:
             phonemes=self.wording.phonemes.count,
             pitches=PITCHES,
         ).to(options.device)
-        if options.resume:
-            self._resume(Path(options.resume))
+        self.new_heads = bool(options.resume) and not self._resume(Path(options.resume))
         self.history: list[dict[str, float]] = []
 
-    def _resume(self, path: Path) -> None:
+    def _resume(self, path: Path) -> bool:
         """Heads go on too where they lie beside, with the voices, letters and phonemes that they
-        know."""
+        know. → whether they do"""
         load_weights(self.tokenizer, path)
         beside = path.with_name(f"{HEADS}.safetensors")
         if not beside.exists():
-            return
+            return False
         tensors, known = load_stage(beside)
         ours, own = self._heads_facts(), self.heads.state_dict()
         for name, kind in ROWS_OF.items():
             _take_rows(own[name], tensors.pop(name, None), ours[kind], known.get(kind, []))
         self.heads.load_state_dict(own | tensors)
+        return True
 
     def _heads_facts(self) -> dict[str, list[str]]:
         """What the rows of the heads' tensors belong to."""
@@ -102,6 +103,7 @@ class Stage:
         )
         clock = training_clock(options)
         while clock.tick():
+            self.tokenizer.requires_grad_(not self.new_heads or clock.progress >= HEADS_ALONE)
             with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
                 found = losses(self.tokenizer, self.heads, next(batches), self.wording, generator)
             loss = sum(WEIGHTS[name] * loss for name, loss in found.items())

@@ -105,6 +105,27 @@ def test_training_learns_and_goes_on_where_it_was(folder: Path, tmp_path: Path) 
     assert resumed["history"][0]["mel"] < history[0]["mel"]
 
 
+def test_new_heads_learn_alone_at_first(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "corpus").symlink_to(folder / "corpus")
+    for suffix in (".safetensors", ".json"):
+        name = f"speech_tokenizer{suffix}"
+        (tmp_path / name).write_bytes((folder / name).read_bytes())
+    weights = tmp_path / "speech_tokenizer.safetensors"
+    before, _ = load_stage(weights)
+
+    def has_learned() -> bool:
+        return any(not torch.equal(x, before[name]) for name, x in load_stage(weights)[0].items())
+
+    monkeypatch.setattr(speech_tokenizer, "HEADS_ALONE", 0.99)
+    train(tmp_path, "--steps", "2", "--resume", str(weights))
+    assert not has_learned()
+    # Now they lie beside.
+    train(tmp_path, "--steps", "2", "--resume", str(weights))
+    assert has_learned()
+
+
 @pytest.mark.parametrize("kind", ["voices", "letters", "phonemes"])
 def test_heads_go_on_with_what_they_know(folder: Path, tmp_path: Path, kind: str) -> None:
     tensors, facts = load_stage(folder / "speech_tokenizer_heads.safetensors")
