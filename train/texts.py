@@ -2,10 +2,12 @@
 
     python -m train.texts lines DATA OUT            Common Voice text for make_texts.py --extra
     python -m train.texts mix DATA SENTENCES.jsonl OUT.jsonl [--seed N] [--english 0.6 --more 3000]
+                                                    [--shipped 0.3]
 
 DATA holds harvard_en_half.txt, cmu_arctic_prompts.txt and cv_LL.txt.xz; SENTENCES is what the
 teacher's make_texts.py writes, more than half of it English: the options take less of that, and
-so many lines of DATA's of each other language besides. OUT.jsonl is shuffled: its beginning is a
+so many lines of DATA's of each other language besides, and have the voices that are shipped say a
+share of all before the others get theirs. OUT.jsonl is shuffled: its beginning is a
 smaller list alike.
 """
 
@@ -142,7 +144,9 @@ def unseen_rows(rows: list[dict]) -> Iterator[dict]:
             yield row | {"voice": voice, "speed": 1.0}
 
 
-def mixed(sentences: list[dict], forbidden: set[str], seed: int) -> list[dict]:
+def mixed(
+    sentences: list[dict], forbidden: set[str], seed: int, shipped: float = 0.0
+) -> list[dict]:
     """All rows for the teacher: id lang voice speed text phonemes."""
     rng = random.Random(seed)
     rows = [dict(row) for row in sentences if not says(row["text"], forbidden)]
@@ -151,7 +155,7 @@ def mixed(sentences: list[dict], forbidden: set[str], seed: int) -> list[dict]:
     made = [*paragraphs(rows, rng), *(row for row in short if not says(row["text"], forbidden))]
     rng.shuffle(made)
     for row in made:
-        row["voice"] = draw_voice(row["lang"], rng)
+        row["voice"] = draw_voice(row["lang"], rng, shipped)
         row["speed"] = rng.choices(SPEEDS, SPEED_WEIGHTS)[0]
     made[1000:1000] = unseen_rows(made)
     for number, row in enumerate(made):
@@ -162,7 +166,13 @@ def mixed(sentences: list[dict], forbidden: set[str], seed: int) -> list[dict]:
 
 
 def write_mix(
-    data: Path, sentences: Path, out: Path, seed: int, english: float = 1.0, more: int = 0
+    data: Path,
+    sentences: Path,
+    out: Path,
+    seed: int,
+    english: float = 1.0,
+    more: int = 0,
+    shipped: float = 0.0,
 ) -> None:
     """The teacher's list with short and long texts, voices and marks, less what is evaluated."""
     forbidden, rng = forbidden_texts(data), random.Random(seed)
@@ -170,7 +180,7 @@ def write_mix(
         given = less_english([json.loads(line) for line in lines], english, rng)
     known = {row["text"] for row in given}
     others = (row for row in more_of_others(data, more, forbidden, rng) if row["text"] not in known)
-    rows = mixed([*given, *others], forbidden, seed)
+    rows = mixed([*given, *others], forbidden, seed, shipped)
     keys = ("id", "lang", "voice", "speed", "text", "phonemes")
     with out.open("w", encoding="utf-8") as file:
         for row in rows:
@@ -205,11 +215,11 @@ def main() -> None:
     mix.add_argument("--seed", type=int, default=1)
     mix.add_argument("--english", type=float, default=1.0, help="share of the English sentences")
     mix.add_argument("--more", type=int, default=0, help="lines of each other language besides")
-    given = parser.parse_args()
-    if given.command == "lines":
-        write_lines(given.data, given.out)
-    else:
-        write_mix(given.data, given.sentences, given.out, given.seed, given.english, given.more)
+    mix.add_argument(
+        "--shipped", type=float, default=0.0, help="share that the package's voices say besides"
+    )
+    given = vars(parser.parse_args())
+    {"lines": write_lines, "mix": write_mix}[given.pop("command")](**given)
 
 
 if __name__ == "__main__":

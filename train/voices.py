@@ -52,6 +52,15 @@ VOICES = {
     "it": {"if_sara": 1, "im_nicola": 1},
     "pt": {"pf_dora": 1, "pm_alex": 1},
 }
+# Those that the package carries.
+SHIPPED_VOICES = {
+    "en-us": ("af_heart", "am_michael"),
+    "en-gb": ("bf_emma", "bm_george"),
+    "es": ("ef_dora",),
+    "fr": ("ff_siwis",),
+    "it": ("im_nicola",),
+    "pt": ("pf_dora",),
+}
 BLENDED = 0.4  # of the rows are said by blends
 PARTNERS = 8  # that each voice of a language is blended with
 
@@ -67,7 +76,10 @@ def blends(accent: str) -> list[str]:
     return sorted(found)
 
 
-def draw_voice(accent: str, rng: random.Random) -> str:
+def draw_voice(accent: str, rng: random.Random, shipped: float = 0.0) -> str:
+    """shipped: the share that those say which the package carries, before the others get theirs"""
+    if shipped and rng.random() < shipped:
+        return rng.choice(SHIPPED_VOICES[accent])
     if rng.random() < BLENDED:
         return rng.choice(blends(accent))
     names, weights = zip(*VOICES[accent].items(), strict=True)

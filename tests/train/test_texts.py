@@ -18,7 +18,7 @@ from train.evaluation import (
     says,
 )
 from train.phrases import SHORT, sentences
-from train.voices import HELD_OUT_VOICES, VOICES, blends, draw_voice
+from train.voices import HELD_OUT_VOICES, SHIPPED_VOICES, VOICES, blends, draw_voice
 
 HARVARD = ["Glue the sheet to the dark blue background.", "The birch canoe slid."]
 ARCTIC = [f"Arctic sentence {word}." for word in ("one", "two", "three")] * 100
@@ -182,6 +182,16 @@ def test_every_voice_of_a_language_speaks_it() -> None:
     assert set(VOICES["en-gb"]) | set(blends("en-gb")) == set(drawn)
     blended = sum(count for voice, count in drawn.items() if "+" in voice)
     assert 0.35 < blended / 4000 < 0.45
+
+
+def test_voices_of_the_package_may_get_a_share_of_their_own() -> None:
+    rng = random.Random(0)
+    drawn = Counter(draw_voice("en-gb", rng, shipped=0.5) for _ in range(4000))
+    for voice in SHIPPED_VOICES["en-gb"]:
+        assert 0.25 < drawn[voice] / 4000 < 0.5
+    assert set(VOICES["en-gb"]) | set(blends("en-gb")) == set(drawn)
+    for accent, voices in SHIPPED_VOICES.items():
+        assert set(voices) <= set(VOICES[accent])
 
 
 def test_phrases_are_short_answers_words_numbers_and_letters() -> None:
