@@ -4,10 +4,11 @@
     python -m train.recipe CORPUS OUT --resume EARLIER [--train vocoder,t3,flow]
 
 The vocoder learns all the time; the tokenizer and the speaker encoders at first, then T3 and the
-flow on what these say of the corpus. EARLIER has the weights of another run: the stages that
---train names go on from them, the others stay as they are there. By default these are the tokenizer
-and the speaker encoders, which the others depend on. OUT/logs has what the stages print. A stage
-that fails goes on once from what it saved.
+flow on what these say of the corpus. T3 may have had enough of a corpus long before the flow has:
+--t3-time leaves the flow the GPU after that. EARLIER has the weights of another run: the stages
+that --train names go on from them, the others stay as they are there. By default these are the
+tokenizer and the speaker encoders, which the others depend on. OUT/logs has what the stages print.
+A stage that fails goes on once from what it saved.
 
 Without MPS (`nvidia-cuda-mps-control -d`) stages that share a GPU wait for each other's turns, the
 vocoder, of many small kernels, longest. MPS's limit on a process's share of the processors is left
@@ -76,7 +77,8 @@ class Run:
             thread.join()
         others = [vocoder]
         if not self.terminated and not {"tokens", "embed"} & set(self.failed):
-            others.append(_start(self.have, "t3", self.end))
+            now = time.time()
+            others.append(_start(self.have, "t3", now + self.options.t3_time * (self.end - now)))
             others.append(_start(self.have, "flow", self.end, "--distil", str(DISTILLING)))
         for thread in others:
             thread.join()
@@ -162,6 +164,9 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--train", help="stages, by comma (default: all; of an earlier run, some)")
     parser.add_argument(
         "--tokenizer-time", type=float, default=TOKENIZER_TIME, help="the share of the time it has"
+    )
+    parser.add_argument(
+        "--t3-time", type=float, default=1.0, help="T3's share of what is left, the flow's is all"
     )
     parser.add_argument("--of", nargs=2, action="append", default=[], metavar=("STAGE", "OPTIONS"))
     parser.add_argument("--size", default="small", help="of new networks")

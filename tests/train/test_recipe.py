@@ -12,7 +12,13 @@ from train import recipe
 
 def run_of(out: Path, **options: object) -> recipe.Run:
     common = {"corpus": "corpus", "out": out, "minutes": 1.0, "resume": None, "device": []}
-    common |= {"slice": [], "of": {}, "train": set(recipe.STAGES), "tokenizer_time": 0.2}
+    common |= {
+        "slice": [],
+        "of": {},
+        "train": set(recipe.STAGES),
+        "tokenizer_time": 0.2,
+        "t3_time": 1.0,
+    }
     return recipe.Run(argparse.Namespace(**common | options))
 
 
@@ -50,6 +56,17 @@ def test_stages_go_on_from_earlier_weights_or_stay_as_they_are(tmp_path: Path) -
     assert "--resume" not in run.commands["speakers"], "there are none to go on from"
     for stage in ("flow", "meanflow", "vocoder"):
         assert (out / f"{stage}.safetensors").read_text() == stage
+
+
+def test_t3_may_end_before_the_flow(tmp_path: Path) -> None:
+    run = Recorded(run_of(tmp_path / "out", t3_time=0.25).options)
+    run.all()
+    ends = {}
+    for stage in ("t3", "flow"):
+        words = run.commands[stage].split()
+        ends[stage] = float(words[words.index("--until") + 1])
+    assert ends["flow"] == run.end
+    assert ends["t3"] - run.began == pytest.approx(0.25 * (run.end - run.began), abs=5)
 
 
 def test_what_others_depend_on_stays_unless_it_is_named(
