@@ -1,10 +1,12 @@
 """All stages' weights to one checkpoint in the official file layout, with voices.
 
 python -m train.export OUT MODEL [--voice NAME=RECORDING ...] [--flow flow] [--temperature 0.4]
+                       [--mean-t3]
 
 OUT has t3, text_tokenizer, flow or meanflow, vocoder, speech_tokenizer and speakers. The first
 voice named is also the default one. The temperature is the one at which T3 speaks best: its logits
-are scaled so that what callers get by default, 0.8, is that. MODEL appears whole or not at all.
+are scaled so that what callers get by default, 0.8, is that. --mean-t3 takes the mean of the
+weights that judged best and, where T3 was trained after that, the last. MODEL appears whole or not at all.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ import shutil
 import tempfile
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors.torch import load_file, save_file
@@ -43,6 +46,7 @@ def export(
     flow: str | None = None,
     temperature: float = USUAL_TEMPERATURE,
     flow_settings: FlowSettings | None = None,
+    mean_t3: bool = False,
 ) -> None:
     """Writes the checkpoint and bakes its voices with it."""
     if model.exists():
@@ -50,7 +54,13 @@ def export(
     model.parent.mkdir(parents=True, exist_ok=True)
     staging = Path(tempfile.mkdtemp(prefix=f".{model.name}.", dir=model.parent))
     try:
-        _write_models(out, staging, flow, temperature, flow_settings or FlowSettings())
+        t3, facts = load_stage(out / "t3.safetensors")
+        if mean_t3 and (last := out / "t3_last.safetensors").exists():
+            t3 = {
+                name: (x.float() + t3[name].float()) / 2 for name, x in load_stage(last)[0].items()
+            }
+        _write_t3(out, staging, t3, facts["settings"], temperature, flow_settings or FlowSettings())
+        _write_s3gen(out, staging, flow)
         if voices:
             _bake(staging, voices)
         staging.chmod(0o755)
@@ -59,21 +69,29 @@ def export(
         shutil.rmtree(staging, ignore_errors=True)
 
 
-def _write_models(
-    out: Path, folder: Path, flow: str | None, temperature: float, flow_settings: FlowSettings
+def _write_t3(
+    out: Path,
+    folder: Path,
+    t3: dict[str, Tensor],
+    settings: dict[str, Any],
+    temperature: float,
+    flow_settings: FlowSettings,
 ) -> None:
-    t3, facts = load_stage(out / "t3.safetensors")
+    """With all settings, and the text's tokenizer."""
     # The repetition penalty multiplies logits, guidance mixes them: both as before.
     t3["speech_head.weight"] = t3["speech_head.weight"] * (USUAL_TEMPERATURE / temperature)
     _save(t3, folder / T3_FILE)
-    settings = {
-        "t3": facts["settings"],
+    all_settings = {
+        "t3": settings,
         "s3gen": asdict(flow_settings),
         "languages": list(LANGUAGES),
     }
-    write_json(folder / SETTINGS_FILE, settings)
+    write_json(folder / SETTINGS_FILE, all_settings)
     shutil.copyfile(out / "text_tokenizer.json", folder / MULTILINGUAL_TOKENIZER)
 
+
+def _write_s3gen(out: Path, folder: Path, flow: str | None) -> None:
+    """With the voice encoder."""
     speakers, _ = load_stage(out / "speakers.safetensors")
     x_vector = {name: x for name, x in speakers.items() if name.startswith(X_VECTOR_PREFIX)}
     _save(
@@ -129,11 +147,22 @@ def main() -> None:
     parser.add_argument(
         "--lookahead", type=int, default=usual.lookahead, help="tokens a stream waits for"
     )
+    parser.add_argument(
+        "--mean-t3", action="store_true", help="of the weights that judged best and the last"
+    )
     args = parser.parse_args()
     if not args.temperature > 0:
         parser.error(f"--temperature must be above 0, not {args.temperature}")
     flow_settings = FlowSettings(args.flow_temperature, args.lookahead)
-    export(args.out, args.model, dict(args.voice), args.flow, args.temperature, flow_settings)
+    export(
+        args.out,
+        args.model,
+        dict(args.voice),
+        args.flow,
+        args.temperature,
+        flow_settings,
+        args.mean_t3,
+    )
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ from nightingale.quantization import write_folder
 from train.export import export
 from train.flow import load_flow
 from train.networks.flow import Flow
-from train.state import load_stage
+from train.state import load_stage, save_stage
 from train.unpack import plain_flow, read_floats, unpack
 
 from .baking import speech
@@ -83,6 +83,25 @@ def test_a_checkpoint_comes_apart_again(stages: Path, tmp_path: Path, bits: int 
         for file in ("t3_mtl23ls_v2", "s3gen_meanflow", "ve"):
             ours, theirs = (read_floats(x / f"{file}.safetensors") for x in (again, model))
             assert all(torch.allclose(ours[name], x, rtol=2e-3) for name, x in theirs.items())
+
+
+def test_t3_may_be_the_mean_of_the_best_and_the_last(stages: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    for file in stages.iterdir():
+        if file.is_file():
+            (out / file.name).symlink_to(file)
+    for suffix in ("safetensors", "json"):
+        (out / f"t3_last.{suffix}").unlink(missing_ok=True)
+    best, facts = load_stage(out / "t3.safetensors")
+    export(out, tmp_path / "best", {}, mean_t3=True)
+    save_stage(out, "t3_last", {name: 3 * x for name, x in best.items()}, facts)
+    export(out, tmp_path / "mean", {}, mean_t3=True)
+    ours, theirs = (
+        read_floats(tmp_path / x / "t3_mtl23ls_v2.safetensors") for x in ("mean", "best")
+    )
+    for name, tensor in theirs.items():
+        torch.testing.assert_close(ours[name], 2 * tensor, rtol=2e-3, atol=1e-6)
 
 
 def test_a_plain_flow_comes_of_a_meanflow(stages: Path) -> None:
