@@ -6,7 +6,8 @@ python -m train.export OUT MODEL [--voice NAME=RECORDING ...] [--flow flow] [--t
 OUT has t3, text_tokenizer, flow or meanflow, vocoder, speech_tokenizer and speakers. The first
 voice named is also the default one. The temperature is the one at which T3 speaks best: its logits
 are scaled so that what callers get by default, 0.8, is that. --mean-t3 takes the mean of the
-weights that judged best and, where T3 was trained after that, the last. MODEL appears whole or not at all.
+weights that judged best and, where T3 was trained after that, the last. MODEL appears
+whole or not at all.
 """
 
 from __future__ import annotations
