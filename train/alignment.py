@@ -97,15 +97,18 @@ def spoken_words(phonemes: str, durations: list[int]) -> list[tuple[float, float
     return words
 
 
-def heard_phonemes(tokens: int, phonemes: int, durations: list[int] | None) -> np.ndarray | None:
-    """The number of the phoneme in the middle of each speech token; -1 in the silence around them.
+def heard_phonemes(
+    parts: int, phonemes: int, durations: list[int] | None, each: float = FRAMES_A_TOKEN
+) -> np.ndarray | None:
+    """The number of the phoneme in the middle of each speech token, or of each of `parts` that last
+    `each` of the teacher's frames; -1 in the silence around them.
 
     phonemes: how many the durations are of. None where they are of another count, or missing.
     """
     if durations is None or len(durations) != phonemes + 2:
         return None
     edges = np.cumsum(durations)
-    places = np.searchsorted(edges, (np.arange(tokens) + 0.5) * FRAMES_A_TOKEN, side="right")
+    places = np.searchsorted(edges, (np.arange(parts) + 0.5) * each, side="right")
     return np.where(places > phonemes, -1, places - 1)
 
 
@@ -147,10 +150,10 @@ class Phonemes:
     def count(self) -> int:
         return len(self.inventory)
 
-    def heard(self, row: Row, tokens: int) -> np.ndarray:
-        """[tokens] int16, IGNORED where nothing is known"""
-        places = heard_phonemes(tokens, len(row.phonemes), row.durations)
+    def heard(self, row: Row, parts: int, each: float = FRAMES_A_TOKEN) -> np.ndarray:
+        """[parts] int16, of speech tokens or what lasts `each`; IGNORED where nothing is known"""
+        places = heard_phonemes(parts, len(row.phonemes), row.durations, each)
         if places is None:
-            return np.full(tokens, IGNORED, np.int16)
+            return np.full(parts, IGNORED, np.int16)
         numbers = [*(self._numbers[phoneme] for phoneme in row.phonemes), self.silence]
         return np.array(numbers, np.int16)[places]

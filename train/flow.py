@@ -7,6 +7,7 @@ python -m train.flow CORPUS OUT --distil 0.4 [--minutes 19]
 The first command trains by conditional flow matching, for some guided steps, and writes OUT/flow.
 The second distils what it wrote to two steps without guidance (train/meanflow.py), OUT/meanflow.
 The third does both, the second in the given share of the time, and prepares the speech once.
+With --ear OUT/ear.safetensors (train/ear.py) what is distilled is also led by what it hears.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from .average import Average
 from .clock import Clock
 from .data import Corpus
 from .descent import Descent
+from .ear import load_ear
 from .flow_examples import FlowBatch, Speech, batches, cut_short, load_speech
 from .flow_validation import Validation
 from .masked import masked_mean
@@ -38,6 +40,7 @@ DROPPED = 0.2  # of the examples are learned without knowing anything, which gui
 PEAK_RATE = 1e-3
 DISTILLATION_RATE = 4e-4
 AVERAGING = 0.999  # of a step
+EAR_WEIGHT = 0.5  # at which both losses pull about as hard
 GUIDED_STEPS = (4, 6, 10)  # of the solutions that are judged
 MEANFLOW_STEPS = (1, 2, 4)
 
@@ -97,6 +100,9 @@ class Stage:
         self.speech = speech["train"]
         self.valid = Validation(speech["valid"], options.device)
         self.unseen = Validation(speech["unseen"], options.device)
+        if options.ear:
+            ear = load_ear(options.ear).to(options.device)
+            self.valid.ear = self.unseen.ear = ear
         self.history: list[dict] = []
         self.flow = self._flow().to(options.device)
         self.average = Average(self.flow, AVERAGING)
@@ -116,7 +122,8 @@ class Stage:
             return FlowMatching(self.flow, options.seed, options.device)
         teacher = load_flow(options.meanflow).to(options.device)
         self.valid.compare_with(teacher)
-        return Distillation(self.flow, teacher, options.seed, options.device)
+        given = (self.flow, teacher, options.seed, options.device)
+        return Distillation(*given, self.valid.ear, options.ear_weight)
 
     def autocast(self) -> torch.autocast:
         device = torch.device(self.options.device).type
@@ -228,6 +235,10 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--models", help="where the tokenizer and the speakers are; default: OUT")
     parser.add_argument("--meanflow", help="a flow.safetensors to distil to two steps")
     parser.add_argument("--distil", type=float, help="the share of the time that is for it")
+    parser.add_argument("--ear", help="an ear.safetensors to be heard by")
+    parser.add_argument(
+        "--ear-weight", type=float, default=EAR_WEIGHT, help="of what it hears, in distilling"
+    )
     parser.add_argument("--seconds", type=float, default=600.0, help="of sound a batch")
     run(parser.parse_args(arguments))
 

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from .data import FACTORS, Batch, Corpus, load_tokens
 from .features import mel_24k
-from .networks.conformer import FRAMES_PER_TOKEN, LOOKAHEAD_TOKENS, length_mask
+from .networks.conformer import FRAMES_PER_TOKEN, length_mask
 from .networks.flow import Flow
 from .passes import one_pass
 from .speakers import embed, load_speakers
@@ -33,6 +33,7 @@ OWN_SHARE = 0.6
 LONG_PROMPT = 0.2  # of the prompts of other rows last 5 to 10 s, the others 1 to 5
 CUT = 0.3  # of the examples end early, as a stream's chunks do
 SHORTEST_CUT = 8  # tokens
+LOOKED_AT = 7  # tokens behind a cut, as many as streams of the embedded voice wait for
 OTHER_SPEAKER = 0.5  # of the examples have the x-vector of another row of the voice
 POOL = 8  # batches whose examples are sorted by length together
 
@@ -181,12 +182,12 @@ def cut_short(batch: FlowBatch, place: Tensor) -> FlowBatch:
     place: [B] in 0..1, how far; rows that are too short stay whole
     """
     least = -(-batch.prompt // FRAMES_PER_TOKEN) + SHORTEST_CUT
-    most = batch.counts - LOOKAHEAD_TOKENS
+    most = batch.counts - LOOKED_AT
     end = torch.minimum(least + (place * (most - least + 1)).long(), most)
     fits = most >= least
     return dataclasses.replace(
         batch,
-        counts=torch.where(fits, end + LOOKAHEAD_TOKENS, batch.counts),
+        counts=torch.where(fits, end + LOOKED_AT, batch.counts),
         frames=torch.where(fits, FRAMES_PER_TOKEN * end, batch.frames),
     )
 
@@ -195,8 +196,8 @@ def draw_example(speech: Speech, row: int, rng: random.Random) -> Example:
     """A row with a prompt of other rows, of its own beginning or without, whole or cut."""
     begin, count = speech.starts[row], speech.count(row)
     end, ahead = count, 0
-    if count > SHORTEST_CUT + LOOKAHEAD_TOKENS and rng.random() < CUT:
-        end, ahead = rng.randint(SHORTEST_CUT, count - LOOKAHEAD_TOKENS), LOOKAHEAD_TOKENS
+    if count > SHORTEST_CUT + LOOKED_AT and rng.random() < CUT:
+        end, ahead = rng.randint(SHORTEST_CUT, count - LOOKED_AT), LOOKED_AT
     pieces, prompt = [(begin, begin + end + ahead)], 0
     kind = rng.random()
     if kind < OTHER_PROMPT:

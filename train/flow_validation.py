@@ -16,6 +16,7 @@ from .flow_examples import (
     known_of,
     speaking_examples,
 )
+from .networks.ear import Ear
 from .networks.flow import Flow
 
 EXAMPLES = 64
@@ -40,6 +41,7 @@ class Validation:
             self.parts.append(cut_short(batch, place))
             self.noise.append(torch.randn(batch.mel.shape, generator=generator).to(device))
         self.teacher: list[Tensor] | None = None
+        self.ear: Ear | None = None
 
     @torch.no_grad()
     def compare_with(self, teacher: Flow) -> None:
@@ -52,8 +54,9 @@ class Validation:
     def judge(self, flow: Flow, solutions: tuple[int, ...]) -> dict[str, float]:
         """Of a plain flow the loss; of each solution, in N steps: l1-N, the mel's distance to the
         truth in nepers; detail-N, its change between frames and bands by the truth's, less than 1
-        if it is blurred; teacher-N, its distance to the teacher's solution. Of the middle one of
-        the solutions part-N, its distance to that of a part of the row, where both are."""
+        if it is blurred; teacher-N, its distance to the teacher's solution; heard-N, the share of
+        its frames in which the ear hears the phoneme that it hears in the truth. Of the middle one
+        of the solutions part-N, its distance to that of a part of the row, where both are."""
         sums: dict[str, float] = defaultdict(float)
         values: dict[str, float] = defaultdict(float)
 
@@ -76,6 +79,9 @@ class Validation:
                 mel = flow.solve(noise, seen, batch.heard, steps)
                 add(f"l1-{steps}", (mel - batch.mel).abs(), behind)
                 add(f"detail-{steps}", detail(mel), behind)
+                if self.ear:
+                    pair = (self.ear(x, batch.heard).phonemes.argmax(-1) for x in (mel, batch.mel))
+                    add(f"heard-{steps}", torch.eq(*pair)[..., None].float(), behind)
                 if self.teacher:
                     add(f"teacher-{steps}", (mel - self.teacher[index]).abs(), behind)
                 if steps == solutions[len(solutions) // 2]:

@@ -3,12 +3,12 @@
     python -m train.recipe CORPUS OUT --minutes 24 [--of STAGE "OPTIONS" ...]
     python -m train.recipe CORPUS OUT --resume EARLIER [--train vocoder,t3,flow]
 
-The vocoder learns all the time; the tokenizer and the speaker encoders at first, then T3 and the
-flow on what these say of the corpus. T3 may have had enough of a corpus long before the flow has:
---t3-time leaves the flow the GPU after that. EARLIER has the weights of another run: the stages
-that --train names go on from them, the others stay as they are there. By default these are the
-tokenizer and the speaker encoders, which the others depend on. OUT/logs has what the stages print.
-A stage that fails goes on once from what it saved.
+The vocoder learns all the time; the tokenizer, the speaker encoders and the flow's ear at first,
+then T3 and the flow on what these say of the corpus. T3 may have had enough of a corpus long before
+the flow has: --t3-time leaves the flow the GPU after that. EARLIER has the weights of another run:
+the stages that --train names go on from them, the others stay as they are there. By default these
+are the tokenizer, the speaker encoders and the ear, which the others depend on. OUT/logs has what
+the stages print. A stage that fails goes on once from what it saved.
 
 Without MPS (`nvidia-cuda-mps-control -d`) stages that share a GPU wait for each other's turns, the
 vocoder, of many small kernels, longest. MPS's limit on a process's share of the processors is left
@@ -32,12 +32,13 @@ STAGES = {
     "vocoder": (),
     "speech_tokenizer": (),
     "speakers": (),
+    "ear": (),
     "t3": ("text_tokenizer.json",),
     "flow": ("meanflow.safetensors", "meanflow.json"),
 }
 GO_ON = ("vocoder", "t3", "flow")  # from earlier weights, if nothing else is said
-TOKENIZER_TIME, SPEAKERS_TIME = 0.22, 0.15  # of the run
-DISTILLING = 0.25  # of the flow's time; of 180 s the last 60 brought it 7 % nearer to its teacher
+TOKENIZER_TIME, SPEAKERS_TIME, EAR_TIME = 0.22, 0.15, 0.11  # of the run
+DISTILLING = 0.35  # of the flow's time
 SAVING = 15  # seconds at the end, for what every stage has to say and to save
 ENDING = 45  # seconds that one which overstays has to end
 WORTH_WHILE = 60  # seconds, below which a stage that failed is left at what it saved
@@ -70,6 +71,7 @@ class Run:
     def all(self) -> list[str]:
         """→ what failed"""
         vocoder = _start(self.have, "vocoder", self.end)
+        ear = _start(self.have_ear)
         for thread in (
             _start(self.describe, "speech_tokenizer", "tokens", self.options.tokenizer_time),
             _start(self.describe, "speakers", "embed", SPEAKERS_TIME),
@@ -79,10 +81,21 @@ class Run:
         if not self.terminated and not {"tokens", "embed"} & set(self.failed):
             now = time.time()
             others.append(_start(self.have, "t3", now + self.options.t3_time * (self.end - now)))
-            others.append(_start(self.have, "flow", self.end, "--distil", str(DISTILLING)))
-        for thread in others:
+            ear.join()
+            others.append(_start(self.have_flow))
+        for thread in (*others, ear):
             thread.join()
         return self.failed
+
+    def have_ear(self) -> None:
+        """If there is a flow to hear."""
+        if self.trains("flow"):
+            self.have("ear", self.began + EAR_TIME * (self.end - self.began))
+
+    def have_flow(self) -> None:
+        """One whose ear failed learns without it."""
+        heard = [] if "ear" in self.failed else ["--ear", str(self.options.out / "ear.safetensors")]
+        self.have("flow", self.end, "--distil", str(DISTILLING), *heard)
 
     def describe(self, stage: str, command: str, share: float) -> None:
         """Has one of the two that the others depend on, and has it hear the corpus."""
@@ -99,13 +112,18 @@ class Run:
     def have(self, stage: str, until: float, *arguments: str) -> None:
         """Trains a stage, or takes it from the earlier run."""
         out, earlier = self.options.out, self.options.resume
-        if stage in self.options.train or not (earlier / f"{stage}.safetensors").exists():
+        if self.trains(stage):
             self.train(stage, until, *arguments)
             return
         given = {*earlier.glob(f"{stage}*"), *(earlier / name for name in STAGES[stage])}
         for file in given:
             if file.is_file():
                 shutil.copyfile(file, out / file.name)
+
+    def trains(self, stage: str) -> bool:
+        """Whether the stage is one to train, or there is none of an earlier run."""
+        earlier = self.options.resume
+        return stage in self.options.train or not (earlier / f"{stage}.safetensors").exists()
 
     def train(self, stage: str, until: float, *arguments: str) -> None:
         """Where it fails it goes on once from what it saved, if that is worth while."""

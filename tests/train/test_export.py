@@ -30,6 +30,7 @@ from .baking import speech
 BATCHES = {
     "speech_tokenizer": "--seconds 10",
     "speakers": "--seconds 10",
+    "ear": "--seconds 10",
     "flow": "--seconds 10",
     "vocoder": "--windows 2",
     "t3": "--positions 1000",

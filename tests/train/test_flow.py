@@ -17,9 +17,10 @@ from safetensors.numpy import load_file  # noqa: E402
 import nightingale  # noqa: E402
 from nightingale.synthetic import write_checkpoint  # noqa: E402
 from nightingale.tensor_writers import write_safetensors  # noqa: E402
-from train import flow, flow_examples, flow_validation, speakers, speech_tokenizer  # noqa: E402
+from train import ear, flow, flow_examples, flow_validation, speakers, speech_tokenizer  # noqa: E402
 from train.data import Corpus  # noqa: E402
 from train.flow_examples import (  # noqa: E402
+    LOOKED_AT,
     Example,
     Speech,
     cut_short,
@@ -28,7 +29,14 @@ from train.flow_examples import (  # noqa: E402
     load_speech,
     speaking_examples,
 )
-from train.meanflow import Distillation, teacher_way  # noqa: E402
+from train.meanflow import (  # noqa: E402
+    EDGE,
+    Distillation,
+    before_cut,
+    heard_otherwise,
+    teacher_way,
+)
+from train.networks.ear import EAR_SIZES, Ear  # noqa: E402
 from train.networks.flow import FLOW_SIZES, Flow, FlowSize  # noqa: E402
 from train.state import load_stage, save_stage  # noqa: E402
 
@@ -197,7 +205,7 @@ def test_examples_are_a_prompt_and_a_sentence(speech: Speech) -> None:
         before = sum(end - begin for begin, end in example.pieces[:-1])
         assert example.prompt == 2 * before
     assert 0.15 < sum(example.prompt == 0 for example in drawn) / 500 < 0.4
-    assert 0.15 < sum(example.ahead == 3 for example in drawn) / 500 < 0.4
+    assert 0.15 < sum(example.ahead == LOOKED_AT for example in drawn) / 500 < 0.4
     for example in drawn:
         assert example.prompt <= 2 * (example.tokens - example.ahead)
 
@@ -218,10 +226,10 @@ def test_a_batch_holds_the_pieces_one_after_the_other(speech: Speech) -> None:
 def test_a_part_of_a_row_is_what_a_stream_knows_of_it(speech: Speech) -> None:
     network = Flow(FLOW_SIZES["tiny"]).eval()
     batch = gather(speech, [Example(((5, 45),), 0, 17, 2), Example(((40, 50),), 0, 0, 1)])
-    for place, count in ((0.0, 9 + 8 + 3), (0.5, 30), (0.999, 40), (1.0, 40)):
+    for place, count in ((0.0, 9 + 8 + 7), (0.5, 32), (0.999, 40), (1.0, 40)):
         part = cut_short(batch, torch.full((2,), place))
         assert part.counts.tolist() == [count, 10]  # the second is too short
-        assert part.frames.tolist() == [2 * (count - 3), 20]
+        assert part.frames.tolist() == [2 * (count - LOOKED_AT), 20]
         assert part.prompt.tolist() == [17, 0]
         with torch.no_grad():
             found = network.encode(part.tokens, part.counts)[0, : 2 * count]
@@ -237,7 +245,48 @@ def test_half_of_the_rows_to_distil_are_shown_in_part(speech: Speech) -> None:
     whole = shown.frames == 120
     assert 0.35 < whole.float().mean() < 0.65
     assert (shown.counts[whole] == 60).all()
-    assert (shown.frames[~whole] == 2 * (shown.counts[~whole] - 3)).all()
+    assert (shown.frames[~whole] == 2 * (shown.counts[~whole] - LOOKED_AT)).all()
+
+
+def test_frames_before_a_cut_count_more(speech: Speech) -> None:
+    batch = gather(speech, [Example(((0, 60),), 0, 0, 0)] * 2)
+    shown = dataclasses.replace(batch, frames=torch.tensor([80, 120]))
+    weight = before_cut(batch, shown) * shown.heard
+    assert weight[0].nonzero().flatten().tolist() == list(range(80 - EDGE, 80))
+    assert not weight[1].any()
+
+
+def test_the_ear_minds_what_is_said_and_not_the_prompt(speech: Speech) -> None:
+    torch.manual_seed(0)
+    network = Ear(EAR_SIZES["tiny"], 9).eval()
+    batch = gather(speech, [Example(((0, 60),), 0, 60, 0)])
+    assert heard_otherwise(network, batch.mel, batch) < 1e-6
+    other = batch.mel.clone()
+    other[:, :30] += 2  # farther from what is said than the ear hears
+    assert heard_otherwise(network, other, batch) < 1e-6
+    other[:, 90:] += 2
+    assert heard_otherwise(network, other, batch) > 0.05
+
+
+def test_what_the_ear_hears_is_learned_from(speech: Speech) -> None:
+    """By the estimator alone; the loss falls for the noise that it is asked with again."""
+    torch.manual_seed(0)
+    student, teacher = Flow(FLOW_SIZES["tiny"], meanflow=True), Flow(FLOW_SIZES["tiny"])
+    for network in (student, teacher):
+        network.start_at(speech.mean_mel())
+    ear = Ear(EAR_SIZES["tiny"], 9).eval()
+    batch = gather(speech, speaking_examples(speech, 4, 1.0, seed=0))
+    optimiser = torch.optim.Adam(student.estimator.parameters(), 1e-3)
+    found = []
+    for _ in range(8):
+        loss = Distillation(student, teacher, 0, "cpu", ear, 1.0).losses(batch, 1.0)["ear"]
+        found.append(loss.item())
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+    assert found[-1] < 0.9 * found[0]
+    assert all(x.grad is None for network in (ear, teacher) for x in network.parameters())
+    assert all(x.grad is None for x in student.encoder.parameters())
 
 
 def test_the_teachers_way_in_parts_is_its_solution(speech: Speech) -> None:
@@ -290,6 +339,17 @@ def test_both_phases_learn_and_go_on(
     mean = run("--steps", "10", "--meanflow", str(tmp_path / "flow.safetensors"))
     assert mean[-1]["valid"]["teacher-2"] < mean[0]["valid"]["teacher-2"]
     assert flow.load_flow(tmp_path / "meanflow.safetensors").meanflow
+
+    small = ["--device", "cpu", "--size", "tiny", "--seconds", "12", "--steps", "20"]
+    ear.main([str(corpus), str(tmp_path), *small])
+    led = run(
+        *("--steps", "10", "--ear-weight", "10", "--ear", str(tmp_path / "ear.safetensors")),
+        *("--meanflow", str(tmp_path / "flow.safetensors")),
+        *("--resume", str(tmp_path / "meanflow.safetensors")),
+    )
+    assert "ear" not in led[0]["train"], "at first it is not asked"
+    assert led[-1]["train"]["ear"] > 0
+    assert 0 < led[-1]["valid"]["heard-2"] <= 1
 
 
 def test_an_untrained_flow_answers_with_the_mean_less_the_noise() -> None:

@@ -82,9 +82,18 @@ def test_what_others_depend_on_stays_unless_it_is_named(
     monkeypatch.setattr(recipe, "Run", run)
     recipe.main(["corpus", str(out), "--resume", str(earlier)])
     assert (out / "speech_tokenizer.safetensors").read_text() == "speech_tokenizer"
-    assert runs[0].commands.keys() == {"vocoder", "tokens", "speakers", "embed", "t3", "flow"}
+    assert runs[0].commands.keys() == {
+        "vocoder",
+        "tokens",
+        "speakers",
+        "embed",
+        "ear",
+        "t3",
+        "flow",
+    }
     assert f"--resume {earlier / 'flow.safetensors'}" in runs[0].commands["flow"]
     assert "--distil" in runs[0].commands["flow"]
+    assert f"--ear {out / 'ear.safetensors'}" in runs[0].commands["flow"]
 
 
 @pytest.mark.parametrize(
@@ -137,6 +146,16 @@ def test_t3_and_flow_wait_for_tokens(tmp_path: Path) -> None:
     run = WithoutTokens(run_of(tmp_path).options)
     assert run.all() == ["tokens"]
     assert not {"t3", "flow"} & run.commands.keys()
+
+
+def test_a_flow_whose_ear_failed_learns_without_it(tmp_path: Path) -> None:
+    class Deaf(Recorded):
+        def run(self, name: str, command: list[object], until: float) -> bool:
+            return super().run(name, command, until) and name != "ear"
+
+    run = Deaf(run_of(tmp_path).options)
+    assert run.all() == ["ear"]
+    assert "--ear" not in run.commands["flow"]
 
 
 def test_what_overstays_is_asked_to_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
