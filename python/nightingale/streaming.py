@@ -19,6 +19,7 @@ FRAMES_PER_TOKEN = 2
 TOKEN_SAMPLES = FRAMES_PER_TOKEN * FRAME_SAMPLES
 CROSS_FADE = 480  # samples over which a chunk goes over into the next
 FADE_OUT = 240
+BLEND = 2  # frames over which a chunk's mel goes over into the next one's
 SHORTEST_CUT = 8  # tokens of speech from which the last one's sound is dropped
 
 
@@ -30,7 +31,7 @@ class Chunking:
     chunk: int = 25  # of the second chunk; each later one is `growth` times as long
     growth: float = 1.5
     longest: int = 100
-    overlap: int = 4  # solved twice at a seam and blended
+    overlap: int = 4  # solved twice at a seam
     context: int | None = None  # settled tokens that a solution sees; None: the whole sentence
 
     @classmethod
@@ -58,7 +59,7 @@ class SentenceSound:
     """The sound of one sentence, made while its tokens come; not cut where `chunking` is None.
 
     A chunk's frames are solved with some tokens of look-ahead, as many as the model asks for.
-    Those of its last `overlap` tokens are kept back and blended with what the next chunk, which
+    Those of its last `overlap` tokens are kept back and soon give way to what the next chunk, which
     sees more, makes of them. The vocoder takes only frames that will not change; what it would say
     next is heard from a copy of its state, which knows the frames that may, and fades into what it
     does say.
@@ -128,10 +129,9 @@ class SentenceSound:
         while self._engine.step_mel(solver):
             yield None
         frames = self._engine.end_mel(solver)[self._settled - FRAMES_PER_TOKEN * begin :]
-        overlap = self._chunking.overlap if self._chunking else 0
-        self.mel = _blend(self.mel, frames, self._settled, FRAMES_PER_TOKEN * overlap)
+        self.mel = _blend(self.mel, frames, self._settled)
         self.solved = end
-        kept_back = 0 if last else overlap
+        kept_back = 0 if last or self._chunking is None else self._chunking.overlap
         self._settled = max(0, FRAMES_PER_TOKEN * (end - kept_back) - self._prompt_excess)
 
     def _context_begin(self) -> int:
@@ -172,10 +172,10 @@ class SentenceSound:
         return crossed
 
 
-def _blend(mel: np.ndarray, fresh: np.ndarray, settled: int, overlap: int) -> np.ndarray:
-    """`mel` up to `settled`, then `fresh`, which takes over within `overlap` frames from what `mel`
-    had there."""
-    old = mel[settled : settled + min(overlap, len(fresh))]
+def _blend(mel: np.ndarray, fresh: np.ndarray, settled: int) -> np.ndarray:
+    """`mel` up to `settled`, then `fresh`, which takes over within BLEND frames from what `mel` had
+    there."""
+    old = mel[settled : settled + min(BLEND, len(fresh))]
     weight = ((np.arange(len(old)) + 0.5) / max(len(old), 1)).astype(np.float32)[:, None]
     blended = (1 - weight) * old + weight * fresh[: len(old)]
     return np.concatenate([mel[:settled], blended, fresh[len(old) :]])
