@@ -266,6 +266,11 @@ class Tokens:
         self._starts = torch.from_numpy(np.asarray(starts, dtype=np.int64)).to(device)
         self._tokens = torch.from_numpy(np.asarray(tokens, dtype=np.int16)).to(device)
 
+    @classmethod
+    def of_rows(cls, rows: Sequence[np.ndarray], device: str = "cpu") -> Tokens:
+        """rows: of each row its tokens"""
+        return cls(np.cumsum([0, *map(len, rows)]), np.concatenate(rows), device)
+
     def __len__(self) -> int:
         return len(self._starts) - 1
 

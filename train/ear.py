@@ -14,7 +14,6 @@ import dataclasses
 import sys
 from pathlib import Path
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -22,7 +21,7 @@ from .alignment import FRAMES_A_TOKEN, IGNORED, Phonemes
 from .clock import Clock
 from .data import Batch, Corpus, Row, Tokens
 from .descent import Descent
-from .features import mel_24k
+from .features import MEL_HOP, mel_24k
 from .networks.conformer import FRAMES_PER_TOKEN
 from .networks.ear import EAR_SIZES, Ear, EarSize
 from .networks.speech_tokenizer import within
@@ -32,7 +31,6 @@ from .state import load_stage, save_stage
 from .surprise import surprise
 
 STAGE = "ear"
-FRAME = 480  # samples of a mel frame
 PEAK_RATE = 1e-3
 NOISE = 0.4  # nepers, of the noise on a row, at most
 LEVEL = 0.7  # nepers that a row is louder or softer, at most
@@ -44,23 +42,20 @@ class Saying:
     def __init__(self, rows: list[Row], device: str) -> None:
         self.phonemes = Phonemes(rows)
         each = FRAMES_A_TOKEN / FRAMES_PER_TOKEN
-        said = [self.phonemes.heard(row, row.samples // FRAME, each) for row in rows]
-        starts = np.cumsum([0, *map(len, said)])
-        self._said = Tokens(starts, np.concatenate(said), device)
-        self._counts = torch.from_numpy(np.diff(starts)).to(device)
+        said = [self.phonemes.heard(row, row.samples // MEL_HOP, each) for row in rows]
+        self._said = Tokens.of_rows(said, device)
 
     def of(self, batch: Batch, count: int, natural: Tensor | None = None) -> Tensor:
         """[B, count] int64, IGNORED past each row's end.
 
         natural: [B] samples of the rows before they were played faster or slower
         """
-        longest = int(self._counts[batch.row].max())
-        said, counts = self._said.batch(batch.row, longest)
+        said, counts = self._said.batch(batch.row)
         at = torch.arange(count, device=said.device).expand(len(said), -1)
         if natural is not None:
             at = ((at + 0.5) * (natural / batch.samples)[:, None]).long()
-        found = said.gather(1, at.clamp_max(longest - 1))
-        ended = (at >= counts[:, None]) | ~within(batch.samples // FRAME, count)
+        found = said.gather(1, at.clamp_max(said.shape[1] - 1))
+        ended = (at >= counts[:, None]) | ~within(batch.samples // MEL_HOP, count)
         return found.masked_fill(ended, IGNORED)
 
 
@@ -110,7 +105,7 @@ class Stage:
         level = LEVEL * (2 * torch.rand(rows, device=device, generator=self.generator) - 1)
         noise = NOISE * torch.rand(rows, device=device, generator=self.generator)
         mel = mel + level + noise * torch.randn(mel.shape, device=device, generator=self.generator)
-        mask = within(batch.samples // FRAME, mel.shape[1])
+        mask = within(batch.samples // MEL_HOP, mel.shape[1])
         said = self.saying.of(batch, mel.shape[1], natural)
         return surprise(self.ear(mel, mask).phonemes, said)
 
@@ -126,7 +121,7 @@ class Stage:
         right, all_frames = 0, 0
         for batch in one_pass(corpus, self.options.seconds):
             mel = mel_24k(batch.wave, batch.samples)
-            mask = within(batch.samples // FRAME, mel.shape[1])
+            mask = within(batch.samples // MEL_HOP, mel.shape[1])
             said = self.saying.of(batch, mel.shape[1])
             right += int((self.ear(mel, mask).phonemes.argmax(-1) == said).sum())
             all_frames += int((said != IGNORED).sum())

@@ -67,6 +67,7 @@ class Validation:
         for index, (batch, noise) in enumerate(zip(self.batches, self.noise, strict=True)):
             behind = batch.heard & ~batch.given
             seen = known_of(flow, batch)
+            true = self.ear(batch.mel, batch.heard).phonemes.argmax(-1) if self.ear else None
             if not flow.meanflow:
                 for time in TIMES:
                     x = torch.lerp(noise, batch.mel, time)
@@ -80,8 +81,8 @@ class Validation:
                 add(f"l1-{steps}", (mel - batch.mel).abs(), behind)
                 add(f"detail-{steps}", detail(mel), behind)
                 if self.ear:
-                    pair = (self.ear(x, batch.heard).phonemes.argmax(-1) for x in (mel, batch.mel))
-                    add(f"heard-{steps}", torch.eq(*pair)[..., None].float(), behind)
+                    same = self.ear(mel, batch.heard).phonemes.argmax(-1) == true
+                    add(f"heard-{steps}", same[..., None].float(), behind)
                 if self.teacher:
                     add(f"teacher-{steps}", (mel - self.teacher[index]).abs(), behind)
                 if steps == solutions[len(solutions) // 2]:

@@ -23,7 +23,7 @@ from torch.nn import functional
 from .flow_examples import FlowBatch, cut_short, known_of
 from .masked import masked_mean
 from .networks.ear import Ear
-from .networks.flow import Flow, cosine_times, solution_times
+from .networks.flow import Flow, cosine_times
 
 TEACHER_STEPS = 6  # in place of one of the student's
 GRIDS = ((2, 0.6), (1, 0.1), (4, 0.15))  # steps of a solution and how often; else any two times
@@ -71,17 +71,9 @@ class Distillation:
         weight = shown.heard * (1 + (EDGE_WEIGHT - 1) * before_cut(batch, shown))
         found = {"meanflow": masked_mean((velocity - target).square(), weight)}
         if self.ear and self.ear_weight and progress >= UNHEARD:
-            mel = self._solution(self.draw_noise(shown), known, shown.heard)
+            mel = self.student.solve(self.draw_noise(shown), known, shown.heard, SOLVED_IN)
             found["ear"] = self.ear_weight * heard_otherwise(self.ear, mel, shown)
         return found
-
-    def _solution(self, x: Tensor, known: Tensor, heard: Tensor) -> Tensor:
-        """As `Flow.solve`, to be learned from."""
-        times = solution_times(SOLVED_IN, True, x.device)
-        for t, r in itertools.pairwise(times):
-            velocity = self.student.velocity(x, known, heard, t.expand(len(x)), r.expand(len(x)))
-            x = x + (r - t) * velocity
-        return x
 
     def show(self, batch: FlowBatch) -> FlowBatch:
         """Some rows whole, some in part."""

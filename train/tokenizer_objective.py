@@ -72,8 +72,7 @@ class Wording:
         self.letters = Letters({row.text for row in rows})
         self.phonemes = Phonemes(rows)
         said = [self.phonemes.heard(row, row.samples // TOKEN) for row in rows]
-        starts = np.cumsum([0, *map(len, said)])
-        self._said = Tokens(starts, np.concatenate(said), str(device))
+        self._said = Tokens.of_rows(said, str(device))
 
     def phonemes_of(self, rows: Tensor, count: int) -> Tensor:
         """rows: [B] numbers → [B, count] int64, IGNORED past each row's end"""

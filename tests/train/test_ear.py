@@ -12,6 +12,7 @@ torch = pytest.importorskip("torch")
 from train import ear  # noqa: E402
 from train.alignment import IGNORED  # noqa: E402
 from train.data import Corpus  # noqa: E402
+from train.features import MEL_HOP  # noqa: E402
 from train.networks.ear import EAR_SIZES, Ear  # noqa: E402
 
 
@@ -33,10 +34,10 @@ def test_speech_played_at_another_pace_says_the_same_sooner_or_later(tiny_corpus
     corpus = Corpus(tiny_corpus, "cpu")
     saying = ear.Saying(corpus.rows, "cpu")
     batch = corpus.row_batch(corpus.members[:6])
-    frames = batch.samples // ear.FRAME
+    frames = batch.samples // MEL_HOP
     said = saying.of(batch, int(frames.max()))
     varied = corpus.vary(batch, torch.Generator().manual_seed(1))
-    others = varied.samples // ear.FRAME
+    others = varied.samples // MEL_HOP
     found = saying.of(varied, int(others.max()), batch.samples)
     for row, (length, other) in enumerate(zip(frames.tolist(), others.tolist(), strict=True)):
         assert (said[row, length:] == IGNORED).all()

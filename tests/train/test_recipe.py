@@ -138,22 +138,25 @@ def test_what_failed_at_last_is_left_at_what_it_saved(tmp_path: Path) -> None:
     assert run.failed == []
 
 
-def test_t3_and_flow_wait_for_tokens(tmp_path: Path) -> None:
-    class WithoutTokens(Recorded):
-        def run(self, name: str, command: list[object], until: float) -> bool:
-            return super().run(name, command, until) and name != "tokens"
+class Without(Recorded):
+    """Fails at one of its commands."""
 
-    run = WithoutTokens(run_of(tmp_path).options)
+    lacking = ""
+
+    def run(self, name: str, command: list[object], until: float) -> bool:
+        return super().run(name, command, until) and name != self.lacking
+
+
+def test_t3_and_flow_wait_for_tokens(tmp_path: Path) -> None:
+    run = Without(run_of(tmp_path).options)
+    run.lacking = "tokens"
     assert run.all() == ["tokens"]
     assert not {"t3", "flow"} & run.commands.keys()
 
 
 def test_a_flow_whose_ear_failed_learns_without_it(tmp_path: Path) -> None:
-    class Deaf(Recorded):
-        def run(self, name: str, command: list[object], until: float) -> bool:
-            return super().run(name, command, until) and name != "ear"
-
-    run = Deaf(run_of(tmp_path).options)
+    run = Without(run_of(tmp_path).options)
+    run.lacking = "ear"
     assert run.all() == ["ear"]
     assert "--ear" not in run.commands["flow"]
 

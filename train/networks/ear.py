@@ -8,9 +8,9 @@ from typing import NamedTuple
 from torch import Tensor, nn
 from torch.nn import functional
 
-from .estimator import MELS
+from .tokenizer_heads import MEAN_MEL, MELS
 
-MEAN_MEL, SPREAD = -6.0, 3.0  # of speech, roughly
+SPREAD = 3.0  # of mels of speech, roughly
 TAPS = 7
 
 

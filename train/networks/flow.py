@@ -147,7 +147,6 @@ class Flow(nn.Module):
         with_known, without = both.chunk(2)
         return (1 + GUIDANCE) * with_known - GUIDANCE * without
 
-    @torch.no_grad()
     def solve(self, noise: Tensor, known: Tensor, heard: Tensor, steps: int) -> Tensor:
         """From noise to mel, [B, T, 80], in Euler steps, as the core takes them."""
         x = noise
