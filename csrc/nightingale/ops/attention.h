@@ -1,10 +1,15 @@
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <vector>
 
 #include "nightingale/ops/backend.h"
 #include "nightingale/ops/matrix.h"
+
+namespace nightingale::gpu {
+struct DecoderStep;
+}
 
 namespace nightingale::ops {
 
@@ -64,6 +69,8 @@ struct AttentionWatch {
   int rows = 0;
   int begin = 0;
   int count = 0;
+
+  bool operator==(const AttentionWatch&) const = default;
 };
 
 struct SelfAttention {
@@ -102,6 +109,8 @@ struct LayerCache {
   // Where they were written in place: what whoever reads them next depends on.
   std::optional<mx::array> written = std::nullopt;
   std::optional<Eviction> eviction = std::nullopt; // on the CPU only
+  // On a GPU, of the first layer that is run: what the next step may repeat.
+  std::shared_ptr<gpu::DecoderStep> step = nullptr;
 };
 
 struct ProjectedAttention {

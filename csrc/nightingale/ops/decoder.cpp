@@ -1,6 +1,7 @@
 #include "nightingale/ops/decoder.h"
 
 #include "nightingale/ops/cpu/decoder.h"
+#include "nightingale/ops/gpu/decoder.h"
 #include "nightingale/ops/linear.h"
 
 namespace nightingale::ops {
@@ -16,17 +17,23 @@ mx::array decoder_layers(
   if (on_cpu(s) && cpu::takes_decoder_layers(x, runs)) {
     return cpu::decoder_layers(x, runs, frequencies, eps, past, weights, s);
   }
-  auto y = x;
-  for (const auto& [layer, cache, watch] : runs) {
-    auto qkv = norm_linear(y, layer->attention_norm, eps, layer->qkv, s);
-    auto attention = projected_attention(
-        qkv, frequencies, *cache, past, watch, layer->out, y, s);
-    *cache = attention.cache;
-    weights.insert(
-        weights.end(), attention.weights.begin(), attention.weights.end());
-    y = decoder_feed_forward(attention.x, *layer, eps, s);
-  }
-  return y;
+  auto layer_by_layer = [&](const mx::array& from,
+                            std::vector<mx::array>& watched) {
+    auto y = from;
+    for (const auto& [layer, cache, watch] : runs) {
+      auto qkv = norm_linear(y, layer->attention_norm, eps, layer->qkv, s);
+      auto attention = projected_attention(
+          qkv, frequencies, *cache, past, watch, layer->out, y, s);
+      *cache = attention.cache;
+      watched.insert(
+          watched.end(), attention.weights.begin(), attention.weights.end());
+      y = decoder_feed_forward(attention.x, *layer, eps, s);
+    }
+    return y;
+  };
+  return gpu::takes_decoder_step(x, runs, s)
+      ? gpu::decoder_step(x, runs, past, weights, layer_by_layer, s)
+      : layer_by_layer(x, weights);
 }
 
 mx::array decoder_feed_forward(

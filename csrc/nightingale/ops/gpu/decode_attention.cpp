@@ -45,6 +45,10 @@ bool takes_decode_attention(
       takes_gemv(qkv, out, s);
 }
 
+int attention_parts(int past) {
+  return past / kChunk + 1;
+}
+
 ops::ProjectedAttention projected_attention(
     const mx::array& qkv,
     const mx::array& frequencies,
@@ -55,7 +59,7 @@ ops::ProjectedAttention projected_attention(
     const mx::array& residual,
     mx::Stream s) {
   int rows = qkv.shape(0), heads = cache.keys.shape(1);
-  int parts = past / kChunk + 1, watched = watch.heads.size();
+  int parts = attention_parts(past), watched = watch.heads.size();
   mx::Shape watch_shape{watched, watch.count};
   auto place = place_of(past, cache.keys.shape(2), s);
   Launch attend{

@@ -12,6 +12,10 @@ bool takes_decode_attention(
     const ops::Matrix& out,
     mx::Stream s);
 
+// How many parts the positions are taken in where `past` come before: steps of
+// as many parts make the same launches.
+int attention_parts(int past);
+
 // As in nightingale/ops/attention.h, in two launches. The caches are written in
 // place.
 ops::ProjectedAttention projected_attention(

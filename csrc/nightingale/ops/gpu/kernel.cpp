@@ -21,7 +21,7 @@ namespace {
 // make writable.
 constexpr int kLeastState = 8;
 
-std::atomic<long> launches{0};
+std::atomic<long> launches{0}, first{0};
 
 Arrays all_inputs(const Launch& launch) {
   Arrays inputs = launch.inputs;
@@ -176,11 +176,20 @@ std::vector<mx::array> launch(const Launch& launch, mx::Stream s) {
   if (auto threads = sizes().find(instance)) {
     return run(instance, launch, std::move(inputs), *threads, s);
   }
+  ++first;
   return first_run(launch, inputs, instance, s);
 }
 
 long kernel_launches() {
   return launches;
+}
+
+void count_launches(long more) {
+  launches += more;
+}
+
+long first_launches() {
+  return first;
 }
 
 bool has_kernels(const mx::Stream& s) {

@@ -85,6 +85,12 @@ inline int row_count(const mx::array& x) {
 
 // Launches so far in this process.
 long kernel_launches();
+// Counts those that launch() does not see.
+void count_launches(long more);
+
+// How often a kernel has been run for the first time, which evaluates what it
+// is given and what it makes.
+long first_launches();
 
 // Whether kernels run on `s`.
 bool has_kernels(const mx::Stream& s);

@@ -157,8 +157,9 @@ class EmulatedLaunch : public mx::Primitive {
     throw Error("the emulator runs on the CPU");
   }
   const char* name() const override {
-    return "EmulatedLaunch";
+    return kName;
   }
+  static constexpr const char* kName = "EmulatedLaunch";
 
  private:
   const KernelSource& source_;
@@ -192,6 +193,9 @@ Primitive make_primitive(
       s);
   return outputs[0].primitive_ptr();
 }
+
+// As MLX names what runs a kernel that is not its own.
+constexpr const char* kCustomKernel = "CustomKernel";
 
 // What runs launches that differ in nothing but their arrays, made once: MLX
 // puts the text of a kernel together for every one that it makes.
@@ -262,7 +266,7 @@ std::optional<GeneratedKernel> generated(
     return std::nullopt;
   }
   auto primitive = make_primitive(launch, inputs, threads, s);
-  if (std::string_view(primitive->name()) != "CustomKernel") {
+  if (std::string_view(primitive->name()) != kCustomKernel) {
     return std::nullopt;
   }
   // MLX keeps the type's description, which a dynamic cast needs, to itself.
@@ -281,6 +285,11 @@ Arrays outputs_of(
   auto [shapes, dtypes] = described(launch.outputs);
   auto primitive = primitives().find(instance, launch, inputs, threads, s);
   return mx::array::make_arrays(shapes, dtypes, primitive, inputs);
+}
+
+bool is_launch(const mx::Primitive& primitive) {
+  std::string_view name = primitive.name();
+  return name == kCustomKernel || name == EmulatedLaunch::kName;
 }
 
 void provide_code(

@@ -18,6 +18,9 @@ Arrays outputs_of(
     int threads,
     mx::Stream s);
 
+// Whether it runs a launch.
+bool is_launch(const mx::Primitive& primitive);
+
 // On CUDA, has the machine code of the launch where MLX looks for it.
 void provide_code(
     const Launch& launch,
