@@ -15,7 +15,6 @@
 //: kernel
 constexpr int WIDTH = HEADS * 64;
 constexpr int SIMDS = THREADS / 32;
-threadgroup float vectors[SIMDS * 64];
 int lane = int(thread_index_in_simdgroup), simd = int(simdgroup_index_in_threadgroup);
 int t = int(threadgroup_position_in_grid.x), length = int(threadgroups_per_grid.x);
 int b = int(threadgroup_position_in_grid.y);
@@ -26,14 +25,14 @@ for (int i = int(thread_index_in_threadgroup); i < WIDTH; i += THREADS) {
   q[(long(b * HEADS + head) * length + t) * 64 + c] =
       X(turned(from + head * 64, frequencies, past + t, c));
 }
-auto x = vectors + simd * 64;
 for (int i = simd; i < 2 * HEADS; i += SIMDS) {
   int head = i / 2;
   const device X* vector = from + (1 + i % 2) * WIDTH + head * 64;
-  for (int c = lane; c < 64; c += 32)
-    x[c] = i % 2 == 0 ? turned(vector, frequencies, past + t, c) : float(vector[c]);
-  simdgroup_barrier(mem_flags::mem_threadgroup);
+  float first = float(vector[lane]), second = float(vector[lane + 32]);
+  if (i % 2 == 0) {
+    first = turned(vector, frequencies, past + t, lane);
+    second = turned(vector, frequencies, past + t, lane + 32);
+  }
   long at = (long(b * HEADS + head) * capacity + past + t) * row_size<BITS>();
-  pack_row<BITS>(x, (i % 2 == 0 ? keys : values) + at, lane);
-  // No barrier: since the one in pack_row a lane has touched its own numbers only.
+  pack_row<BITS>(first, second, (i % 2 == 0 ? keys : values) + at, lane);
 }

@@ -23,6 +23,41 @@ METAL_FUNC float common_total(const device float* head, int parts, float peak) {
   return total;
 }
 
+// Puts the parts of a head together, eight channels of them, on eight lanes side
+// by side, which share out the peaks. Four parts at a time, so that nothing but
+// the first of all loads, how many there are, is waited for.
+METAL_FUNC void put_together(
+    const device float* head, int parts, int channel, uint lane, thread float* v) {
+  float peak = -INFINITY, total = 0.0f;
+  for (int i = 0; i < 8; ++i) v[i] = 0.0f;
+  for (int begin = 0; begin < parts; begin += 4) {
+    int own = begin + int(lane & 3u), last = parts - 1;
+    Raw8<float> values[4];
+#pragma unroll
+    for (int p = 0; p < 4; ++p) values[p].fetch(head + 72 * min(begin + p, last) + channel);
+    float own_peak = head[72 * min(own, last) + 64];
+    float own_total = own < parts ? head[72 * min(own, last) + 65] : 0.0f;
+    float highest = max(own_peak, simd_shuffle_xor(own_peak, 1u));
+    highest = max(peak, max(highest, simd_shuffle_xor(highest, 2u)));
+    float own_weight = own < parts ? precise::exp(own_peak - highest) : 0.0f;
+    float sum = own_weight * own_total;
+    sum += simd_shuffle_xor(sum, 1u);
+    sum += simd_shuffle_xor(sum, 2u);
+    float before = precise::exp(peak - highest);
+    total = fma(total, before, sum);
+    for (int i = 0; i < 8; ++i) v[i] *= before;
+#pragma unroll
+    for (int p = 0; p < 4; ++p) {
+      float one[8], weight = simd_shuffle(own_weight, (lane & ~3u) + uint(p));
+      values[p].unpack(one);
+      for (int i = 0; i < 8; ++i) v[i] = fma(weight, one[i], v[i]);
+    }
+    peak = highest;
+  }
+  float scale = 1.0f / total;
+  for (int i = 0; i < 8; ++i) v[i] *= scale;
+}
+
 //: kernel
 constexpr int SIMDS = THREADS / 32;
 constexpr int K = HEADS * 64;
@@ -32,48 +67,44 @@ uint lane = thread_index_in_simdgroup, simd = simdgroup_index_in_threadgroup;
 int first = int(threadgroup_position_in_grid.x) * BLOCK;
 int parts = place[0] / CHUNK + 1;
 
-float sums[BLOCK][ROWS];
-for (int o = 0; o < BLOCK; ++o)
-  for (int r = 0; r < ROWS; ++r) sums[o][r] = 0.0f;
+float sums[VALUES];
+for (int i = 0; i < VALUES; ++i) sums[i] = 0.0f;
 
 #pragma unroll
 for (int begin = 0; begin < K; begin += THREADS * 8) {
   int element = begin + int(simd * 32 + lane) * 8;
-  if (K % (THREADS * 8) != 0 && element >= K) break;
-  int head = element / 64, channel = element % 64;
+  bool inside = K % (THREADS * 8) == 0 || element < K;
+  element = inside ? element : 0;
+  Weights8<W, S, BITS, GROUP, N, K> rows[BLOCK]; // under way before all else
+#pragma unroll
+  for (int o = 0; o < BLOCK; ++o)
+    rows[o].load(w, N % BLOCK == 0 ? first + o : min(first + o, N - 1), element);
   float v[ROWS][8], v_sums[ROWS];
+#pragma unroll
   for (int r = 0; r < ROWS; ++r) {
-    const device float* from = out + (r * HEADS + head) * parts * 72;
-    float peak = common_peak(from, parts);
-    float scale = 1.0f / common_total(from, parts, peak);
-    for (int i = 0; i < 8; ++i) v[r][i] = 0.0f;
-    for (int p = 0; p < parts; ++p) {
-      float one[8], weight = scale * precise::exp(from[72 * p + 64] - peak);
-      load8(from + 72 * p + channel, one);
-      for (int i = 0; i < 8; ++i) v[r][i] = fma(weight, one[i], v[r][i]);
-    }
+    put_together(
+        out + (r * HEADS + element / 64) * parts * 72, parts, element % 64, lane, v[r]);
+    for (int i = 0; i < 8; ++i) v[r][i] = inside ? v[r][i] : 0.0f;
     v_sums[r] = BITS < 16 ? sum8(v[r]) : 0.0f;
   }
 #pragma unroll
   for (int o = 0; o < BLOCK; ++o)
-    add_products<W, S, BITS, GROUP, N, K, ROWS>(
-        w, min(first + o, N - 1), element, v, v_sums, sums[o]);
+    rows[o].template add_products<ROWS>(v, v_sums, sums + o * ROWS);
 }
 
-leave_sums<BLOCK, ROWS>(sums, partial, simd, lane);
+leave_sums<VALUES>(sums, partial, simd, lane);
 threadgroup_barrier(mem_flags::mem_threadgroup);
-for (int i = int(thread_index_in_threadgroup); i < VALUES; i += THREADS) {
-  int column = first + i / ROWS, at = i % ROWS * N + column;
-  if (column < N)
-    y[at] = Y(sum_partials<SIMDS, VALUES>(partial, i) + float(residual[at]));
-}
+int i = int(thread_index_in_threadgroup);
+int column = first + i / ROWS, at = i % ROWS * N + column;
+if (i < VALUES && column < N)
+  y[at] = Y(sum_partials<SIMDS, VALUES>(partial, i) + float(residual[at]));
 if (first == 0) {
   for (int h = 0; h < WATCH; ++h) {
     const device float* from = out + int(watched[h]) * parts * 72;
     int length = int(text[1]);
     float peak = common_peak(from, parts);
     float total = common_total(from, parts, peak);
-    for (int i = int(thread_index_in_threadgroup); i < length; i += THREADS)
-      weights[h * length + i] = precise::exp(scores[h * length + i] - peak) / total;
+    for (int t = i; t < length; t += THREADS)
+      weights[h * length + t] = precise::exp(scores[h * length + t] - peak) / total;
   }
 }

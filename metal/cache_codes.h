@@ -12,38 +12,25 @@ METAL_FUNC float offset_of(uint affine) { return as_type<float>(affine & 0xffff0
 // Eight channels of a vector as they came from memory, so that all a lane needs
 // can be under way at once.
 template <typename C, int BITS> struct Held8 {
-  float v[8];
-  METAL_FUNC void load(const device C* row, int channel) { load8(row + channel, v); }
-  METAL_FUNC void get(thread float* to) {
-    for (int i = 0; i < 8; ++i) to[i] = v[i];
-  }
+  Raw8<C> raw;
+  METAL_FUNC void load(const device C* row, int channel) { raw.fetch(row + channel); }
+  METAL_FUNC void get(thread float* to) { raw.unpack(to); }
 };
-template <typename C> struct Held8<C, 8> {
-  uint low, high, affine;
-  METAL_FUNC void load(const device C* row, int channel) {
-    low = row[channel / 4];
-    high = row[channel / 4 + 1];
-    affine = row[16 + channel / 32];
+template <int BITS> struct HeldCodes8 {
+  Codes8<BITS> codes;
+  uint affine;
+  METAL_FUNC void load(const device uint* row, int channel) {
+    codes.fetch(row + channel * BITS / 32);
+    affine = row[2 * BITS + channel / 32];
   }
   METAL_FUNC void get(thread float* to) {
     float scale = scale_of(affine), offset = offset_of(affine);
-    for (int i = 0; i < 4; ++i) {
-      to[i] = fma(scale, float((low >> (8 * i)) & 255u), offset);
-      to[i + 4] = fma(scale, float((high >> (8 * i)) & 255u), offset);
-    }
+    codes.unpack(to);
+    for (int i = 0; i < 8; ++i) to[i] = fma(scale, to[i], offset);
   }
 };
-template <typename C> struct Held8<C, 4> {
-  uint codes, affine;
-  METAL_FUNC void load(const device C* row, int channel) {
-    codes = row[channel / 8];
-    affine = row[8 + channel / 32];
-  }
-  METAL_FUNC void get(thread float* to) {
-    float scale = scale_of(affine), offset = offset_of(affine);
-    for (int i = 0; i < 8; ++i) to[i] = fma(scale, float((codes >> (4 * i)) & 15u), offset);
-  }
-};
+template <typename C> struct Held8<C, 8> : HeldCodes8<8> {};
+template <typename C> struct Held8<C, 4> : HeldCodes8<4> {};
 
 // The bits of the bfloat16 next to v, away from 0.
 METAL_FUNC uint outward(float v) { return (as_type<uint>(v) + 0xffffu) & 0xffff0000u; }
@@ -56,30 +43,46 @@ template <int BITS> METAL_FUNC uint code_of(float v, uint affine) {
   return uint(clamp(code, 0.0f, last));
 }
 
-// The scale and the offset of a half whose numbers a SIMD group has, one a lane.
-template <int BITS> METAL_FUNC uint affine_of(float v) {
+// The scales and offsets of the two halves, of which a lane has a number each: on
+// the lanes below 16 that of the first half, on the others that of the second.
+template <int BITS> METAL_FUNC uint affine_of(float a, float b, int lane) {
+  bool upper = lane >= 16;
+  float own = upper ? b : a, other = simd_shuffle_xor(upper ? a : b, 16u);
+  own = not_finite(own) ? INFINITY : own;
+  other = not_finite(other) ? INFINITY : other;
+  float least = min(own, other), most = max(own, other);
+  for (uint mask = 8; mask > 0; mask >>= 1) {
+    least = min(least, simd_shuffle_xor(least, mask));
+    most = max(most, simd_shuffle_xor(most, mask));
+  }
   float last = float((1 << BITS) - 1);
-  uint offset = outward(min(simd_min(v), 0.0f));
-  float most = max(simd_max(v), 0.0f);
-  uint scale = outward(most / last - as_type<float>(offset) / last);
-  uint affine = offset | (scale >> 16);
-  return simd_max(not_finite(v) ? 1u : 0u) > 0u ? 0x7fc0u : affine;
+  uint offset = outward(min(least, 0.0f));
+  uint scale = outward(max(most, 0.0f) / last - as_type<float>(offset) / last);
+  return not_finite(most) ? 0x7fc0u : offset | (scale >> 16);
 }
 
-// A SIMD group packs the 64 floats of x, which all its lanes can see, into a row
-// of a cache, and makes x what the codes stand for.
-template <int BITS> METAL_FUNC void pack_row(threadgroup float* x, device uint* row, int lane) {
+// The codes of the lanes that share a word, in that word on each of them.
+template <int BITS> METAL_FUNC uint packed(uint code, int lane) {
   constexpr int EACH = 32 / BITS;
-  float a = x[lane], b = x[lane + 32];
-  uint low = affine_of<BITS>(a), high = affine_of<BITS>(b);
-  if (lane < 2 * BITS) {
-    uint packed = 0u, affine = lane < BITS ? low : high;
-    for (int i = 0; i < EACH; ++i)
-      packed |= code_of<BITS>(x[lane * EACH + i], affine) << (i * BITS);
-    row[lane] = packed;
+  uint word = code << uint(lane % EACH * BITS);
+  for (uint mask = 1; mask < uint(EACH); mask <<= 1) word |= simd_shuffle_xor(word, mask);
+  return word;
+}
+
+// A SIMD group packs a vector, of which a lane has number `lane` and the one 32
+// behind it, into a row of a cache, and makes its numbers what the codes stand for.
+template <int BITS>
+METAL_FUNC void pack_row(thread float& a, thread float& b, device uint* row, int lane) {
+  constexpr int EACH = 32 / BITS;
+  uint affine = affine_of<BITS>(a, b, lane);
+  uint low = simd_shuffle(affine, 0u), high = simd_shuffle(affine, 16u);
+  uint first = code_of<BITS>(a, low), second = code_of<BITS>(b, high);
+  uint first_word = packed<BITS>(first, lane), second_word = packed<BITS>(second, lane);
+  if (lane % EACH == 0) {
+    row[lane / EACH] = first_word;
+    row[BITS + lane / EACH] = second_word;
   }
   if (lane < 2) row[2 * BITS + lane] = lane == 0 ? low : high;
-  simdgroup_barrier(mem_flags::mem_threadgroup);
-  x[lane] = fma(scale_of(low), float(code_of<BITS>(a, low)), offset_of(low));
-  x[lane + 32] = fma(scale_of(high), float(code_of<BITS>(b, high)), offset_of(high));
+  a = fma(scale_of(low), float(first), offset_of(low));
+  b = fma(scale_of(high), float(second), offset_of(high));
 }

@@ -57,6 +57,11 @@ template <typename T> METAL_FUNC T clamp(T v, T low, T high) { return min(max(v,
 template <typename T> METAL_FUNC T select(T a, T b, bool second) { return second ? b : a; }
 METAL_FUNC uint popcount(uint v) { return __popc(v); }
 
+// What weights.h stands on: byte i of q below the other three bytes of `high`.
+METAL_FUNC uint with_byte(uint high, uint q, uint i) {
+  return __byte_perm(q, high, 0x7650u | i);
+}
+
 namespace precise {
 METAL_FUNC float exp(float v) { return expf(v); }
 METAL_FUNC float log(float v) { return logf(v); }

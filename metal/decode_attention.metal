@@ -20,6 +20,21 @@
 #include "cache_codes.h"
 #include "rotary.h"
 
+// A SIMD group writes a vector, of which a lane has number `lane` and the one 32
+// behind it, into a row of a cache, and makes its numbers what that holds.
+template <int BITS, typename C>
+METAL_FUNC void keep_row(thread float& a, thread float& b, device C* row, int lane) {
+  if (BITS < 16) {
+    pack_row<BITS>(a, b, (device uint*)row, lane);
+    return;
+  }
+  C first = C(a), second = C(b);
+  row[lane] = first;
+  row[lane + 32] = second;
+  a = float(first);
+  b = float(second);
+}
+
 //: kernel
 constexpr int SIMDS = THREADS / 32;
 constexpr int EACH = CHUNK / (SIMDS * 4);
@@ -50,28 +65,24 @@ if (past > 0) {
     value[n].load((const device C*)values + at, channel);
   }
 }
+// While those loads are under way two SIMD groups of the last part make the new
+// key and value, and two, others if there are, the query.
 long own = cache + long(past) * row_size<BITS>();
-for (int c = tid; c < 64; c += THREADS) {
-  query[c] = turned(q, frequencies, past, c) * 0.125f;
-  if (part == parts - 1) {
-    new_key[c] = turned(k, frequencies, past, c);
-    new_value[c] = float(v[c]);
-    if (BITS >= 16) {
-      C key = C(new_key[c]), value = C(new_value[c]);
-      keys[own + c] = key;
-      values[own + c] = value;
-      new_key[c] = float(key);
-      new_value[c] = float(value);
-    }
-  }
+if (part == parts - 1 && simd == 0) {
+  float a = turned(k, frequencies, past, lane), b = turned(k, frequencies, past, lane + 32);
+  keep_row<BITS>(a, b, keys + own, lane);
+  new_key[lane] = a;
+  new_key[lane + 32] = b;
 }
+if (part == parts - 1 && simd == 1) {
+  float a = float(v[lane]), b = float(v[lane + 32]);
+  keep_row<BITS>(a, b, values + own, lane);
+  new_value[lane] = a;
+  new_value[lane + 32] = b;
+}
+int turns = tid - (THREADS - 64);
+if (turns >= 0) query[turns] = turned(q, frequencies, past, turns) * 0.125f;
 threadgroup_barrier(mem_flags::mem_threadgroup);
-if (BITS < 16) {
-  if (part == parts - 1 && simd == 0) pack_row<BITS>(new_key, (device uint*)(keys + own), lane);
-  if (part == parts - 1 && simd == 1)
-    pack_row<BITS>(new_value, (device uint*)(values + own), lane);
-  threadgroup_barrier(mem_flags::mem_threadgroup);
-}
 
 float mine[8];
 for (int i = 0; i < 8; ++i) mine[i] = query[channel + i];

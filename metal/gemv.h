@@ -3,72 +3,87 @@
 // every lane has many loads under way, and both rows of x share every weight.
 #include "weights.h"
 
-// An integer below 2^23 as it is, by way of 2^23 + i, whose last bits it is:
-// GPUs convert integers at a fraction of the rate at which they add.
-METAL_FUNC float small_float(uint i) {
-  return as_type<float>(0x4b000000u | i) - 8388608.0f;
-}
-
-// Eight weights from column `element` of a row. BITS is 32 or 16 for floats, 8
-// or 4 for the codes of MLX's affine format, packed in uint.
-template <typename W, int BITS> struct Weights8 {
-  static METAL_FUNC void load(const device W* row, int element, thread float* v) {
-    load8(row + element, v);
+// Eight weights of one row of a matrix [N, K]. BITS is 32 or 16 for floats.
+template <typename W, typename S, int BITS, int GROUP, int N, int K> struct Weights8 {
+  Raw8<W> raw;
+  METAL_FUNC void load(const device W* w, int row, int element) {
+    raw.fetch(w + long(row) * K + element);
   }
-};
-template <typename W> struct Weights8<W, 8> {
-  static METAL_FUNC void load(const device W* row, int element, thread float* v) {
-    uint2 q = *(const device uint2*)(row + element / 4);
-    for (int i = 0; i < 4; ++i) {
-      v[i] = small_float((q.x >> (8 * i)) & 255u);
-      v[i + 4] = small_float((q.y >> (8 * i)) & 255u);
-    }
-  }
-};
-template <typename W> struct Weights8<W, 4> {
-  static METAL_FUNC void load(const device W* row, int element, thread float* v) {
-    uint q = row[element / 8];
-    for (int i = 0; i < 8; ++i) v[i] = small_float((q >> (4 * i)) & 15u);
+  // Adds to sums[r] the product with x[r], the same eight columns.
+  template <int ROWS>
+  METAL_FUNC void add_products(
+      thread const float (*x)[8], thread const float*, thread float* sums) {
+    float v[8];
+    raw.unpack(v);
+    for (int r = 0; r < ROWS; ++r) sums[r] += dot8(x[r], v);
   }
 };
 
-// Adds to sums[r] the product of x[r] (eight columns from `element`) with one
-// row of weights. Codes stand for scale * code + bias; behind the codes of all
-// N rows are the scales, filled up to a multiple of eight, then the biases.
-template <typename W, typename S, int BITS, int GROUP, int N, int K, int ROWS>
-METAL_FUNC void add_products(
-    const device W* w, int row, int element, thread const float (*x)[8],
-    thread const float* x_sums, thread float* sums) {
-  constexpr int STRIDE = K * BITS / (8 * int(sizeof(W)));
-  float v[8];
-  Weights8<W, BITS>::load(w + long(row) * STRIDE, element, v);
-  if (BITS < 16) {
+// BITS is 8 or 4 for the codes of MLX's affine format, which stand for scale *
+// code + bias. Behind the codes of all N rows are the scales, filled up to a
+// multiple of eight, then the biases. x_sums[r] is what x[r] adds up to.
+template <typename S, int BITS, int GROUP, int N, int K> struct AffineWeights8 {
+  Codes8<BITS> codes;
+  S scale, bias;
+  METAL_FUNC void load(const device uint* w, int row, int element) {
+    constexpr int STRIDE = K * BITS / 32;
     const device S* scales = (const device S*)(w + long(N) * STRIDE);
     const device S* biases = scales + (N * (K / GROUP) + 7) / 8 * 8;
     int group = row * (K / GROUP) + element / GROUP;
-    float scale = float(scales[group]), bias = float(biases[group]);
-    for (int r = 0; r < ROWS; ++r) sums[r] += fma(scale, dot8(x[r], v), bias * x_sums[r]);
-  } else {
-    for (int r = 0; r < ROWS; ++r) sums[r] += dot8(x[r], v);
+    codes.fetch(w + long(row) * STRIDE + element * BITS / 32);
+    scale = scales[group];
+    bias = biases[group];
+  }
+  template <int ROWS>
+  METAL_FUNC void add_products(
+      thread const float (*x)[8], thread const float* x_sums, thread float* sums) {
+    float v[8];
+    codes.unpack(v);
+    for (int r = 0; r < ROWS; ++r)
+      sums[r] = fma(float(scale), dot8(x[r], v), fma(float(bias), x_sums[r], sums[r]));
+  }
+};
+template <typename W, typename S, int GROUP, int N, int K>
+struct Weights8<W, S, 8, GROUP, N, K> : AffineWeights8<S, 8, GROUP, N, K> {};
+template <typename W, typename S, int GROUP, int N, int K>
+struct Weights8<W, S, 4, GROUP, N, K> : AffineWeights8<S, 4, GROUP, N, K> {};
+
+// Lanes that differ in `mask` add up their values, of 2 * LEFT one half each, or
+// where LEFT is 0 the last one both.
+template <int LEFT> METAL_FUNC void share_sums(thread float* v, uint lane, uint mask) {
+  bool upper = (lane & mask) != 0u;
+  if (LEFT == 0) v[0] += simd_shuffle_xor(v[0], mask);
+#pragma unroll
+  for (int i = 0; i < LEFT; ++i) {
+    float mine = upper ? v[i + LEFT] : v[i], other = upper ? v[i] : v[i + LEFT];
+    v[i] = mine + simd_shuffle_xor(other, mask);
   }
 }
 
-// Leaves the SIMD group's sums of COUNT outputs for sum_partials.
-template <int COUNT, int ROWS>
-METAL_FUNC void leave_sums(
-    thread const float (*sums)[ROWS], threadgroup float* partial, uint simd, uint lane) {
-  for (int o = 0; o < COUNT; ++o) {
-    for (int r = 0; r < ROWS; ++r) {
-      float sum = simd_sum(sums[o][r]);
-      if (lane == 0) partial[(int(simd) * COUNT + o) * ROWS + r] = sum;
-    }
-  }
+// Adds COUNT values, a power of two up to 32, up over a SIMD group: 32 / COUNT
+// lanes from lane i * 32 / COUNT on have the sum of v[i]. That is 16 exchanges
+// for 16 values, not 80. v is used up.
+template <int COUNT> METAL_FUNC float sum_each(thread float* v, uint lane) {
+  share_sums<COUNT / 2>(v, lane, 16u);
+  share_sums<COUNT / 4>(v, lane, 8u);
+  share_sums<COUNT / 8>(v, lane, 4u);
+  share_sums<COUNT / 16>(v, lane, 2u);
+  share_sums<COUNT / 32>(v, lane, 1u);
+  return v[0];
+}
+
+// Leaves the SIMD group's sums of COUNT values for sum_partials.
+template <int COUNT>
+METAL_FUNC void leave_sums(thread float* v, threadgroup float* partial, uint simd, uint lane) {
+  constexpr uint EACH = 32 / COUNT;
+  float sum = sum_each<COUNT>(v, lane);
+  if (lane % EACH == 0u) partial[simd * COUNT + lane / EACH] = sum;
 }
 
 // Adds up, in order, what the SIMD groups have left for value `i`.
-template <int SIMDS, int VALUES>
+template <int SIMDS, int COUNT>
 METAL_FUNC float sum_partials(threadgroup const float* partial, int i) {
   float sum = 0.0f;
-  for (int g = 0; g < SIMDS; ++g) sum += partial[g * VALUES + i];
+  for (int g = 0; g < SIMDS; ++g) sum += partial[g * COUNT + i];
   return sum;
 }

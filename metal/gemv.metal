@@ -14,9 +14,8 @@ threadgroup float partial[SIMDS * VALUES];
 uint lane = thread_index_in_simdgroup, simd = simdgroup_index_in_threadgroup;
 int first = int(threadgroup_position_in_grid.x) * BLOCK;
 
-float sums[BLOCK][ROWS];
-for (int o = 0; o < BLOCK; ++o)
-  for (int r = 0; r < ROWS; ++r) sums[o][r] = 0.0f;
+float sums[VALUES];
+for (int i = 0; i < VALUES; ++i) sums[i] = 0.0f;
 
 #pragma unroll
 for (int begin = 0; begin < K; begin += THREADS * 8) {
@@ -28,17 +27,18 @@ for (int begin = 0; begin < K; begin += THREADS * 8) {
     v_sums[r] = BITS < 16 ? sum8(v[r]) : 0.0f;
   }
 #pragma unroll
-  for (int o = 0; o < BLOCK; ++o)
-    add_products<W, S, BITS, GROUP, N, K, ROWS>(
-        w, min(first + o, N - 1), element, v, v_sums, sums[o]);
+  for (int o = 0; o < BLOCK; ++o) {
+    Weights8<W, S, BITS, GROUP, N, K> weights;
+    weights.load(w, N % BLOCK == 0 ? first + o : min(first + o, N - 1), element);
+    weights.template add_products<ROWS>(v, v_sums, sums + o * ROWS);
+  }
 }
 
-leave_sums<BLOCK, ROWS>(sums, partial, simd, lane);
+leave_sums<VALUES>(sums, partial, simd, lane);
 threadgroup_barrier(mem_flags::mem_threadgroup);
-for (int i = int(thread_index_in_threadgroup); i < VALUES; i += THREADS) {
-  int column = first + i / ROWS, at = i % ROWS * N + column;
-  if (column < N) {
-    float value = sum_partials<SIMDS, VALUES>(partial, i);
-    y[at] = Y(RESIDUAL ? value + float(residual[at]) : value);
-  }
+int i = int(thread_index_in_threadgroup);
+int column = first + i / ROWS, at = i % ROWS * N + column;
+if (i < VALUES && column < N) {
+  float value = sum_partials<SIMDS, VALUES>(partial, i);
+  y[at] = Y(RESIDUAL ? value + float(residual[at]) : value);
 }

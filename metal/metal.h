@@ -6,6 +6,11 @@ template <typename T> METAL_FUNC device T* writable(const device T* p) {
   return (device T*)p;
 }
 
+// What weights.h stands on: byte i of q below the other three bytes of `high`.
+METAL_FUNC uint with_byte(uint high, uint q, uint i) {
+  return (high & 0xffffff00u) | ((q >> (8u * i)) & 255u);
+}
+
 // What tiles.h stands on. A lane holds the two neighbours of an 8 x 8 matrix that
 // MLX's own products give it (steel/gemm/mma.h).
 METAL_FUNC int tile_row(uint lane) { return int((lane >> 2 & 4u) + (lane >> 1 & 3u)); }

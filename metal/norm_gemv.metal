@@ -12,15 +12,16 @@
 //: kernel
 constexpr int SIMDS = THREADS / 32;
 constexpr int OUT = SWIGLU ? BLOCK / 2 : BLOCK;
-constexpr int VALUES = ROWS * (BLOCK + 1);
+constexpr int COLUMNS = SWIGLU ? N / 2 : N;
+constexpr int VALUES = ROWS * BLOCK;
 threadgroup float partial[SIMDS * VALUES];
-threadgroup float total[VALUES];
+threadgroup float squares[SIMDS * ROWS];
 uint lane = thread_index_in_simdgroup, simd = simdgroup_index_in_threadgroup;
 int first = int(threadgroup_position_in_grid.x) * OUT;
 
-float sums[BLOCK + 1][ROWS];
-for (int o = 0; o <= BLOCK; ++o)
-  for (int r = 0; r < ROWS; ++r) sums[o][r] = 0.0f;
+float sums[VALUES], square_sums[ROWS];
+for (int i = 0; i < VALUES; ++i) sums[i] = 0.0f;
+for (int r = 0; r < ROWS; ++r) square_sums[r] = 0.0f;
 
 #pragma unroll
 for (int begin = 0; begin < K; begin += THREADS * 8) {
@@ -30,32 +31,31 @@ for (int begin = 0; begin < K; begin += THREADS * 8) {
   load8(norm + element, g);
   for (int r = 0; r < ROWS; ++r) {
     load8(x + r * K + element, v[r]);
-    sums[BLOCK][r] += dot8(v[r], v[r]);
+    square_sums[r] += dot8(v[r], v[r]);
     for (int i = 0; i < 8; ++i) v[r][i] *= g[i];
     v_sums[r] = BITS < 16 ? sum8(v[r]) : 0.0f;
   }
 #pragma unroll
   for (int o = 0; o < BLOCK; ++o) {
-    int row = o < OUT ? first + o : N / 2 + first + o - OUT;
-    add_products<W, S, BITS, GROUP, N, K, ROWS>(
-        w, min(row, N - 1), element, v, v_sums, sums[o]);
+    int row = o < OUT ? first + o : COLUMNS + first + o - OUT;
+    Weights8<W, S, BITS, GROUP, N, K> weights;
+    weights.load(w, COLUMNS % OUT == 0 ? row : min(row, N - 1), element);
+    weights.template add_products<ROWS>(v, v_sums, sums + o * ROWS);
   }
 }
 
-leave_sums<BLOCK + 1, ROWS>(sums, partial, simd, lane);
+leave_sums<VALUES>(sums, partial, simd, lane);
+leave_sums<ROWS>(square_sums, squares, simd, lane);
 threadgroup_barrier(mem_flags::mem_threadgroup);
-for (int i = int(thread_index_in_threadgroup); i < VALUES; i += THREADS) {
-  total[i] = sum_partials<SIMDS, VALUES>(partial, i);
-}
-threadgroup_barrier(mem_flags::mem_threadgroup);
-for (int i = int(thread_index_in_threadgroup); i < OUT * ROWS; i += THREADS) {
-  int o = i / ROWS, r = i % ROWS;
-  float scale = precise::rsqrt(total[BLOCK * ROWS + r] / K + as_type<float>(EPS));
-  float value = scale * total[o * ROWS + r];
+int i = int(thread_index_in_threadgroup);
+int column = first + i / ROWS, r = i % ROWS;
+if (i < OUT * ROWS && column < COLUMNS) {
+  float square = sum_partials<SIMDS, ROWS>(squares, r);
+  float scale = precise::rsqrt(square / K + as_type<float>(EPS));
+  float value = scale * sum_partials<SIMDS, VALUES>(partial, i);
   if (SWIGLU) {
-    float up = scale * total[(OUT + o) * ROWS + r];
+    float up = scale * sum_partials<SIMDS, VALUES>(partial, OUT * ROWS + i);
     value = value / (1.0f + precise::exp(-value)) * up;
   }
-  int columns = SWIGLU ? N / 2 : N;
-  if (first + o < columns) y[r * columns + first + o] = Y(value);
+  y[r * COLUMNS + column] = Y(value);
 }

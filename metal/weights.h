@@ -1,12 +1,5 @@
-// Eight weights that stand side by side, as float32. Addresses are multiples of
-// what is loaded.
-
-METAL_FUNC void load8(const device float* p, thread float* v) {
-  float4 a = *(const device float4*)p;
-  float4 b = *(const device float4*)(p + 4);
-  v[0] = a.x; v[1] = a.y; v[2] = a.z; v[3] = a.w;
-  v[4] = b.x; v[5] = b.y; v[6] = b.z; v[7] = b.w;
-}
+// Eight weights that stand side by side. Addresses are multiples of what is
+// loaded.
 
 METAL_FUNC void unpack_half2(uint pair, thread float* v) {
   half2 h = as_type<half2>(pair);
@@ -14,25 +7,50 @@ METAL_FUNC void unpack_half2(uint pair, thread float* v) {
   v[1] = float(h.y);
 }
 
-METAL_FUNC void load8(const device half* p, thread float* v) {
-  uint4 q = *(const device uint4*)p;
-  unpack_half2(q.x, v);
-  unpack_half2(q.y, v + 2);
-  unpack_half2(q.z, v + 4);
-  unpack_half2(q.w, v + 6);
-}
-
 METAL_FUNC void unpack_bfloat2(uint pair, thread float* v) {
   v[0] = as_type<float>(pair << 16);
   v[1] = as_type<float>(pair & 0xffff0000u);
 }
 
-METAL_FUNC void load8(const device bfloat16_t* p, thread float* v) {
-  uint4 q = *(const device uint4*)p;
-  unpack_bfloat2(q.x, v);
-  unpack_bfloat2(q.y, v + 2);
-  unpack_bfloat2(q.z, v + 4);
-  unpack_bfloat2(q.w, v + 6);
+// As they came from memory, so that many can be under way at once.
+template <typename T> struct Raw8 {};
+template <> struct Raw8<float> {
+  float4 a, b;
+  METAL_FUNC void fetch(const device float* p) {
+    a = *(const device float4*)p;
+    b = *(const device float4*)(p + 4);
+  }
+  METAL_FUNC void unpack(thread float* v) {
+    v[0] = a.x; v[1] = a.y; v[2] = a.z; v[3] = a.w;
+    v[4] = b.x; v[5] = b.y; v[6] = b.z; v[7] = b.w;
+  }
+};
+template <> struct Raw8<half> {
+  uint4 q;
+  METAL_FUNC void fetch(const device half* p) { q = *(const device uint4*)p; }
+  METAL_FUNC void unpack(thread float* v) {
+    unpack_half2(q.x, v);
+    unpack_half2(q.y, v + 2);
+    unpack_half2(q.z, v + 4);
+    unpack_half2(q.w, v + 6);
+  }
+};
+template <> struct Raw8<bfloat16_t> {
+  uint4 q;
+  METAL_FUNC void fetch(const device bfloat16_t* p) { q = *(const device uint4*)p; }
+  METAL_FUNC void unpack(thread float* v) {
+    unpack_bfloat2(q.x, v);
+    unpack_bfloat2(q.y, v + 2);
+    unpack_bfloat2(q.z, v + 4);
+    unpack_bfloat2(q.w, v + 6);
+  }
+};
+
+// As float32.
+template <typename T> METAL_FUNC void load8(const device T* p, thread float* v) {
+  Raw8<T> raw;
+  raw.fetch(p);
+  raw.unpack(v);
 }
 
 METAL_FUNC float sum8(thread const float* v) {
@@ -47,3 +65,33 @@ METAL_FUNC float dot8(thread const float* a, thread const float* b) {
   }
   return even + odd;
 }
+
+// Byte i of q as a float, by way of 2^23 + byte, whose last bits it is: GPUs
+// convert integers at a fraction of the rate at which they add.
+METAL_FUNC float byte_float(uint q, uint i) {
+  return as_type<float>(with_byte(0x4b000000u, q, i)) - 8388608.0f;
+}
+
+// Eight codes of 8 or 4 bits, packed in uint, the first in the lowest bits.
+template <int BITS> struct Codes8 {};
+template <> struct Codes8<8> {
+  uint2 q;
+  METAL_FUNC void fetch(const device uint* p) { q = *(const device uint2*)p; }
+  METAL_FUNC void unpack(thread float* v) {
+    for (uint i = 0; i < 4; ++i) {
+      v[i] = byte_float(q.x, i);
+      v[i + 4] = byte_float(q.y, i);
+    }
+  }
+};
+template <> struct Codes8<4> {
+  uint q;
+  METAL_FUNC void fetch(const device uint* p) { q = *p; }
+  METAL_FUNC void unpack(thread float* v) {
+    uint even = q & 0x0f0f0f0fu, odd = (q >> 4) & 0x0f0f0f0fu;
+    for (uint i = 0; i < 4; ++i) {
+      v[2 * i] = byte_float(even, i);
+      v[2 * i + 1] = byte_float(odd, i);
+    }
+  }
+};

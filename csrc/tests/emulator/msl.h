@@ -125,6 +125,11 @@ METAL_FUNC uint popcount(uint v) {
   return __builtin_popcount(v);
 }
 
+// metal/metal.h has it as this, and metal/cuda.h as one instruction.
+METAL_FUNC uint with_byte(uint high, uint q, uint i) {
+  return (high & 0xffffff00u) | ((q >> (8u * i)) & 255u);
+}
+
 extern "C" {
 float expf(float);
 float logf(float);

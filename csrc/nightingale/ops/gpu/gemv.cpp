@@ -26,7 +26,7 @@ const mx::array& stored(const ops::Matrix& w) {
 
 GemvShape GemvShape::of(const ops::Matrix& w) {
   GemvShape shape{w.rows() > kManyRows ? 8 : 4, {}};
-  int widest = w.columns() > 2048 ? 256 : 128;
+  int widest = w.columns() > 2048 ? 512 : 128;
   for (int threads = widest; threads >= kSimd; threads /= 2) {
     shape.threads.push_back(threads);
   }
