@@ -12,8 +12,8 @@
 
 // Over all parts of a head: the peak, and what the exponentials add up to.
 METAL_FUNC float common_peak(const device float* head, int parts) {
-  float peak = head[64];
-  for (int p = 1; p < parts; ++p) peak = max(peak, head[72 * p + 64]);
+  float peak = -INFINITY;
+  for (int p = 0; p < parts; ++p) peak = max(peak, head[72 * p + 64]);
   return peak;
 }
 METAL_FUNC float common_total(const device float* head, int parts, float peak) {

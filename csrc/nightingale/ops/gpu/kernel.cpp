@@ -21,7 +21,7 @@ namespace {
 // make writable.
 constexpr int kLeastState = 8;
 
-std::atomic<long> launches{0}, first{0};
+std::atomic<long> launches{0}, first_runs{0};
 
 Arrays all_inputs(const Launch& launch) {
   Arrays inputs = launch.inputs;
@@ -176,7 +176,7 @@ std::vector<mx::array> launch(const Launch& launch, mx::Stream s) {
   if (auto threads = sizes().find(instance)) {
     return run(instance, launch, std::move(inputs), *threads, s);
   }
-  ++first;
+  ++first_runs;
   return first_run(launch, inputs, instance, s);
 }
 
@@ -189,7 +189,7 @@ void count_launches(long more) {
 }
 
 long first_launches() {
-  return first;
+  return first_runs;
 }
 
 bool has_kernels(const mx::Stream& s) {

@@ -10,14 +10,6 @@
 
 namespace nightingale::gpu {
 
-namespace {
-
-bool is_computed(const mx::array& x) {
-  return x.status() != mx::array::Status::unscheduled;
-}
-
-} // namespace
-
 // Takes a graph apart, each node after those it needs.
 class Recorder {
  public:

@@ -12,6 +12,10 @@
 
 namespace nightingale::gpu {
 
+inline bool is_computed(const mx::array& x) {
+  return x.status() != mx::array::Status::unscheduled;
+}
+
 class Recording {
  public:
   // What makes `outputs`, none of which has been computed, of `inputs`. Other
@@ -27,6 +31,11 @@ class Recording {
       std::shared_ptr<const Recording> recording,
       const std::vector<mx::array>& inputs,
       mx::Stream s);
+
+  // Of kernels, in each replay.
+  int launches() const {
+    return launches_;
+  }
 
  private:
   friend class Recorder;

@@ -109,8 +109,17 @@ TEST_CASE("kernel decode_attention: any number of positions, any cache") {
   }
 }
 
+TEST_CASE("kernel attention_out: more parts than are put together at once") {
+  for (int past : {511, 512, 700, 1030}) {
+    CAPTURE(past);
+    check({2, 1, past, past + 1, mx::float32});
+    check({1, 2, past, past + 9, mx::float16, {{1}, 1, past - 200, 150}});
+  }
+}
+
 TEST_CASE("kernel attention_out: scores that overwhelm those of other parts") {
   check({2, 2, 129, 130, mx::float32, {}, 500.0f});
+  check({2, 1, 800, 801, mx::float32, {}, 500.0f});
   check({2, 2, 300, 301, mx::float32, {{1}, 1, 120, 180}, 500.0f});
 }
 
