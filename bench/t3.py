@@ -2,13 +2,16 @@
 
     python -m bench.t3 [--reference PYTHON] [--rounds 2] [--json FILE]
     python -m bench.t3 --device gpu [--bits 8] [--folder CHECKPOINT] [--json FILE]
+    python -m bench.t3 --device gpu --turns 10 --dtypes float16 --bits 8 4 [--folder CHECKPOINT]
 
 Full-size synthetic weights, 60 text tokens, 150 prompt tokens, both guidance rows, the analyser on.
 Prefill is given twice: with a voice used for the first time, and with one that has been used
 before, whose part of the cache Nightingale keeps and the reference computes again. On the CPU the
 first 100 steps are timed, on a GPU those from a context of 250 positions to one of 500, warm, with
 the launches of our kernels that a token takes. Every measurement is a process of its own, and the
-two sides take turns, so that a machine whose speed drifts gives fair ratios. --reference names the
+two sides take turns, so that a machine whose speed drifts gives fair ratios. With --turns all
+precisions are loaded into one process and decode that often by turns: for differences that are
+smaller than those between two processes. --reference names the
 Python that has chatterbox-tts (tests/parity/reference_env.sh makes one); on a GPU its figures are
 quoted.
 """
@@ -54,6 +57,9 @@ def main() -> None:
         print(json.dumps(measure(Path(args.folder), args)))
         return
     with checkpoint(args) as folder:
+        if args.turns:
+            print_turns(decode_by_turns(folder, args))
+            return
         results = run(folder, args)
     print_table = print_gpu_table if args.device == "gpu" else print_cpu_table
     print_table(results, args)
@@ -65,6 +71,7 @@ def _arguments() -> argparse.Namespace:
     arguments.add_argument("--steps", type=int, default=100, help="on the CPU")
     arguments.add_argument("--context", type=int, nargs=2, default=(250, 500), help="on a GPU")
     arguments.add_argument("--repeats", type=int, default=5, help="on a GPU")
+    arguments.add_argument("--turns", type=int, help="decode by turns, all in one process")
     return parse(arguments)
 
 
@@ -151,6 +158,22 @@ def measure_gpu(folder: Path, args: argparse.Namespace) -> dict[str, Any]:
         "weight_bytes": t3["weight_bytes"],
         "read_bytes_per_s": gpu_read_bandwidth(),
     }
+
+
+def decode_by_turns(folder: Path, args: argparse.Namespace) -> dict[str, list[float]]:
+    """Seconds a token of every precision in every turn, those of a turn next to each other."""
+    speeches = {name: Speech(load(folder, name, args.device)) for name in args.precisions}
+    spans = {
+        name: [speech.token_at(at) for at in args.context] for name, speech in speeches.items()
+    }
+    for name, speech in speeches.items():
+        for _ in range(2):
+            speech.decode(*spans[name])
+    seconds: dict[str, list[float]] = {name: [] for name in speeches}
+    for turn in range(args.turns):
+        for name in list(speeches)[:: 1 if turn % 2 else -1]:
+            seconds[name].append(speeches[name].decode(*spans[name])[0])
+    return seconds
 
 
 def gpu_read_bandwidth(size: int = 1 << 29) -> float:
@@ -245,6 +268,18 @@ def print_gpu_table(results: Results, args: argparse.Namespace) -> None:
     print("Host syncs a token: none that the GPU waits for; the host reads one step behind.")
     print(f"Milliseconds a token, {quoted.NOTE}:")
     print_rows([[f"  {name}", f"{ms:.1f}"] for name, ms in quoted.T3.items()])
+
+
+def print_turns(seconds: dict[str, list[float]]) -> None:
+    first, *_ = seconds
+    turns = len(seconds[first])
+    print(f"T3 by turns, milliseconds a token, median (least-most) of {turns}, and the median of")
+    print(f"what it takes more than {first} in the same turn")
+    rows = []
+    for name, taken in seconds.items():
+        more = median(mine - its for mine, its in zip(taken, seconds[first], strict=True))
+        rows.append([f"nightingale {name}", shown(spread(taken), 3), f"{1000 * more:+.3f}"])
+    print_rows(rows)
 
 
 def print_cpu_table(results: Results, args: argparse.Namespace) -> None:

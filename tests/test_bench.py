@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import sys
 from math import inf, prod
@@ -23,7 +24,7 @@ from bench import (
     speculation,
 )
 from bench.roofline import PAGE, Target, page
-from bench.t3 import Speech
+from bench.t3 import Speech, decode_by_turns, print_turns
 from nightingale.synthetic import SIZES, SPEECH_VOCABULARY, t3_weights
 from nightingale.synthetic_s3gen import S3GEN_SIZES, s3gen_weights
 from nightingale.synthetic_weights import Tensors
@@ -69,6 +70,24 @@ def test_a_loaded_model_reports_the_same(tts: nightingale.TTS) -> None:
     tensors = s3gen_weights(S3GEN_SIZES["small"])
     assert tts.info["flow"]["weight_bytes"] == FLOAT32 * elements(tensors, "flow.")
     assert tts.info["vocoder"]["weight_bytes"] == FLOAT32 * elements(tensors, "mel2wav.")
+
+
+def test_precisions_decode_by_turns(
+    quick_checkpoint: Path, device: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    names = ["float32", "float16"]
+    tts = nightingale.load(quick_checkpoint, device=device)
+    begin = -Speech(tts).token_at(0)  # of speech
+    args = argparse.Namespace(
+        precisions=names, device=device, context=(begin + 2, begin + 6), turns=3
+    )
+    seconds = decode_by_turns(quick_checkpoint, args)
+    assert list(seconds) == names
+    assert all(len(taken) == 3 and min(taken) > 0 for taken in seconds.values())
+    print_turns({"float32": [0.002, 0.004, 0.003], "int8": [0.0015, 0.0045, 0.002]})
+    *_, exact, codes = capsys.readouterr().out.splitlines()
+    assert exact.split() == ["nightingale", "float32", "3.000", "(2.000-4.000)", "+0.000"]
+    assert codes.split() == ["nightingale", "int8", "2.000", "(1.500-4.500)", "-0.500"]
 
 
 def test_a_token_takes_the_launches_that_are_counted(tts: nightingale.TTS, device: str) -> None:
