@@ -23,6 +23,7 @@ import json
 import sys
 import threading
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -129,6 +130,13 @@ class Speech:
         count = last - first
         return (end - start) / count, (_core.kernel_launches() - launches) / count
 
+    def warmed(self, context: Sequence[int]) -> tuple[int, int]:
+        """The tokens between two contexts, once they have been decoded twice."""
+        first, last = map(self.token_at, context)
+        for _ in range(2):  # compiles kernels, then fills MLX's memory pool
+            self.decode(first, last)
+        return first, last
+
 
 def measure_gpu(folder: Path, args: argparse.Namespace) -> dict[str, Any]:
     """Warm prefill and decode at one precision, and what a token reads and launches."""
@@ -136,9 +144,7 @@ def measure_gpu(folder: Path, args: argparse.Namespace) -> dict[str, Any]:
     tts = load(folder, args.measure, "gpu")
     loaded = time.perf_counter()
     speech = Speech(tts)
-    first, last = map(speech.token_at, args.context)
-    for _ in range(2):  # compiles kernels, then fills MLX's memory pool
-        speech.decode(first, last)
+    first, last = speech.warmed(args.context)
     decoded = [speech.decode(first, last) for _ in range(args.repeats)]
     prefill = [speech.prefill() for _ in range(2 + 2 * args.repeats)][2:]
     new_voice = []
@@ -163,12 +169,7 @@ def measure_gpu(folder: Path, args: argparse.Namespace) -> dict[str, Any]:
 def decode_by_turns(folder: Path, args: argparse.Namespace) -> dict[str, list[float]]:
     """Seconds a token of every precision in every turn, those of a turn next to each other."""
     speeches = {name: Speech(load(folder, name, args.device)) for name in args.precisions}
-    spans = {
-        name: [speech.token_at(at) for at in args.context] for name, speech in speeches.items()
-    }
-    for name, speech in speeches.items():
-        for _ in range(2):
-            speech.decode(*spans[name])
+    spans = {name: speech.warmed(args.context) for name, speech in speeches.items()}
     seconds: dict[str, list[float]] = {name: [] for name in speeches}
     for turn in range(args.turns):
         for name in list(speeches)[:: 1 if turn % 2 else -1]:

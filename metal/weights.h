@@ -1,19 +1,28 @@
 // Eight weights that stand side by side. Addresses are multiples of what is
 // loaded.
 
-METAL_FUNC void unpack_half2(uint pair, thread float* v) {
+// Two 16-bit floats that came from memory as one number.
+template <typename T> METAL_FUNC void unpack_pair(uint pair, thread float* v) {
   half2 h = as_type<half2>(pair);
   v[0] = float(h.x);
   v[1] = float(h.y);
 }
-
-METAL_FUNC void unpack_bfloat2(uint pair, thread float* v) {
+template <> METAL_FUNC void unpack_pair<bfloat16_t>(uint pair, thread float* v) {
   v[0] = as_type<float>(pair << 16);
   v[1] = as_type<float>(pair & 0xffff0000u);
 }
 
 // As they came from memory, so that many can be under way at once.
-template <typename T> struct Raw8 {};
+template <typename T> struct Raw8 {
+  uint4 q;
+  METAL_FUNC void fetch(const device T* p) { q = *(const device uint4*)p; }
+  METAL_FUNC void unpack(thread float* v) {
+    unpack_pair<T>(q.x, v);
+    unpack_pair<T>(q.y, v + 2);
+    unpack_pair<T>(q.z, v + 4);
+    unpack_pair<T>(q.w, v + 6);
+  }
+};
 template <> struct Raw8<float> {
   float4 a, b;
   METAL_FUNC void fetch(const device float* p) {
@@ -23,26 +32,6 @@ template <> struct Raw8<float> {
   METAL_FUNC void unpack(thread float* v) {
     v[0] = a.x; v[1] = a.y; v[2] = a.z; v[3] = a.w;
     v[4] = b.x; v[5] = b.y; v[6] = b.z; v[7] = b.w;
-  }
-};
-template <> struct Raw8<half> {
-  uint4 q;
-  METAL_FUNC void fetch(const device half* p) { q = *(const device uint4*)p; }
-  METAL_FUNC void unpack(thread float* v) {
-    unpack_half2(q.x, v);
-    unpack_half2(q.y, v + 2);
-    unpack_half2(q.z, v + 4);
-    unpack_half2(q.w, v + 6);
-  }
-};
-template <> struct Raw8<bfloat16_t> {
-  uint4 q;
-  METAL_FUNC void fetch(const device bfloat16_t* p) { q = *(const device uint4*)p; }
-  METAL_FUNC void unpack(thread float* v) {
-    unpack_bfloat2(q.x, v);
-    unpack_bfloat2(q.y, v + 2);
-    unpack_bfloat2(q.z, v + 4);
-    unpack_bfloat2(q.w, v + 6);
   }
 };
 

@@ -4,15 +4,13 @@
 
 #include "nightingale/ops/gpu/decode_attention.h"
 #include "nightingale/ops/gpu/gemv.h"
-#include "nightingale/ops/gpu/kernel.h"
 #include "nightingale/ops/gpu/place.h"
+#include "nightingale/ops/gpu/primitives.h"
 #include "nightingale/ops/gpu/replay.h"
 
 namespace nightingale::gpu {
 
 namespace {
-
-using Arrays = std::vector<mx::array>;
 
 // What decides which launches a layer makes, and on which memory.
 struct LayerLaunches {
@@ -20,17 +18,17 @@ struct LayerLaunches {
   std::uintptr_t keys, values;
   ops::AttentionWatch watch;
 
-  bool operator==(const LayerLaunches&) const = default;
-};
+  explicit LayerLaunches(const ops::DecoderRun& run)
+      : layer(run.layer),
+        keys(run.cache->keys.id()),
+        values(run.cache->values.id()),
+        watch(run.watch) {}
 
-std::vector<LayerLaunches> launches_of(
-    const std::vector<ops::DecoderRun>& runs) {
-  std::vector<LayerLaunches> all;
-  for (const auto& [layer, cache, watch] : runs) {
-    all.push_back({layer, cache->keys.id(), cache->values.id(), watch});
+  bool are_of(const ops::DecoderRun& run) const {
+    return layer == run.layer && keys == run.cache->keys.id() &&
+        values == run.cache->values.id() && watch == run.watch;
   }
-  return all;
-}
+};
 
 } // namespace
 
@@ -44,9 +42,33 @@ struct DecoderStep {
   // None while nothing has been repeated.
   std::shared_ptr<const Recording> recording = nullptr;
 
-  bool repeats(const DecoderStep& other) const {
-    return layers == other.layers && parts == other.parts &&
-        shape == other.shape && dtype == other.dtype && stream == other.stream;
+  DecoderStep(
+      const mx::array& x,
+      const std::vector<ops::DecoderRun>& runs,
+      int past,
+      mx::Stream s)
+      : layers(runs.begin(), runs.end()),
+        parts(attention_parts(past)),
+        shape(x.shape()),
+        dtype(x.dtype()),
+        stream(s) {}
+
+  // Whether a step makes the same launches; asked for every token.
+  bool is_like(
+      const mx::array& x,
+      const std::vector<ops::DecoderRun>& runs,
+      int past,
+      mx::Stream s) const {
+    return parts == attention_parts(past) && shape == x.shape() &&
+        dtype == x.dtype() && stream == s &&
+        std::equal(
+               layers.begin(),
+               layers.end(),
+               runs.begin(),
+               runs.end(),
+               [](const auto& one, const auto& run) {
+                 return one.are_of(run);
+               });
   }
 };
 
@@ -121,14 +143,12 @@ mx::array decoder_step(
     mx::Stream s) {
   auto& first = *runs.front().cache;
   auto& last = *runs.back().cache;
-  auto step = std::make_shared<DecoderStep>(DecoderStep{
-      launches_of(runs), attention_parts(past), x.shape(), x.dtype(), s});
-  if (!can_repeat(runs) || !first.step || !first.step->repeats(*step)) {
+  auto step = first.step; // running the layers takes it away
+  if (!can_repeat(runs) || !step || !step->is_like(x, runs, past, s)) {
     auto y = layers(x, weights);
-    first.step = step;
+    first.step = std::make_shared<DecoderStep>(x, runs, past, s);
     return y;
   }
-  step = first.step;
   Arrays inputs{x, place_of(past, first.keys.shape(2), s), *last.written};
   Arrays made;
   if (!step->recording) {

@@ -68,11 +68,6 @@ inline mx::array numbers(std::initializer_list<float> values) {
   return numbers(std::vector<float>(values));
 }
 
-// Four times the one or two numbers. MLX keeps 8 bytes and less where the host
-// reaches them too, and on CUDA every group of a launch reads those over the
-// bus; a sum of more bytes lies in the GPU's own memory.
-mx::array copies_near_gpu(const mx::array& few, mx::Stream s);
-
 // A float as an int constant: as_type<float> of it in the kernel.
 inline Constant float_constant(const char* name, float value) {
   return {name, std::bit_cast<int>(value)};

@@ -1,7 +1,7 @@
 #include "nightingale/ops/gpu/replay.h"
 
-#include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "mlx/allocator.h"
 #include "mlx/primitives.h"
@@ -43,7 +43,7 @@ class Recorder {
  private:
   // Whether all that x is made of is known; depth first.
   bool find(const mx::array& x) {
-    if (numbers_.contains(x.id()) || !found_.emplace(x.id(), true).second) {
+    if (numbers_.contains(x.id()) || !found_.insert(x.id()).second) {
       return true;
     }
     if (is_computed(x)) {
@@ -54,7 +54,7 @@ class Recorder {
       return false;
     }
     for (const auto& sibling : x.siblings()) {
-      found_.emplace(sibling.id(), true);
+      found_.insert(sibling.id());
     }
     for (const auto& in : x.inputs()) {
       if (!find(in)) {
@@ -81,7 +81,7 @@ class Recorder {
 
   std::shared_ptr<Recording> recording_ = std::make_shared<Recording>();
   std::unordered_map<std::uintptr_t, int> numbers_;
-  std::unordered_map<std::uintptr_t, bool> found_;
+  std::unordered_set<std::uintptr_t> found_;
   Arrays order_;
   int next_ = 0;
 };
