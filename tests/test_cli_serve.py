@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import signal
@@ -196,6 +197,10 @@ def test_several_workers_serve_at_one_address_and_come_back(
 
 def children(pid: int) -> list[int]:
     """Worker processes of a process; multiprocessing's resource tracker is none."""
-    found = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    command = {int(child): Path(f"/proc/{child}/cmdline").read_bytes() for child in found}
-    return [child for child, line in command.items() if b"resource_tracker" not in line]
+    workers = []
+    for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
+        # One that was killed may go between being listed and being looked at.
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            if b"resource_tracker" not in Path(f"/proc/{child}/cmdline").read_bytes():
+                workers.append(int(child))
+    return workers
