@@ -179,6 +179,31 @@ def test_damage_about_one_seam_is_found_there(run: StreamRun) -> None:
     assert near.values["elsewhere"]["highest_difference_db"] < near.values["highest_difference_db"]
 
 
+@pytest.mark.parametrize(
+    ("at_seams", "verdict"),
+    [
+        ({40000: 0.55}, "pass"),
+        ({40000: 0.4}, "FAIL"),  # more than anything elsewhere
+        ({40000: 0.55, 80000: 0.55}, "FAIL"),  # at most of them, in few places elsewhere
+    ],
+)
+def test_seams_are_held_to_what_is_elsewhere_if_the_stream_as_a_whole_is_good(
+    at_seams: dict[int, float], verdict: str
+) -> None:
+    whole = np.tile(GOOD, 4)
+    samples = whole.copy()
+    for place, level in (at_seams | {60000: 0.5, 100000: 0.5}).items():
+        samples[place - 1500 : place + 1500] *= level
+    run = StreamRun("test", samples, TOKENS, [40000, 80000, 120000], Audio(whole, TOKENS))
+    overall, near = seams.likeness([run])
+    assert (overall.verdict, near.verdict) == ("pass", verdict)
+    assert near.values["highest_difference_db"] > seams.SMALL_DIFFERENCE
+    assert ("as near as elsewhere" in "".join(near.notes)) == (verdict == "pass")
+    # Where the whole is no good, no seam is excused by it.
+    samples[130000:] *= 0.1
+    assert [result.verdict for result in seams.likeness([run])] == ["FAIL", "FAIL"]
+
+
 def test_noise_that_differs_little_passes_and_the_report_says_why() -> None:
     other = NOISE + (0.016 * RNG.standard_normal(len(NOISE))).astype(np.float32)
     run = StreamRun("test", other, TOKENS, [24000], Audio(NOISE, TOKENS))

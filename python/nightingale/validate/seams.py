@@ -23,6 +23,7 @@ SEAM_FRAMES = 4  # of the log-mel, on either side of a seam
 LEAST_CORRELATION = 0.98
 SMALL_DIFFERENCE = 2.0  # dB
 LARGEST_DIFFERENCE = 6.0  # dB; correlation does not hear a change of level
+BY_CHANCE = 1.25  # how much larger differences may be at seams, which are few, than elsewhere
 DECIBEL = 20 / np.log(10)
 HEARD = 60 / DECIBEL  # below the loudest band, beside which what is softer does not count
 TOO_SHORT = "nothing was long enough for a second chunk"
@@ -99,12 +100,12 @@ def likeness(runs: Sequence[StreamRun]) -> list[Result]:
         overall.append(_alike(*pair))
         near += [_alike(*(mel[:, window] for mel in pair)) for window in at]
         far += [_alike(*(mel[:, window] for mel in pair)) for window in elsewhere]
-    results = [_likeness("stream: log-mel", overall)]
-    if near:
-        results.append(_likeness("seams: log-mel", near, far))
-    else:
-        results.append(skipped("seams: log-mel", TOO_SHORT))
-    return results
+    whole = _likeness("stream: log-mel", overall)
+    if not near:
+        return [whole, skipped("seams: log-mel", TOO_SHORT)]
+    # What a stream solves differs from generate's a little everywhere. That is the whole stream's
+    # to answer for; a seam is to add nothing to it.
+    return [whole, _likeness("seams: log-mel", near, far, as_elsewhere=whole.passed)]
 
 
 def _heard(*mels: np.ndarray) -> list[np.ndarray]:
@@ -121,17 +122,15 @@ def _likeness(
     name: str,
     found: Sequence[tuple[float, float]],
     elsewhere: Sequence[tuple[float, float]] = (),
+    as_elsewhere: bool = False,
 ) -> Result:
+    """As like as the bounds ask or, with `as_elsewhere`, as what is elsewhere."""
     correlations, differences = np.array(found).T
     alike = (correlations >= LEAST_CORRELATION) & (differences <= LARGEST_DIFFERENCE)
     passed = bool((alike | (differences <= SMALL_DIFFERENCE)).all())
     figure = f"correlation {correlations.min():.4f}, {differences.max():.1f} dB at worst"
     values: dict[str, Any] = _spread("correlation", correlations)
     values |= _spread("difference_db", differences)
-    if elsewhere:
-        lowest, largest = np.array(elsewhere).T
-        figure += f" (elsewhere {lowest.min():.4f}, {largest.max():.1f} dB)"
-        values["elsewhere"] = _spread("correlation", lowest) | _spread("difference_db", largest)
     bound = f">= {LEAST_CORRELATION} and {LARGEST_DIFFERENCE:g} dB, or {SMALL_DIFFERENCE:g} dB"
     notes = ()
     if passed and correlations.min() < LEAST_CORRELATION:
@@ -139,7 +138,24 @@ def _likeness(
             f"a correlation is below {LEAST_CORRELATION}; where it is, the difference is "
             f"{SMALL_DIFFERENCE:g} dB or less",
         )
+    if elsewhere:
+        lowest, others = np.array(elsewhere).T
+        figure += f" (elsewhere {lowest.min():.4f}, {others.max():.1f} dB)"
+        bound += ", or as elsewhere"
+        values["elsewhere"] = _spread("correlation", lowest) | _spread("difference_db", others)
+        if not passed and as_elsewhere and _as_near(differences, others):
+            passed = True
+            notes = (
+                f"not all is within the bounds, but it is as near as elsewhere: in the middle "
+                f"{np.median(differences):.1f} dB, elsewhere {np.median(others):.1f}",
+            )
     return Result(name, figure, bound, passed, values, notes)
+
+
+def _as_near(differences: np.ndarray, elsewhere: np.ndarray) -> bool:
+    """Whether differences at seams are no larger than those elsewhere but for chance."""
+    both = [np.array([np.median(found), found.max()]) for found in (differences, elsewhere)]
+    return bool((both[0] <= BY_CHANCE * both[1]).all())
 
 
 def common_start(one: np.ndarray, other: np.ndarray) -> int:
