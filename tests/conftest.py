@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import signal
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -33,8 +34,20 @@ def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("--device") == "gpu":
         # The reference is compared with in float32; with ten bits a product is off by a thousandth.
         os.environ.setdefault("MLX_ENABLE_TF32", "0")
+    _keep_to_own_cores()
     # A shell's background job ignores Ctrl-C and hands that on to every program it starts.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def _keep_to_own_cores() -> None:
+    """Of several processes that test at once: models whose threads share cores with another's wait
+    for each other more than they work."""
+    processes = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", 1))
+    if sys.platform != "linux" or processes == 1:
+        return
+    number = int(os.environ["PYTEST_XDIST_WORKER"].removeprefix("gw"))
+    if own := sorted(os.sched_getaffinity(0))[number::processes]:
+        os.sched_setaffinity(0, own)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
