@@ -130,7 +130,7 @@ def test_64_clients_get_the_right_sound_or_429(
     pid = server.process.pid
     memory = resident(pid)
     crowd = Crowd(server, expected)
-    crowd.ask(64, 60 if pytestconfig.getoption("--full") else 10)
+    crowd.ask(64, 60 if pytestconfig.getoption("--full") else 5)
     until(server.idle)
     grown = resident(pid) - memory
     assert not crowd.faults
