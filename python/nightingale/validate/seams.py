@@ -154,8 +154,7 @@ def _likeness(
 
 def _as_near(differences: np.ndarray, elsewhere: np.ndarray) -> bool:
     """Whether differences at seams are no larger than those elsewhere but for chance."""
-    both = [np.array([np.median(found), found.max()]) for found in (differences, elsewhere)]
-    return bool((both[0] <= BY_CHANCE * both[1]).all())
+    return all(of(differences) <= BY_CHANCE * of(elsewhere) for of in (np.median, np.max))
 
 
 def common_start(one: np.ndarray, other: np.ndarray) -> int:
