@@ -1,6 +1,6 @@
 """What the models hear of a wave, batched and differentiable, in PyTorch on any device.
 
-The same numbers as the voice baker's (csrc/nightingale/voice/features.cpp). Every function takes
+The same numbers as the voice baker's (csrc/nightingale/models/voice/features.cpp). Every function takes
 wave: [B, N] float in [-1, 1] and optionally samples: [B], each row's length; then a row comes out
 as if it were alone, where it is not padding.
 """

@@ -2,9 +2,9 @@
 
 #include <cstdio>
 
-#include "nightingale/ops/cpu/blas.h"
-#include "nightingale/ops/cpu/simd.h"
-#include "nightingale/ops/cpu/threads.h"
+#include "nightingale/backends/cpu/blas.h"
+#include "nightingale/backends/cpu/simd.h"
+#include "nightingale/backends/cpu/threads.h"
 #include "peak.h"
 
 int main(int argc, char** argv) {

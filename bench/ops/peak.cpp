@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "nightingale/ops/cpu/peak.h"
+#include "nightingale/backends/cpu/peak.h"
 
 namespace nightingale::bench {
 

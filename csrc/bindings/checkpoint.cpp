@@ -3,9 +3,9 @@
 #include "bindings.h"
 #include "mlx/allocator.h"
 #include "mlx/transforms.h"
-#include "nightingale/checkpoint/affine_codes.h"
-#include "nightingale/checkpoint/dtype.h"
-#include "nightingale/checkpoint/tensor_file.h"
+#include "nightingale/io/affine_codes.h"
+#include "nightingale/io/dtype.h"
+#include "nightingale/io/tensor_file.h"
 #include "nightingale/ops/matrix.h"
 
 using nightingale::TensorFile;

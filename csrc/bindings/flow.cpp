@@ -1,7 +1,7 @@
-#include "nightingale/s3gen/flow.h"
+#include "nightingale/models/s3gen/flow.h"
 #include "bindings.h"
 #include "mlx/ops.h"
-#include "nightingale/checkpoint/dtype.h"
+#include "nightingale/io/dtype.h"
 
 using namespace nightingale;
 

@@ -2,13 +2,13 @@
 #include "mlx/device.h"
 #include "mlx/memory.h"
 #include "mlx/version.h"
-#include "nightingale/ops/cpu/blas.h"
-#include "nightingale/ops/cpu/buffers.h"
-#include "nightingale/ops/cpu/matrix_units.h"
-#include "nightingale/ops/cpu/peak.h"
-#include "nightingale/ops/cpu/simd.h"
-#include "nightingale/ops/cpu/threads.h"
-#include "nightingale/ops/gpu/kernel.h"
+#include "nightingale/backends/cpu/blas.h"
+#include "nightingale/backends/cpu/buffers.h"
+#include "nightingale/backends/cpu/matrix_units.h"
+#include "nightingale/backends/cpu/peak.h"
+#include "nightingale/backends/cpu/simd.h"
+#include "nightingale/backends/cpu/threads.h"
+#include "nightingale/backends/gpu/kernel.h"
 
 void bind_machine(nb::module_& m) {
   m.def("set_threads", &nightingale::cpu::set_threads, nb::arg("count"));

@@ -1,7 +1,7 @@
 #include "bindings.h"
 #include "mlx/ops.h"
 #include "mlx/transforms.h"
-#include "nightingale/checkpoint/dtype.h"
+#include "nightingale/io/dtype.h"
 #include "nightingale/error.h"
 #include "nightingale/ops/backend.h"
 

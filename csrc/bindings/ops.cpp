@@ -1,8 +1,8 @@
-#include "nightingale/ops/cpu/ops.h"
+#include "nightingale/backends/cpu/ops.h"
 #include "bindings.h"
 #include "mlx/device.h"
 #include "mlx/stream.h"
-#include "nightingale/ops/graph/ops.h"
+#include "nightingale/backends/reference/ops.h"
 
 using namespace nightingale;
 
@@ -40,7 +40,7 @@ void bind_ops(nb::module_& m) {
          float top_p,
          const std::string& form) {
         ops::Sampling sampling{temperature, repetition_penalty, min_p, top_p};
-        auto run = is_cpu(form) ? cpu::filter_logits : graph::filter_logits;
+        auto run = is_cpu(form) ? cpu::filter_logits : reference::filter_logits;
         return run(logits, seen, sampling, stream_for(form));
       },
       nb::arg("logits"),
@@ -58,7 +58,7 @@ void bind_ops(nb::module_& m) {
          uint32_t position,
          const std::string& form) {
         auto key = draw_key(seed, DrawStage::speech_token, sentence, position);
-        auto run = is_cpu(form) ? cpu::draw_token : graph::draw_token;
+        auto run = is_cpu(form) ? cpu::draw_token : reference::draw_token;
         return run(logits, key, stream_for(form));
       },
       nb::arg("logits"),
@@ -79,7 +79,7 @@ void bind_ops(nb::module_& m) {
          const mx::array& sums,
          int stop_token,
          const std::string& form) {
-        auto run = is_cpu(form) ? cpu::alignment_step : graph::alignment_step;
+        auto run = is_cpu(form) ? cpu::alignment_step : reference::alignment_step;
         auto step =
             run(weights,
                 logits,

@@ -1,9 +1,9 @@
-#include "nightingale/t3/t3.h"
+#include "nightingale/models/t3/t3.h"
 #include "bindings.h"
-#include "nightingale/checkpoint/dtype.h"
-#include "nightingale/t3/quantization.h"
-#include "nightingale/t3/speech_tokens.h"
-#include "nightingale/t3/text_positions.h"
+#include "nightingale/io/dtype.h"
+#include "nightingale/models/t3/quantization.h"
+#include "nightingale/models/t3/speech_tokens.h"
+#include "nightingale/models/t3/text_positions.h"
 
 using namespace nightingale;
 

@@ -1,4 +1,4 @@
-#include "nightingale/vocoder/vocoder.h"
+#include "nightingale/models/hift/vocoder.h"
 #include "bindings.h"
 #include "mlx/transforms.h"
 

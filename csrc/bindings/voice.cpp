@@ -1,5 +1,5 @@
 #include "bindings.h"
-#include "nightingale/voice/voice_baker.h"
+#include "nightingale/models/voice/voice_baker.h"
 
 using namespace nightingale;
 

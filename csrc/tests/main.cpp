@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "emulator/instance.h"
-#include "ops/gpu/kernel_stream.h"
+#include "backends/gpu/kernel_stream.h"
 
 // Beside doctest's options, for mutate_kernels.py:
 //   --metal=FOLDER     takes the kernels from there

@@ -73,7 +73,7 @@ class Tests:
         self.binary, self.cache = binary, cache
         self.by_kernel: dict[str, list[tuple[float, str]]] = collections.defaultdict(list)
         log = cache / "launched.tsv"
-        arguments = ["-sf=*/ops/gpu/*", f"--launched={log}"]
+        arguments = ["-sf=*/backends/gpu/*", f"--launched={log}"]
         status, output = self.run(arguments, METAL, timeout=1200)
         if status != 0:
             sys.exit("The tests fail before anything is broken:\n" + output[-3000:])

@@ -242,6 +242,6 @@ def _stored(
 
 
 def _checksum(name: str, dtype: str, shape: tuple[int, ...], data: memoryview) -> str:
-    """As csrc/nightingale/checkpoint/file_notes.h says."""
+    """As csrc/nightingale/io/file_notes.h says."""
     line = f"{name} {SAFETENSORS_DTYPES[dtype]} {list(shape)}"
     return f"{zlib.crc32(data, zlib.crc32(line.encode())):08x}"

@@ -1,4 +1,4 @@
-"""T3, text to speech tokens: the network of csrc/nightingale/t3, with the official tensor names.
+"""T3, text to speech tokens: the network of csrc/nightingale/models/t3, with the official tensor names.
 
 A row is [voice | start, text, stop | start of speech | start of speech, speech tokens ...], packed:
 what pads a batch stands behind it, where a causal network does not look. Text and speech ids share

@@ -1,8 +1,8 @@
 #include "nightingale/ops/alignment.h"
 
 #include "mlx/ops.h"
-#include "nightingale/ops/cpu/ops.h"
-#include "nightingale/ops/graph/ops.h"
+#include "nightingale/backends/cpu/ops.h"
+#include "nightingale/backends/reference/ops.h"
 
 namespace nightingale::ops {
 
@@ -23,7 +23,7 @@ AlignmentStep alignment_step(
     mx::Stream s) {
   return on_cpu(s) ? cpu::alignment_step(
                          weights, logits, token, state, limits, stop_token, s)
-                   : graph::alignment_step(
+                   : reference::alignment_step(
                          weights, logits, token, state, limits, stop_token, s);
 }
 

@@ -1,18 +1,18 @@
 #include "nightingale/ops/attention.h"
 
 #include "mlx/transforms.h"
-#include "nightingale/ops/cpu/evicting_attention.h"
-#include "nightingale/ops/cpu/ops.h"
-#include "nightingale/ops/gpu/decode_attention.h"
-#include "nightingale/ops/gpu/prefill_attention.h"
-#include "nightingale/ops/graph/ops.h"
+#include "nightingale/backends/cpu/evicting_attention.h"
+#include "nightingale/backends/cpu/ops.h"
+#include "nightingale/backends/gpu/decode_attention.h"
+#include "nightingale/backends/gpu/prefill_attention.h"
+#include "nightingale/backends/reference/ops.h"
 #include "nightingale/ops/linear.h"
 
 namespace nightingale::ops {
 
 mx::array make_cache(const mx::Shape& shape, mx::Dtype dtype, mx::Stream s) {
   return on_cpu(s) ? cpu::make_cache(shape, dtype, s)
-                   : graph::make_cache(shape, dtype, s);
+                   : reference::make_cache(shape, dtype, s);
 }
 
 mx::array fork_cache(
@@ -21,7 +21,7 @@ mx::array fork_cache(
     int batch,
     int capacity,
     mx::Stream s) {
-  auto run = on_cpu(s) ? cpu::fork_cache : graph::fork_cache;
+  auto run = on_cpu(s) ? cpu::fork_cache : reference::fork_cache;
   return run(prefix, length, batch, capacity, s);
 }
 
@@ -31,7 +31,7 @@ mx::array write_heads(
     int past,
     mx::Stream s) {
   return on_cpu(s) ? cpu::write_heads(cache, x, past, s)
-                   : graph::write_heads(cache, x, past, s);
+                   : reference::write_heads(cache, x, past, s);
 }
 
 mx::array cached_attention(
@@ -41,7 +41,7 @@ mx::array cached_attention(
     int past,
     mx::Stream s) {
   return on_cpu(s) ? cpu::cached_attention(q, keys, values, past, s)
-                   : graph::cached_attention(q, keys, values, past, s);
+                   : reference::cached_attention(q, keys, values, past, s);
 }
 
 mx::array attention_weights(
@@ -55,7 +55,7 @@ mx::array attention_weights(
     mx::Stream s) {
   return on_cpu(s)
       ? cpu::attention_weights(q, keys, past, head, rows, begin, count, s)
-      : graph::attention_weights(q, keys, past, head, rows, begin, count, s);
+      : reference::attention_weights(q, keys, past, head, rows, begin, count, s);
 }
 
 ProjectedAttention projected_attention(
@@ -102,7 +102,7 @@ SelfAttention self_attention(
     int past,
     const AttentionWatch& watch,
     mx::Stream s) {
-  auto run = on_cpu(s) ? cpu::self_attention : graph::self_attention;
+  auto run = on_cpu(s) ? cpu::self_attention : reference::self_attention;
   return run(qkv, frequencies, keys, values, past, watch, s);
 }
 
@@ -113,7 +113,7 @@ mx::array full_attention(
     int heads,
     mx::Stream s) {
   return on_cpu(s) ? cpu::full_attention(q, k, v, heads, s)
-                   : graph::full_attention(q, k, v, heads, s);
+                   : reference::full_attention(q, k, v, heads, s);
 }
 
 } // namespace nightingale::ops

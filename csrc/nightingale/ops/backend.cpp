@@ -3,8 +3,8 @@
 #include <cstdlib>
 
 #include "mlx/transforms.h"
-#include "nightingale/ops/cpu/buffers.h"
-#include "nightingale/ops/cpu/matrix_units.h"
+#include "nightingale/backends/cpu/buffers.h"
+#include "nightingale/backends/cpu/matrix_units.h"
 
 namespace nightingale::ops {
 

@@ -2,9 +2,9 @@
 
 #include "mlx/ops.h"
 #include "nightingale/error.h"
-#include "nightingale/ops/cpu/code_convolution.h"
-#include "nightingale/ops/cpu/ops.h"
-#include "nightingale/ops/gpu/convolution.h"
+#include "nightingale/backends/cpu/code_convolution.h"
+#include "nightingale/backends/cpu/ops.h"
+#include "nightingale/backends/gpu/convolution.h"
 
 namespace nightingale::ops {
 

@@ -1,7 +1,7 @@
 #include "nightingale/ops/decoder.h"
 
-#include "nightingale/ops/cpu/decoder.h"
-#include "nightingale/ops/gpu/decoder.h"
+#include "nightingale/backends/cpu/decoder.h"
+#include "nightingale/backends/gpu/decoder.h"
 #include "nightingale/ops/linear.h"
 
 namespace nightingale::ops {

@@ -1,17 +1,17 @@
 #include "nightingale/ops/embedding.h"
 
 #include "mlx/ops.h"
-#include "nightingale/ops/cpu/ops.h"
-#include "nightingale/ops/gpu/embedding.h"
-#include "nightingale/ops/gpu/kernel.h"
-#include "nightingale/ops/graph/ops.h"
+#include "nightingale/backends/cpu/ops.h"
+#include "nightingale/backends/gpu/embedding.h"
+#include "nightingale/backends/gpu/kernel.h"
+#include "nightingale/backends/reference/ops.h"
 
 namespace nightingale::ops {
 
 mx::array
 embedding(const mx::array& table, const mx::array& ids, mx::Stream s) {
   return on_cpu(s) ? cpu::embedding(table, ids, s)
-                   : graph::embedding(table, ids, s);
+                   : reference::embedding(table, ids, s);
 }
 
 mx::array embed_token(

@@ -1,6 +1,6 @@
 #include "nightingale/ops/feed_forward.h"
 
-#include "nightingale/ops/gpu/tile_feed_forward.h"
+#include "nightingale/backends/gpu/tile_feed_forward.h"
 #include "nightingale/ops/linear.h"
 
 namespace nightingale::ops {

@@ -3,8 +3,8 @@
 #include <stdexcept>
 #include <string>
 
-#include "nightingale/ops/cpu/ops.h"
-#include "nightingale/ops/graph/ops.h"
+#include "nightingale/backends/cpu/ops.h"
+#include "nightingale/backends/reference/ops.h"
 
 namespace nightingale::ops {
 
@@ -16,7 +16,7 @@ mx::array power_spectrum(const mx::array& frames, mx::Stream s) {
         std::to_string(size));
   }
   return on_cpu(s) ? cpu::power_spectrum(frames, s)
-                   : graph::power_spectrum(frames, s);
+                   : reference::power_spectrum(frames, s);
 }
 
 } // namespace nightingale::ops

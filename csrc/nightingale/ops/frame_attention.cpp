@@ -1,10 +1,10 @@
 #include "nightingale/ops/frame_attention.h"
 
 #include "mlx/ops.h"
-#include "nightingale/ops/cpu/ops.h"
-#include "nightingale/ops/gpu/frame_attention.h"
-#include "nightingale/ops/gpu/kernel.h"
-#include "nightingale/ops/graph/ops.h"
+#include "nightingale/backends/cpu/ops.h"
+#include "nightingale/backends/gpu/frame_attention.h"
+#include "nightingale/backends/gpu/kernel.h"
+#include "nightingale/backends/reference/ops.h"
 #include "nightingale/ops/linear.h"
 
 namespace nightingale::ops {
@@ -63,7 +63,7 @@ mx::array relative_frame_attention(
     return gpu::relative_frame_attention(
         qkv, positions, content_bias, position_bias, heads, s);
   }
-  auto run = on_cpu(s) ? cpu::relative_attention : graph::relative_attention;
+  auto run = on_cpu(s) ? cpu::relative_attention : reference::relative_attention;
   auto in = split(qkv, 1, s);
   return run(
       in.q, in.k, in.v, positions, content_bias, position_bias, heads, s);

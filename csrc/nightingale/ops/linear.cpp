@@ -1,9 +1,9 @@
 #include "nightingale/ops/linear.h"
 
 #include "nightingale/error.h"
-#include "nightingale/ops/cpu/code_linear.h"
-#include "nightingale/ops/cpu/ops.h"
-#include "nightingale/ops/gpu/linear.h"
+#include "nightingale/backends/cpu/code_linear.h"
+#include "nightingale/backends/cpu/ops.h"
+#include "nightingale/backends/gpu/linear.h"
 
 namespace nightingale::ops {
 

@@ -1,7 +1,7 @@
 #include "nightingale/ops/lstm.h"
 
-#include "nightingale/ops/cpu/ops.h"
-#include "nightingale/ops/graph/ops.h"
+#include "nightingale/backends/cpu/ops.h"
+#include "nightingale/backends/reference/ops.h"
 
 namespace nightingale::ops {
 
@@ -12,7 +12,7 @@ mx::array lstm(
     const mx::array& bias,
     mx::Stream s) {
   return on_cpu(s) ? cpu::lstm(x, w_ih, w_hh, bias, s)
-                   : graph::lstm(x, w_ih, w_hh, bias, s);
+                   : reference::lstm(x, w_ih, w_hh, bias, s);
 }
 
 } // namespace nightingale::ops

@@ -6,7 +6,7 @@
 #include "mlx/transforms.h"
 #include "mlx/utils.h"
 #include "nightingale/error.h"
-#include "nightingale/ops/cpu/code_format.h"
+#include "nightingale/backends/cpu/code_format.h"
 
 namespace nightingale::ops {
 

@@ -1,7 +1,7 @@
 #include "nightingale/ops/noise.h"
 
-#include "nightingale/ops/cpu/ops.h"
-#include "nightingale/ops/gpu/noise.h"
+#include "nightingale/backends/cpu/ops.h"
+#include "nightingale/backends/gpu/noise.h"
 
 namespace nightingale::ops {
 

@@ -1,9 +1,9 @@
 #include "nightingale/ops/norm.h"
 
-#include "nightingale/ops/cpu/ops.h"
-#include "nightingale/ops/gpu/norm.h"
-#include "nightingale/ops/gpu/tile_linear.h"
-#include "nightingale/ops/graph/ops.h"
+#include "nightingale/backends/cpu/ops.h"
+#include "nightingale/backends/gpu/norm.h"
+#include "nightingale/backends/gpu/tile_linear.h"
+#include "nightingale/backends/reference/ops.h"
 #include "nightingale/ops/linear.h"
 
 namespace nightingale::ops {
@@ -11,7 +11,7 @@ namespace nightingale::ops {
 mx::array
 rms_norm(const mx::array& x, const mx::array& w, float eps, mx::Stream s) {
   return on_cpu(s) ? cpu::rms_norm(x, w, eps, s)
-                   : graph::rms_norm(x, w, eps, s);
+                   : reference::rms_norm(x, w, eps, s);
 }
 
 mx::array layer_norm(
@@ -22,7 +22,7 @@ mx::array layer_norm(
     mx::Dtype dtype,
     mx::Stream s) {
   return on_cpu(s) ? cpu::layer_norm(x, w, b, eps, dtype, s)
-                   : graph::layer_norm(x, w, b, eps, dtype, s);
+                   : reference::layer_norm(x, w, b, eps, dtype, s);
 }
 
 mx::array norm_mish(
@@ -34,7 +34,7 @@ mx::array norm_mish(
     mx::Dtype dtype,
     mx::Stream s) {
   return on_cpu(s) ? cpu::norm_mish(x, w, b, eps, shift, dtype, s)
-                   : graph::norm_mish(x, w, b, eps, shift, dtype, s);
+                   : reference::norm_mish(x, w, b, eps, shift, dtype, s);
 }
 
 Normed linear_add_norm(

@@ -1,9 +1,9 @@
 #include "nightingale/ops/ode.h"
 
 #include "mlx/transforms.h"
-#include "nightingale/ops/cpu/ops.h"
-#include "nightingale/ops/gpu/ode.h"
-#include "nightingale/ops/graph/ops.h"
+#include "nightingale/backends/cpu/ops.h"
+#include "nightingale/backends/gpu/ode.h"
+#include "nightingale/backends/reference/ops.h"
 
 namespace nightingale::ops {
 
@@ -20,8 +20,8 @@ OdeState euler_step(
   if (gpu::takes_euler_step(state, s)) {
     return gpu::euler_step(state, velocity, guidance, dt, s);
   }
-  auto x = graph::euler_step(state.x, velocity, guidance, dt, s);
-  return {x, graph::write_columns(state.input, x, s)};
+  auto x = reference::euler_step(state.x, velocity, guidance, dt, s);
+  return {x, reference::write_columns(state.input, x, s)};
 }
 
 mx::array solution(const OdeState& state) {

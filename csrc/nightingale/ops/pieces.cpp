@@ -4,10 +4,10 @@
 
 #include "mlx/ops.h"
 #include "nightingale/ops/activation.h"
-#include "nightingale/ops/gpu/convolution.h"
-#include "nightingale/ops/gpu/pieces.h"
-#include "nightingale/ops/gpu/row_parts.h"
-#include "nightingale/ops/gpu/spectrum.h"
+#include "nightingale/backends/gpu/convolution.h"
+#include "nightingale/backends/gpu/pieces.h"
+#include "nightingale/backends/gpu/row_parts.h"
+#include "nightingale/backends/gpu/spectrum.h"
 #include "nightingale/ops/spectrum.h"
 
 namespace nightingale::ops {

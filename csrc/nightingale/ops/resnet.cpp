@@ -2,7 +2,7 @@
 
 #include "mlx/ops.h"
 #include "nightingale/ops/convolution.h"
-#include "nightingale/ops/gpu/resnet.h"
+#include "nightingale/backends/gpu/resnet.h"
 #include "nightingale/ops/linear.h"
 
 namespace nightingale::ops {

@@ -4,8 +4,8 @@
 #include <numbers>
 #include <vector>
 
-#include "nightingale/ops/cpu/ops.h"
-#include "nightingale/ops/graph/ops.h"
+#include "nightingale/backends/cpu/ops.h"
+#include "nightingale/backends/reference/ops.h"
 
 namespace nightingale::ops {
 
@@ -40,7 +40,7 @@ mx::array rotary(
     int past,
     mx::Stream s) {
   return on_cpu(s) ? cpu::rotary(x, frequencies, past, s)
-                   : graph::rotary(x, frequencies, past, s);
+                   : reference::rotary(x, frequencies, past, s);
 }
 
 } // namespace nightingale::ops

@@ -1,9 +1,9 @@
 #include "nightingale/ops/sampling.h"
 
 #include "mlx/ops.h"
-#include "nightingale/ops/cpu/ops.h"
-#include "nightingale/ops/gpu/sampling.h"
-#include "nightingale/ops/graph/ops.h"
+#include "nightingale/backends/cpu/ops.h"
+#include "nightingale/backends/gpu/sampling.h"
+#include "nightingale/backends/reference/ops.h"
 
 namespace nightingale::ops {
 
@@ -88,7 +88,7 @@ Sampler choose_token(
 
 mx::array guide(const mx::array& logits, float weight, mx::Stream s) {
   return on_cpu(s) ? cpu::guide(logits, weight, s)
-                   : graph::guide(logits, weight, s);
+                   : reference::guide(logits, weight, s);
 }
 
 mx::array filter_logits(
@@ -97,23 +97,23 @@ mx::array filter_logits(
     const Sampling& sampling,
     mx::Stream s) {
   return on_cpu(s) ? cpu::filter_logits(logits, seen, sampling, s)
-                   : graph::filter_logits(logits, seen, sampling, s);
+                   : reference::filter_logits(logits, seen, sampling, s);
 }
 
 mx::array draw_token(const mx::array& logits, DrawKey key, mx::Stream s) {
   return on_cpu(s) ? cpu::draw_token(logits, key, s)
-                   : graph::draw_token(logits, key, s);
+                   : reference::draw_token(logits, key, s);
 }
 
 mx::array forbid_token(const mx::array& logits, int token, mx::Stream s) {
   return on_cpu(s) ? cpu::forbid_token(logits, token, s)
-                   : graph::forbid_token(logits, token, s);
+                   : reference::forbid_token(logits, token, s);
 }
 
 mx::array
 mark_seen(const mx::array& seen, const mx::array& token, mx::Stream s) {
   return on_cpu(s) ? cpu::mark_seen(seen, token, s)
-                   : graph::mark_seen(seen, token, s);
+                   : reference::mark_seen(seen, token, s);
 }
 
 } // namespace nightingale::ops

@@ -1,10 +1,10 @@
 #include "nightingale/ops/source.h"
 
-#include "nightingale/ops/cpu/ops.h"
-#include "nightingale/ops/cpu/phases.h"
-#include "nightingale/ops/gpu/kernel.h"
-#include "nightingale/ops/gpu/source.h"
-#include "nightingale/ops/graph/ops.h"
+#include "nightingale/backends/cpu/ops.h"
+#include "nightingale/backends/cpu/phases.h"
+#include "nightingale/backends/gpu/kernel.h"
+#include "nightingale/backends/gpu/source.h"
+#include "nightingale/backends/reference/ops.h"
 
 namespace nightingale::ops {
 
@@ -37,7 +37,7 @@ mx::array harmonic_source(
     return gpu::harmonic_source(f0, starts, noise, w, b, s);
   }
   return on_cpu(s) ? cpu::harmonic_source(f0, starts, noise, w, b, s)
-                   : graph::harmonic_source(f0, starts, noise, w, b, s);
+                   : reference::harmonic_source(f0, starts, noise, w, b, s);
 }
 
 } // namespace nightingale::ops

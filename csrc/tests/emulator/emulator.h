@@ -11,7 +11,7 @@
 
 #include "emulator/group.h"
 #include "emulator/instance.h"
-#include "nightingale/ops/gpu/kernel.h"
+#include "nightingale/backends/gpu/kernel.h"
 
 namespace nightingale::emulator {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "emulator/machine.h"
-#include "nightingale/ops/gpu/kernel.h"
+#include "nightingale/backends/gpu/kernel.h"
 
 namespace nightingale::emulator {
 

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "nightingale/ops/gpu/kernel.h"
+#include "nightingale/backends/gpu/kernel.h"
 
 namespace nightingale::emulator {
 

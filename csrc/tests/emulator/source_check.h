@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "nightingale/ops/gpu/kernel.h"
+#include "nightingale/backends/gpu/kernel.h"
 
 namespace nightingale::emulator {
 

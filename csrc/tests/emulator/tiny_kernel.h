@@ -11,7 +11,7 @@
 #include "mlx/ops.h"
 #include "mlx/random.h"
 #include "mlx/transforms.h"
-#include "ops/gpu/kernel_stream.h"
+#include "backends/gpu/kernel_stream.h"
 
 namespace nightingale::testing {
 

@@ -4,8 +4,8 @@
 
 #include "arrays.h"
 #include "nightingale/error.h"
-#include "nightingale/ops/cpu/ops.h"
-#include "nightingale/ops/graph/ops.h"
+#include "nightingale/backends/cpu/ops.h"
+#include "nightingale/backends/reference/ops.h"
 
 using namespace nightingale;
 using namespace nightingale::testing;
@@ -86,7 +86,7 @@ TEST_CASE("activations of any number of elements") {
       Values expected = activation_twin(values(x), activation);
       auto y = cpu::activate(x, activation, cpu_stream());
       CHECK(relative_error(y, expected) < 1e-6);
-      y = graph::activate(x, activation, graph_stream());
+      y = reference::activate(x, activation, graph_stream());
       CHECK(relative_error(y, expected) < graph_tolerance(1e-6));
     }
   }
@@ -156,7 +156,7 @@ TEST_CASE("leaky_relu of any slope") {
     }
     auto y = cpu::leaky_relu(x, slope, cpu_stream());
     CHECK(relative_error(y, expected) < 1e-7);
-    y = graph::leaky_relu(x, slope, graph_stream());
+    y = reference::leaky_relu(x, slope, graph_stream());
     CHECK(relative_error(y, expected) < 1e-7);
   }
 }
@@ -175,7 +175,7 @@ TEST_CASE("snake of any width, with each channel's alpha") {
       Values expected = snake_twin(values(x), values(alpha));
       auto y = cpu::snake(x, alpha, cpu_stream());
       CHECK(relative_error(y, expected) < 1e-6);
-      y = graph::snake(x, alpha, graph_stream());
+      y = reference::snake(x, alpha, graph_stream());
       CHECK(relative_error(y, expected) < graph_tolerance(1e-6));
     }
   }
@@ -211,7 +211,7 @@ TEST_CASE("swiglu gates the second half by the first") {
       auto y = cpu::swiglu(x, cpu_stream());
       CHECK(y.shape() == mx::Shape{1, rows, channels});
       CHECK(relative_error(y, expected) < 1e-6);
-      y = graph::swiglu(x, graph_stream());
+      y = reference::swiglu(x, graph_stream());
       CHECK(relative_error(y, expected) < graph_tolerance(1e-6));
     }
   }
@@ -229,7 +229,7 @@ TEST_CASE("cast rounds as MLX does, between all floating types") {
       auto x = array_of(numbers, {10'007}, from);
       auto y = cpu::cast(x, to, cpu_stream());
       CHECK(y.dtype() == to);
-      CHECK(same_bits(y, graph::cast(x, to, graph_stream())));
+      CHECK(same_bits(y, reference::cast(x, to, graph_stream())));
     }
   }
 }
@@ -243,16 +243,16 @@ TEST_CASE("cast of what is not floating is an error") {
 TEST_CASE("activations of every layout of their input, and of halves") {
   auto x = noise_array({2, 3, 24}, 1);
   auto alpha = array_of(std::vector<float>(24, 0.7f), {24});
-  for (auto [form, activate, s] : forms(cpu::activate, graph::activate)) {
+  for (auto [form, activate, s] : forms(cpu::activate, reference::activate)) {
     CAPTURE(form);
     check_views(x, [&](auto& v) { return activate(v, Activation::mish, s); });
   }
-  for (auto [form, snake, s] : forms(cpu::snake, graph::snake)) {
+  for (auto [form, snake, s] : forms(cpu::snake, reference::snake)) {
     CAPTURE(form);
     check_views(x, [&](auto& v) { return snake(v, alpha, s); });
     check_views(alpha, [&](auto& v) { return snake(x, v, s); });
   }
-  for (auto [form, swiglu, s] : forms(cpu::swiglu, graph::swiglu)) {
+  for (auto [form, swiglu, s] : forms(cpu::swiglu, reference::swiglu)) {
     CAPTURE(form);
     check_views(x, [&](auto& v) { return swiglu(v, s); });
   }

@@ -3,8 +3,8 @@
 #include <doctest/doctest.h>
 
 #include "arrays.h"
-#include "nightingale/ops/cpu/ops.h"
-#include "nightingale/ops/graph/ops.h"
+#include "nightingale/backends/cpu/ops.h"
+#include "nightingale/backends/reference/ops.h"
 
 using namespace nightingale;
 using namespace nightingale::testing;
@@ -156,7 +156,7 @@ Outcome follow(
 
     auto a = cpu::alignment_step(
         weights, logits, last, on_cpu, limits, kStop, cpu_stream());
-    auto b = graph::alignment_step(
+    auto b = reference::alignment_step(
         weights, logits, last, on_graph, limits, kStop, graph_stream());
     on_cpu = a.state;
     on_graph = b.state;

@@ -4,8 +4,8 @@
 #include "attention_twin.h"
 #include "mlx/memory.h"
 #include "nightingale/ops/attention.h"
-#include "nightingale/ops/cpu/ops.h"
-#include "nightingale/ops/graph/ops.h"
+#include "nightingale/backends/cpu/ops.h"
+#include "nightingale/backends/reference/ops.h"
 
 using namespace nightingale;
 using namespace nightingale::testing;
@@ -22,7 +22,7 @@ struct Backend {
 
   mx::array make_cache(const mx::Shape& shape, mx::Dtype dtype) const {
     auto make =
-        write_heads == cpu::write_heads ? cpu::make_cache : graph::make_cache;
+        write_heads == cpu::write_heads ? cpu::make_cache : reference::make_cache;
     return make(shape, dtype, stream);
   }
 };
@@ -36,9 +36,9 @@ const std::vector<Backend>& backends() {
        cpu::attention_weights},
       {"graph",
        graph_stream(),
-       graph::write_heads,
-       graph::cached_attention,
-       graph::attention_weights}};
+       reference::write_heads,
+       reference::cached_attention,
+       reference::attention_weights}};
   return both;
 }
 
@@ -259,7 +259,7 @@ TEST_CASE("write_heads into a cache that is a view keeps the rest of it") {
     auto s = b.stream;
     auto cache = noise_array({2, 2, 5, 8}, 1);
     auto x = noise_array({2, 3, 16}, 2);
-    Values expected = values(graph::write_heads(cache, x, 1, s));
+    Values expected = values(reference::write_heads(cache, x, 1, s));
     for (const auto& view : views_of(cache)) {
       CAPTURE(view.name);
       CHECK(relative_error(b.write_heads(view.array, x, 1, s), expected) == 0);
@@ -277,7 +277,7 @@ TEST_CASE("write_heads takes the parts of a wider result") {
       cache =
           cpu::write_heads(cache, mx::zeros({2, 6, part.shape(2)}, s), 0, s);
       Values written = values(cpu::write_heads(cache, part, 0, s));
-      CHECK(written == values(graph::write_heads(cache, part, 0, s)));
+      CHECK(written == values(reference::write_heads(cache, part, 0, s)));
     }
   }
 }
@@ -286,7 +286,7 @@ TEST_CASE("write_heads takes half rows") {
   auto s = cpu_stream();
   auto x = noise_array({1, 3, 16}, 1, mx::float16);
   auto cache = mx::zeros({1, 2, 4, 8}, mx::float32, s);
-  Values expected = values(graph::write_heads(cache, x, 0, s));
+  Values expected = values(reference::write_heads(cache, x, 0, s));
   CHECK(relative_error(cpu::write_heads(cache, x, 0, s), expected) == 0);
 }
 

@@ -9,7 +9,7 @@
 #include "cpu/thread_count.h"
 #include "epilogue_twin.h"
 #include "nightingale/error.h"
-#include "nightingale/ops/cpu/code_product.h"
+#include "nightingale/backends/cpu/code_product.h"
 #include "nightingale/ops/linear.h"
 
 using namespace nightingale;

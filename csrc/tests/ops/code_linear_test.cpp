@@ -9,7 +9,7 @@
 #include "linear_twin.h"
 #include "nightingale/error.h"
 #include "nightingale/ops/attention.h"
-#include "nightingale/ops/cpu/ops.h"
+#include "nightingale/backends/cpu/ops.h"
 #include "nightingale/ops/linear.h"
 #include "nightingale/ops/rotary.h"
 

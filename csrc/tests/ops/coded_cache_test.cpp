@@ -3,9 +3,9 @@
 #include "attention_twin.h"
 #include "nightingale/error.h"
 #include "nightingale/ops/cache_codes.h"
-#include "nightingale/ops/cpu/ops.h"
-#include "nightingale/ops/graph/cache_codes.h"
-#include "nightingale/ops/graph/ops.h"
+#include "nightingale/backends/cpu/ops.h"
+#include "nightingale/backends/reference/cache_codes.h"
+#include "nightingale/backends/reference/ops.h"
 #include "nightingale/ops/rotary.h"
 
 using namespace nightingale;
@@ -45,11 +45,11 @@ const std::vector<Backend>& backends() {
        cpu::fork_cache},
       {"graph",
        graph_stream(),
-       graph::make_cache,
-       graph::write_heads,
-       graph::cached_attention,
-       graph::attention_weights,
-       graph::fork_cache}};
+       reference::make_cache,
+       reference::write_heads,
+       reference::cached_attention,
+       reference::attention_weights,
+       reference::fork_cache}};
   return both;
 }
 
@@ -70,7 +70,7 @@ mx::array read_back(const mx::array& cache, int length, int bits) {
   mx::Shape stop = cache.shape();
   stop[2] = length;
   auto rows = mx::slice(cache, {0, 0, 0, 0}, stop, s);
-  auto heads = graph::decode_heads(rows, bits, mx::float32, s);
+  auto heads = reference::decode_heads(rows, bits, mx::float32, s);
   return mx::reshape(
       mx::transpose(heads, {0, 2, 1, 3}, s), {cache.shape(0), length, -1}, s);
 }
@@ -219,7 +219,7 @@ TEST_CASE("self_attention over codes is its parts, and its graph's") {
       auto expected = cpu::cached_attention(q, keys, values_, past, s);
       double tolerance = length <= cpu::kDotRows ? 0.0 : 1e-6;
       CHECK(relative_error(found.out, values(expected)) <= tolerance);
-      auto graph = graph::self_attention(
+      auto graph = reference::self_attention(
           qkv, frequencies, before(7), before(8), past, watch, graph_stream());
       // A key that the two turn an ulp apart may get another code.
       CHECK(

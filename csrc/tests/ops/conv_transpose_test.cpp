@@ -2,8 +2,8 @@
 
 #include "arrays.h"
 #include "nightingale/ops/convolution.h"
-#include "nightingale/ops/cpu/ops.h"
-#include "nightingale/ops/graph/ops.h"
+#include "nightingale/backends/cpu/ops.h"
+#include "nightingale/backends/reference/ops.h"
 
 using namespace nightingale;
 using namespace nightingale::testing;
@@ -51,7 +51,7 @@ void check_conv_transpose(
   auto y = cpu::conv_transpose1d(x, w, bias, shape, cpu_stream());
   CHECK(y.shape() == rows);
   CHECK(relative_error(y, expected) < 2e-6);
-  y = graph::conv_transpose1d(x, w, bias, shape, graph_stream());
+  y = reference::conv_transpose1d(x, w, bias, shape, graph_stream());
   CHECK(y.shape() == rows);
   CHECK(relative_error(y, expected) < graph_tolerance(2e-6));
 }
@@ -129,7 +129,7 @@ TEST_CASE("conv_transpose1d of every layout of its inputs") {
   auto bias = noise_array({4}, 3);
   ops::ConvTranspose1d shape{2, 1, 0};
   for (auto [form, convolve, s] :
-       forms(cpu::conv_transpose1d, graph::conv_transpose1d)) {
+       forms(cpu::conv_transpose1d, reference::conv_transpose1d)) {
     CAPTURE(form);
     check_views(x, [&](auto& v) { return convolve(v, w, bias, shape, s); });
     check_views(w, [&](auto& v) { return convolve(x, v, bias, shape, s); });

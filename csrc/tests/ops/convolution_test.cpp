@@ -5,8 +5,8 @@
 #include "arrays.h"
 #include "convolution_twin.h"
 #include "epilogue_twin.h"
-#include "nightingale/ops/cpu/ops.h"
-#include "nightingale/ops/graph/ops.h"
+#include "nightingale/backends/cpu/ops.h"
+#include "nightingale/backends/reference/ops.h"
 
 using namespace nightingale;
 using namespace nightingale::testing;
@@ -30,7 +30,7 @@ TEST_CASE("conv1d of every stride, dilation, grouping and padding") {
               Values expected = conv1d_twin(x, w, shape);
               auto y = cpu::conv1d(x, w, shape, {}, cpu_stream());
               CHECK(relative_error(y, expected) < 1e-6);
-              y = graph::conv1d(x, w, shape, {}, graph_stream());
+              y = reference::conv1d(x, w, shape, {}, graph_stream());
               CHECK(relative_error(y, expected) < graph_tolerance(1e-6));
             }
           }
@@ -74,7 +74,7 @@ TEST_CASE("conv1d with every epilogue") {
         Values expected = finish_twin(sums, 20, epilogue);
         auto y = cpu::conv1d(x, w, shape, epilogue, cpu_stream());
         CHECK(relative_error(y, expected) < 2e-6);
-        y = graph::conv1d(x, w, shape, epilogue, graph_stream());
+        y = reference::conv1d(x, w, shape, epilogue, graph_stream());
         CHECK(relative_error(y, expected) < graph_tolerance(2e-6));
       }
     }
@@ -118,7 +118,7 @@ TEST_CASE("conv1d of an input shorter than its kernel has no rows") {
 TEST_CASE("conv1d of every layout of its inputs") {
   auto x = noise_array({2, 11, 6}, 1), w = noise_array({4, 3, 3}, 2);
   ops::Conv1d shape{.groups = 2, .pad_left = 1, .pad_right = 1};
-  for (auto [form, conv1d, s] : forms(cpu::conv1d, graph::conv1d)) {
+  for (auto [form, conv1d, s] : forms(cpu::conv1d, reference::conv1d)) {
     CAPTURE(form);
     check_views(x, [&](auto& v) { return conv1d(v, w, shape, {}, s); });
     check_views(w, [&](auto& v) { return conv1d(x, v, shape, {}, s); });

@@ -1,4 +1,4 @@
-#include "nightingale/ops/cpu/decoder.h"
+#include "nightingale/backends/cpu/decoder.h"
 #include "arrays.h"
 #include "nightingale/error.h"
 #include "nightingale/ops/cache_codes.h"

@@ -3,8 +3,8 @@
 #include <doctest/doctest.h>
 
 #include "arrays.h"
-#include "nightingale/ops/cpu/ops.h"
-#include "nightingale/ops/graph/ops.h"
+#include "nightingale/backends/cpu/ops.h"
+#include "nightingale/backends/reference/ops.h"
 
 using namespace nightingale;
 using namespace nightingale::testing;
@@ -25,7 +25,7 @@ TEST_CASE("embedding gives the rows of the table exactly as stored") {
       CHECK(y.shape() == mx::Shape{2, 3, channels});
       CHECK(y.dtype() == mx::float32);
       CHECK(values(y) == expected);
-      auto graph = graph::embedding(table, ids, graph_stream());
+      auto graph = reference::embedding(table, ids, graph_stream());
       CHECK(graph.dtype() == dtype);
       CHECK(values(graph) == expected);
     }
@@ -35,7 +35,7 @@ TEST_CASE("embedding gives the rows of the table exactly as stored") {
 TEST_CASE("embedding of every layout of the table and the ids") {
   auto table = noise_array({9, 12}, 1);
   mx::array ids({8, 1, 5, 3, 0, 7}, {2, 3});
-  for (auto [form, embedding, s] : forms(cpu::embedding, graph::embedding)) {
+  for (auto [form, embedding, s] : forms(cpu::embedding, reference::embedding)) {
     CAPTURE(form);
     check_views(table, [&](auto& v) { return embedding(v, ids, s); });
     // check_views puts other ids beside these; they must not be read.

@@ -4,12 +4,12 @@
 
 #include <numbers>
 
-#include "checkpoint/file_writers.h"
-#include "checkpoint/noise_checkpoint.h"
+#include "io/file_writers.h"
+#include "io/noise_checkpoint.h"
 #include "fourier_twin.h"
-#include "nightingale/ops/cpu/ops.h"
-#include "nightingale/ops/graph/ops.h"
-#include "ops/cpu/thread_count.h"
+#include "nightingale/backends/cpu/ops.h"
+#include "nightingale/backends/reference/ops.h"
+#include "backends/cpu/thread_count.h"
 
 using namespace nightingale;
 using namespace nightingale::testing;
@@ -34,7 +34,7 @@ TEST_CASE("power_spectrum is the squared magnitude of the Fourier transform") {
     auto x = noise_array({2, size}, 1);
     Values expected = frames_twin(x);
     for (auto [form, power, s] :
-         forms(cpu::power_spectrum, graph::power_spectrum)) {
+         forms(cpu::power_spectrum, reference::power_spectrum)) {
       CAPTURE(form);
       auto y = power(x, s);
       CHECK(y.shape() == mx::Shape{2, size / 2 + 1});
@@ -80,7 +80,7 @@ TEST_CASE("power_spectrum of any number of frames") {
 TEST_CASE("power_spectrum of every layout of its input") {
   auto x = noise_array({6, 20}, 1);
   for (auto [form, power, s] :
-       forms(cpu::power_spectrum, graph::power_spectrum)) {
+       forms(cpu::power_spectrum, reference::power_spectrum)) {
     CAPTURE(form);
     check_views(x, [&](auto& v) { return power(v, s); });
   }

@@ -3,8 +3,8 @@
 #include "arrays.h"
 #include "attention_twin.h"
 #include "nightingale/ops/attention.h"
-#include "nightingale/ops/cpu/ops.h"
-#include "nightingale/ops/graph/ops.h"
+#include "nightingale/backends/cpu/ops.h"
+#include "nightingale/backends/reference/ops.h"
 
 using namespace nightingale;
 using namespace nightingale::testing;
@@ -29,7 +29,7 @@ TEST_CASE("full attention lets every query see every key") {
       auto y = cpu::full_attention(q, k, v, heads, cpu_stream());
       CHECK(y.shape() == q.shape());
       CHECK(relative_error(y, expected) < 2e-6);
-      y = graph::full_attention(q, k, v, heads, graph_stream());
+      y = reference::full_attention(q, k, v, heads, graph_stream());
       CHECK(relative_error(y, expected) < graph_tolerance(2e-6));
     }
   }
@@ -66,7 +66,7 @@ TEST_CASE("full attention of every layout of its inputs") {
   auto q = noise_array({2, 3, 12}, 1);
   auto k = noise_array({2, 5, 12}, 2), v = noise_array({2, 5, 12}, 3);
   for (auto [form, attention, s] :
-       forms(cpu::full_attention, graph::full_attention)) {
+       forms(cpu::full_attention, reference::full_attention)) {
     CAPTURE(form);
     check_views(q, [&](auto& view) { return attention(view, k, v, 3, s); });
     check_views(k, [&](auto& view) { return attention(q, view, v, 3, s); });

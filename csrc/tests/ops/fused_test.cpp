@@ -1,6 +1,6 @@
 #include "arrays.h"
-#include "nightingale/ops/cpu/ops.h"
-#include "nightingale/ops/graph/ops.h"
+#include "nightingale/backends/cpu/ops.h"
+#include "nightingale/backends/reference/ops.h"
 #include "nightingale/ops/rotary.h"
 
 using namespace nightingale;
@@ -67,7 +67,7 @@ TEST_CASE("norm_linear is a linear of the norm") {
       auto normed = cpu::rms_norm(x, norm, kEps, s);
       auto expected = cpu::linear(normed, w, {}, s);
       CHECK(same_bits(cpu::norm_linear(x, norm, kEps, w, s), expected));
-      auto graph = graph::norm_linear(
+      auto graph = reference::norm_linear(
           x, norm, kEps, mx::astype(w, mx::float32, s), graph_stream());
       CHECK(relative_error(graph, values(expected)) < graph_tolerance(1e-5));
     }
@@ -85,7 +85,7 @@ TEST_CASE("norm_swiglu is a swiglu of the norm_linear") {
         auto both = cpu::norm_linear(x, norm, kEps, w, s);
         auto expected = cpu::swiglu(both, s);
         CHECK(same_bits(cpu::norm_swiglu(x, norm, kEps, w, s), expected));
-        auto graph = graph::norm_swiglu(
+        auto graph = reference::norm_swiglu(
             x, norm, kEps, mx::astype(w, mx::float32, s), graph_stream());
         CHECK(relative_error(graph, values(expected)) < graph_tolerance(1e-5));
       }
@@ -115,7 +115,7 @@ TEST_CASE("self_attention is rotary, two writes and a cached attention") {
         CHECK(same_bits(found.weights[0], expected.weights[0]));
         CHECK(same_bits(found.weights[1], expected.weights[1]));
         auto again = caches_of(past, mx::float32, s);
-        auto graph = graph::self_attention(
+        auto graph = reference::self_attention(
             qkv,
             frequencies,
             again.keys,
@@ -154,6 +154,6 @@ TEST_CASE("a forked cache begins every row with the prefix") {
       }
     };
     check(cpu::fork_cache(prefix, 7, 2, 20, s));
-    check(graph::fork_cache(prefix, 7, 2, 20, graph_stream()));
+    check(reference::fork_cache(prefix, 7, 2, 20, graph_stream()));
   }
 }

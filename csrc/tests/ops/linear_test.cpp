@@ -5,8 +5,8 @@
 #include "arrays.h"
 #include "epilogue_twin.h"
 #include "linear_twin.h"
-#include "nightingale/ops/cpu/ops.h"
-#include "nightingale/ops/graph/ops.h"
+#include "nightingale/backends/cpu/ops.h"
+#include "nightingale/backends/reference/ops.h"
 
 using namespace nightingale;
 using namespace nightingale::testing;
@@ -33,7 +33,7 @@ void check_linear(Sizes n, mx::Dtype dtype, double tolerance = 2e-6) {
     CHECK(y.dtype() == mx::float32);
     CHECK(y.shape() == shape);
     CHECK(relative_error(y, expected) < tolerance);
-    auto graph = graph::linear(x, w, epilogue, graph_stream());
+    auto graph = reference::linear(x, w, epilogue, graph_stream());
     CHECK(relative_error(graph, expected) < graph_tolerance(tolerance));
   }
 }
@@ -88,7 +88,7 @@ TEST_CASE("linear gives the type of its residual, or else of its input") {
                                                 : 4e-3;
         CHECK(relative_error(y, expected) < rounding);
         // The graph rounds the product to the type: 8 or 11 bits.
-        auto graph = graph::linear(x, w, epilogue, graph_stream());
+        auto graph = reference::linear(x, w, epilogue, graph_stream());
         CHECK(graph.dtype() == result);
         CHECK(relative_error(graph, expected) < 2e-2);
       }
@@ -100,7 +100,7 @@ TEST_CASE("linear of every layout of its inputs") {
   for (int rows : {2, 40}) {
     auto x = noise_array({rows, 36}, 1), w = noise_array({24, 36}, 2);
     auto bias = noise_array({24}, 3), residual = noise_array({rows, 24}, 4);
-    for (auto [form, linear, s] : forms(cpu::linear, graph::linear)) {
+    for (auto [form, linear, s] : forms(cpu::linear, reference::linear)) {
       CAPTURE(form);
       auto run = [&, linear = linear, s = s](
                      const mx::array& x,

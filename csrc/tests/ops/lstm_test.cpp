@@ -3,8 +3,8 @@
 #include <doctest/doctest.h>
 
 #include "lstm_twin.h"
-#include "nightingale/ops/cpu/ops.h"
-#include "nightingale/ops/graph/ops.h"
+#include "nightingale/backends/cpu/ops.h"
+#include "nightingale/backends/reference/ops.h"
 
 using namespace nightingale;
 using namespace nightingale::testing;
@@ -55,7 +55,7 @@ TEST_CASE("lstm of any number of rows, steps, inputs and units") {
     auto layer = Layer::of(inputs, units);
     auto x = noise_array({batch, length, inputs}, 4);
     Values expected = twin(x, layer);
-    for (auto [form, lstm, s] : forms(cpu::lstm, graph::lstm)) {
+    for (auto [form, lstm, s] : forms(cpu::lstm, reference::lstm)) {
       CAPTURE(form);
       auto y = lstm(x, layer.w_ih, layer.w_hh, layer.bias, s);
       CHECK(y.shape() == mx::Shape{batch, length, units});
@@ -77,7 +77,7 @@ TEST_CASE("lstm of weights and inputs of any type") {
 
 TEST_CASE("lstm of every layout of its input") {
   auto layer = Layer::of(24, 20);
-  for (auto [form, lstm, s] : forms(cpu::lstm, graph::lstm)) {
+  for (auto [form, lstm, s] : forms(cpu::lstm, reference::lstm)) {
     CAPTURE(form);
     auto run = [&](const mx::array& x, const mx::array& w_hh) {
       return lstm(x, layer.w_ih, w_hh, layer.bias, s);

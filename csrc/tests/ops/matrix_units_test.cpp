@@ -1,6 +1,6 @@
 // bfloat16 on the processor's matrix units, where it has them.
 
-#include "nightingale/ops/cpu/matrix_units.h"
+#include "nightingale/backends/cpu/matrix_units.h"
 
 #include <doctest/doctest.h>
 
@@ -8,7 +8,7 @@
 #include "attention_twin.h"
 #include "cpu/thread_count.h"
 #include "epilogue_twin.h"
-#include "nightingale/ops/cpu/ops.h"
+#include "nightingale/backends/cpu/ops.h"
 
 using namespace nightingale;
 using namespace nightingale::testing;

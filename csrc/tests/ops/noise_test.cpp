@@ -3,8 +3,8 @@
 #include <doctest/doctest.h>
 
 #include "arrays.h"
-#include "nightingale/ops/cpu/ops.h"
-#include "nightingale/ops/graph/ops.h"
+#include "nightingale/backends/cpu/ops.h"
+#include "nightingale/backends/reference/ops.h"
 
 using namespace nightingale;
 using namespace nightingale::testing;
@@ -22,7 +22,7 @@ double normal_below(double z) {
 TEST_CASE("normal_noise inverts the normal distribution at its words") {
   for (int columns : {1, 2, 3, 80, 4321}) {
     CAPTURE(columns);
-    for (auto [form, draw, s] : forms(cpu::normal_noise, graph::normal_noise)) {
+    for (auto [form, draw, s] : forms(cpu::normal_noise, reference::normal_noise)) {
       CAPTURE(form);
       auto x = draw(kSeed, DrawStage::flow_frame, 3, 17, 5, columns, s);
       CHECK(x.shape() == mx::Shape{5, columns});
@@ -45,7 +45,7 @@ TEST_CASE("both forms of normal_noise draw the same numbers") {
   for (int columns : {7, 4320}) {
     auto on_cpu = cpu::normal_noise(
         7, DrawStage::source_noise, 0, 0, 20, columns, cpu_stream());
-    auto graph = graph::normal_noise(
+    auto graph = reference::normal_noise(
         7, DrawStage::source_noise, 0, 0, 20, columns, graph_stream());
     CHECK(relative_error(on_cpu, values(graph)) < 1e-6);
   }

@@ -3,8 +3,8 @@
 #include <doctest/doctest.h>
 
 #include "arrays.h"
-#include "nightingale/ops/cpu/ops.h"
-#include "nightingale/ops/graph/ops.h"
+#include "nightingale/backends/cpu/ops.h"
+#include "nightingale/backends/reference/ops.h"
 
 using namespace nightingale;
 using namespace nightingale::testing;
@@ -64,13 +64,13 @@ TEST_CASE("norms over the last axis, of any width and number of rows") {
       Values rms = rms_norm_twin(values(x), values(w), 1e-5f);
       auto y = cpu::rms_norm(x, w, 1e-5f, cpu_stream());
       CHECK(relative_error(y, rms) < 1e-6);
-      y = graph::rms_norm(x, w, 1e-5f, graph_stream());
+      y = reference::rms_norm(x, w, 1e-5f, graph_stream());
       CHECK(relative_error(y, rms) < graph_tolerance(1e-6));
 
       Values layer = layer_norm_twin(values(x), values(w), values(b), 1e-5f);
       y = cpu::layer_norm(x, w, b, 1e-5f, mx::float32, cpu_stream());
       CHECK(relative_error(y, layer) < 1e-6);
-      y = graph::layer_norm(x, w, b, 1e-5f, mx::float32, graph_stream());
+      y = reference::layer_norm(x, w, b, 1e-5f, mx::float32, graph_stream());
       CHECK(relative_error(y, layer) < graph_tolerance(1e-6));
     }
   }
@@ -104,12 +104,12 @@ TEST_CASE("norms of every layout of their inputs") {
   auto x = noise_array({2, 3, 20}, 1);
   auto w = noise_array({20}, 2), b = noise_array({20}, 3);
   float eps = 1e-5f;
-  for (auto [form, norm, s] : forms(cpu::rms_norm, graph::rms_norm)) {
+  for (auto [form, norm, s] : forms(cpu::rms_norm, reference::rms_norm)) {
     CAPTURE(form);
     check_views(x, [&](auto& v) { return norm(v, w, eps, s); });
     check_views(w, [&](auto& v) { return norm(x, v, eps, s); });
   }
-  for (auto [form, norm, s] : forms(cpu::layer_norm, graph::layer_norm)) {
+  for (auto [form, norm, s] : forms(cpu::layer_norm, reference::layer_norm)) {
     CAPTURE(form);
     check_views(x, [&](auto& v) { return norm(v, w, b, eps, mx::float32, s); });
     check_views(w, [&](auto& v) { return norm(x, v, b, eps, mx::float32, s); });
@@ -163,7 +163,7 @@ TEST_CASE("norm_mish is the norm, then mish, then the shift") {
         auto added = shifts ? std::optional(shift) : std::nullopt;
         Values expected =
             norm_mish_twin(normed, shifts ? values(shift) : Values{});
-        for (auto [form, norm, s] : forms(cpu::norm_mish, graph::norm_mish)) {
+        for (auto [form, norm, s] : forms(cpu::norm_mish, reference::norm_mish)) {
           CAPTURE(form);
           auto y = norm(x, w, b, 1e-5f, added, mx::float32, s);
           CHECK(

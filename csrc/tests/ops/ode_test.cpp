@@ -3,8 +3,8 @@
 #include <doctest/doctest.h>
 
 #include "arrays.h"
-#include "nightingale/ops/cpu/ops.h"
-#include "nightingale/ops/graph/ops.h"
+#include "nightingale/backends/cpu/ops.h"
+#include "nightingale/backends/reference/ops.h"
 
 using namespace nightingale;
 using namespace nightingale::testing;
@@ -23,7 +23,7 @@ TEST_CASE("euler_step follows the velocity, guided where there are two") {
         double mixed = batch == 1 ? v[i] : 1.7 * v[i] - 0.7 * v[size + i];
         expected.push_back(from[i] + 0.1 * mixed);
       }
-      for (auto [form, step, s] : forms(cpu::euler_step, graph::euler_step)) {
+      for (auto [form, step, s] : forms(cpu::euler_step, reference::euler_step)) {
         CAPTURE(form);
         auto x = noise_array({1, rows, channels}, 1); // is taken over
         auto y = step(x, velocity, 0.7f, 0.1f, s);
@@ -36,7 +36,7 @@ TEST_CASE("euler_step follows the velocity, guided where there are two") {
 
 TEST_CASE("euler_step of every layout of the velocity") {
   auto v = noise_array({2, 5, 8}, 2);
-  for (auto [form, step, s] : forms(cpu::euler_step, graph::euler_step)) {
+  for (auto [form, step, s] : forms(cpu::euler_step, reference::euler_step)) {
     CAPTURE(form);
     check_views(v, [&](auto& view) {
       return step(noise_array({1, 5, 8}, 1), view, 0.7f, 0.1f, s);
@@ -61,7 +61,7 @@ TEST_CASE("write_columns fills the first columns of every row") {
     auto start = values(mx::astype(noise_array({2, 9, 12}, 2), dtype));
     auto written = values(mx::astype(x, dtype));
     for (auto [form, write, s] :
-         forms(cpu::write_columns, graph::write_columns)) {
+         forms(cpu::write_columns, reference::write_columns)) {
       CAPTURE(form);
       auto buffer = mx::astype(noise_array({2, 9, 12}, 2), dtype);
       mx::eval(buffer);

@@ -3,8 +3,8 @@
 #include "arrays.h"
 #include "attention_twin.h"
 #include "nightingale/ops/attention.h"
-#include "nightingale/ops/cpu/ops.h"
-#include "nightingale/ops/graph/ops.h"
+#include "nightingale/backends/cpu/ops.h"
+#include "nightingale/backends/reference/ops.h"
 
 using namespace nightingale;
 using namespace nightingale::testing;
@@ -74,7 +74,7 @@ TEST_CASE("relative attention scores content and distance") {
       auto y = in.run(cpu::relative_attention, 2, cpu_stream());
       CHECK(y.shape() == in.q.shape());
       CHECK(relative_error(y, expected) < 5e-6);
-      y = in.run(graph::relative_attention, 2, graph_stream());
+      y = in.run(reference::relative_attention, 2, graph_stream());
       CHECK(relative_error(y, expected) < graph_tolerance(5e-6));
     }
   }
@@ -83,7 +83,7 @@ TEST_CASE("relative attention scores content and distance") {
 TEST_CASE("relative attention of every layout of its inputs") {
   Inputs in(2, 20, 12);
   for (auto [form, attention, s] :
-       forms(cpu::relative_attention, graph::relative_attention)) {
+       forms(cpu::relative_attention, reference::relative_attention)) {
     CAPTURE(form);
     auto check = [&, attention = attention, s = s](mx::array Inputs::* input) {
       check_views(in.*input, [&](auto& view) {

@@ -5,8 +5,8 @@
 #include <complex>
 
 #include "arrays.h"
-#include "nightingale/ops/cpu/ops.h"
-#include "nightingale/ops/graph/ops.h"
+#include "nightingale/backends/cpu/ops.h"
+#include "nightingale/backends/reference/ops.h"
 
 using namespace nightingale;
 using namespace nightingale::testing;
@@ -69,7 +69,7 @@ TEST_CASE("rotary turns the pairs of every head by position and frequency") {
         double tolerance = 5e-7 + 1.2e-7 * (past + length);
         auto y = cpu::rotary(x, frequencies, past, cpu_stream());
         CHECK(relative_error(y, expected) < tolerance);
-        y = graph::rotary(x, frequencies, past, graph_stream());
+        y = reference::rotary(x, frequencies, past, graph_stream());
         CHECK(relative_error(y, expected) < graph_tolerance(2 * tolerance));
       }
     }
@@ -97,7 +97,7 @@ TEST_CASE("rotary of a chunk is rotary of its rows") {
 TEST_CASE("rotary of every layout of its inputs") {
   auto x = noise_array({2, 3, 16}, 1);
   auto frequencies = noise_array({4}, 2);
-  for (auto [form, rotary, s] : forms(cpu::rotary, graph::rotary)) {
+  for (auto [form, rotary, s] : forms(cpu::rotary, reference::rotary)) {
     CAPTURE(form);
     check_views(x, [&](auto& v) { return rotary(v, frequencies, 7, s); });
     check_views(frequencies, [&](auto& v) { return rotary(x, v, 7, s); });

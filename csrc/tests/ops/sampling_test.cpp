@@ -5,8 +5,8 @@
 #include <numeric>
 
 #include "arrays.h"
-#include "nightingale/ops/cpu/ops.h"
-#include "nightingale/ops/graph/ops.h"
+#include "nightingale/backends/cpu/ops.h"
+#include "nightingale/backends/reference/ops.h"
 
 using namespace nightingale;
 using namespace nightingale::testing;
@@ -76,7 +76,7 @@ TEST_CASE("guide moves away from the unconditioned row") {
     auto y = cpu::guide(logits, 0.7f, cpu_stream());
     CHECK(y.shape() == mx::Shape{count});
     CHECK(relative_error(y, expected) < 3e-7);
-    y = graph::guide(logits, 0.7f, graph_stream());
+    y = reference::guide(logits, 0.7f, graph_stream());
     CHECK(relative_error(y, expected) < 3e-7);
   }
 }
@@ -84,7 +84,7 @@ TEST_CASE("guide moves away from the unconditioned row") {
 TEST_CASE("guide passes a single row on") {
   auto logits = noise_array({1, 77}, 1);
   CHECK(values(cpu::guide(logits, 3.0f, cpu_stream())) == values(logits));
-  CHECK(values(graph::guide(logits, 3.0f, graph_stream())) == values(logits));
+  CHECK(values(reference::guide(logits, 3.0f, graph_stream())) == values(logits));
 }
 
 TEST_CASE("the filter chain keeps what the reference keeps") {
@@ -112,7 +112,7 @@ TEST_CASE("the filter chain keeps what the reference keeps") {
       CAPTURE(options.top_p);
       Values expected = filter_twin(values(logits), twin_seen, options);
       for (auto [form, filter_logits, s] :
-           forms(cpu::filter_logits, graph::filter_logits)) {
+           forms(cpu::filter_logits, reference::filter_logits)) {
         CAPTURE(form);
         auto y = filter_logits(logits, bytes_array(seen), options, s);
         CHECK(relative_error(y, expected) < 1e-6);
@@ -125,7 +125,7 @@ TEST_CASE("the repetition penalty can change which token is likeliest") {
   auto logits = array_of({2.0f, 1.9f, -1.0f, -1.1f}, {4});
   auto seen = bytes_array({1, 0, 1, 0});
   for (auto [form, filter_logits, s] :
-       forms(cpu::filter_logits, graph::filter_logits)) {
+       forms(cpu::filter_logits, reference::filter_logits)) {
     CAPTURE(form);
     ops::Sampling greedy{.temperature = 0.0f, .repetition_penalty = 1.2f};
     auto y = values(filter_logits(logits, seen, greedy, s));
@@ -144,7 +144,7 @@ TEST_CASE("the filter chain keeps forbidden tokens out") {
   auto logits = array_of({removed, 1.0f, 0.5f}, {3});
   auto seen = bytes_array({1, 0, 0});
   for (auto [form, filter_logits, s] :
-       forms(cpu::filter_logits, graph::filter_logits)) {
+       forms(cpu::filter_logits, reference::filter_logits)) {
     for (float top_p : {1.0f, 0.99f}) {
       CAPTURE(form);
       ops::Sampling options{0.8f, 1.2f, 0.05f, top_p};
@@ -171,7 +171,7 @@ TEST_CASE("draw_token draws by Gumbel-max from the words of its key") {
         highest = std::max(highest, score);
       }
       CHECK(cpu::draw_token(logits, key, cpu_stream()).item<int>() == best);
-      CHECK(graph::draw_token(logits, key, graph_stream()).item<int>() == best);
+      CHECK(reference::draw_token(logits, key, graph_stream()).item<int>() == best);
     }
   }
 }
@@ -198,7 +198,7 @@ TEST_CASE("draw_token never draws what was removed") {
   for (uint32_t position = 0; position < 20; ++position) {
     auto key = draw_key(3, DrawStage::speech_token, 1, position);
     CHECK(cpu::draw_token(logits, key, cpu_stream()).item<int>() == 2);
-    CHECK(graph::draw_token(logits, key, graph_stream()).item<int>() == 2);
+    CHECK(reference::draw_token(logits, key, graph_stream()).item<int>() == 2);
   }
 }
 
@@ -208,12 +208,12 @@ TEST_CASE("forbid_token removes one token and leaves its input alone") {
   Values before = expected;
   expected[4] = kRemoved;
   CHECK(values(cpu::forbid_token(logits, 4, cpu_stream())) == expected);
-  CHECK(values(graph::forbid_token(logits, 4, graph_stream())) == expected);
+  CHECK(values(reference::forbid_token(logits, 4, graph_stream())) == expected);
   CHECK(values(logits) == before);
 }
 
 TEST_CASE("mark_seen sets one place, step after step") {
-  for (auto [form, mark_seen, s] : forms(cpu::mark_seen, graph::mark_seen)) {
+  for (auto [form, mark_seen, s] : forms(cpu::mark_seen, reference::mark_seen)) {
     CAPTURE(form);
     auto seen = mx::zeros({6}, mx::uint8, s);
     for (int token : {5, 0, 5, 3}) {

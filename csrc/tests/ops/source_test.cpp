@@ -5,8 +5,8 @@
 #include <numbers>
 
 #include "arrays.h"
-#include "nightingale/ops/cpu/ops.h"
-#include "nightingale/ops/graph/ops.h"
+#include "nightingale/backends/cpu/ops.h"
+#include "nightingale/backends/reference/ops.h"
 
 using namespace nightingale;
 using namespace nightingale::testing;
@@ -62,7 +62,7 @@ TEST_CASE("harmonic_source of voiced and unvoiced frames") {
     auto x = Source::of(pitch);
     Values expected = source_twin(x);
     for (auto [form, source, s] :
-         forms(cpu::harmonic_source, graph::harmonic_source)) {
+         forms(cpu::harmonic_source, reference::harmonic_source)) {
       CAPTURE(form);
       auto y = source(x.f0, x.starts, x.noise, x.w, x.b, s);
       CHECK(y.shape() == mx::Shape{480 * int(pitch.size())});
@@ -81,7 +81,7 @@ TEST_CASE("both forms of harmonic_source round the phase alike") {
   auto on_cpu =
       cpu::harmonic_source(x.f0, x.starts, x.noise, x.w, x.b, cpu_stream());
   auto graph =
-      graph::harmonic_source(x.f0, x.starts, x.noise, x.w, x.b, graph_stream());
+      reference::harmonic_source(x.f0, x.starts, x.noise, x.w, x.b, graph_stream());
   CHECK(relative_error(on_cpu, values(graph)) < graph_tolerance(2e-6));
 }
 

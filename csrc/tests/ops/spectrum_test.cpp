@@ -6,8 +6,8 @@
 #include <numbers>
 
 #include "arrays.h"
-#include "nightingale/ops/cpu/ops.h"
-#include "nightingale/ops/graph/ops.h"
+#include "nightingale/backends/cpu/ops.h"
+#include "nightingale/backends/reference/ops.h"
 
 using namespace nightingale;
 using namespace nightingale::testing;
@@ -92,7 +92,7 @@ TEST_CASE("stft is the windowed Fourier transform of every whole frame") {
     CAPTURE(samples);
     auto x = noise_array({1, samples}, 1);
     Values expected = stft_twin(values(x));
-    for (auto [form, stft, s] : forms(cpu::stft, graph::stft)) {
+    for (auto [form, stft, s] : forms(cpu::stft, reference::stft)) {
       CAPTURE(form);
       auto y = stft(x, s);
       CHECK(y.shape() == mx::Shape{1, (samples - 16) / 4 + 1, 18});
@@ -122,7 +122,7 @@ TEST_CASE("stft of a batch is that of its rows") {
   }
   CHECK(relative_error(cpu::stft(x, cpu_stream()), expected) < 1e-6);
   CHECK(
-      relative_error(graph::stft(x, graph_stream()), expected) <
+      relative_error(reference::stft(x, graph_stream()), expected) <
       graph_tolerance(1e-6));
 }
 
@@ -135,7 +135,7 @@ TEST_CASE("istft divides by the windows that are there") {
         CAPTURE(last);
         auto x = noise_array({1, frames, 18}, 1);
         int hops = std::max(0, frames - 3 + first + last);
-        for (auto [form, istft, s] : forms(cpu::istft, graph::istft)) {
+        for (auto [form, istft, s] : forms(cpu::istft, reference::istft)) {
           CAPTURE(form);
           auto y = istft(x, first, last, s);
           mx::eval(y);
@@ -159,7 +159,7 @@ TEST_CASE("istft of a batch is that of its rows") {
     Values row(all.begin() + b * 5400, all.begin() + (b + 1) * 5400);
     expected = joined(expected, istft_twin(row, true, false));
   }
-  for (auto [form, istft, s] : forms(cpu::istft, graph::istft)) {
+  for (auto [form, istft, s] : forms(cpu::istft, reference::istft)) {
     CAPTURE(form);
     auto y = istft(x, true, false, s);
     CHECK(y.shape() == mx::Shape{3, 4 * 298});
@@ -193,7 +193,7 @@ TEST_CASE("a reflected signal comes back from stft and istft") {
   auto spectrum = cpu::stft(array_of(padded, {1, samples + 16}), s);
   CHECK(spectrum.shape() == mx::Shape{1, samples / 4 + 1, 18});
   Values expected(x.begin(), x.end());
-  for (auto [form, istft, stream] : forms(cpu::istft, graph::istft)) {
+  for (auto [form, istft, stream] : forms(cpu::istft, reference::istft)) {
     CAPTURE(form);
     CHECK(
         relative_error(istft(spectrum, true, true, stream), expected) <
@@ -221,23 +221,23 @@ TEST_CASE("polar_spectrum bounds magnitudes and takes the sine of phases") {
     }
     auto y = cpu::polar_spectrum(x, cpu_stream());
     CHECK(relative_error(y, expected) < 1e-6);
-    y = graph::polar_spectrum(x, graph_stream());
+    y = reference::polar_spectrum(x, graph_stream());
     CHECK(relative_error(y, expected) < graph_tolerance(1e-6));
   }
 }
 
 TEST_CASE("spectra of every layout of their input") {
   auto x = noise_array({2, 40}, 1), spectrum = noise_array({2, 7, 18}, 2);
-  for (auto [form, stft, s] : forms(cpu::stft, graph::stft)) {
+  for (auto [form, stft, s] : forms(cpu::stft, reference::stft)) {
     CAPTURE(form);
     check_views(x, [&](auto& v) { return stft(v, s); });
   }
   for (auto [form, polar, s] :
-       forms(cpu::polar_spectrum, graph::polar_spectrum)) {
+       forms(cpu::polar_spectrum, reference::polar_spectrum)) {
     CAPTURE(form);
     check_views(spectrum, [&](auto& v) { return polar(v, s); });
   }
-  for (auto [form, istft, s] : forms(cpu::istft, graph::istft)) {
+  for (auto [form, istft, s] : forms(cpu::istft, reference::istft)) {
     CAPTURE(form);
     check_views(spectrum, [&](auto& v) { return istft(v, true, false, s); });
   }

@@ -1,0 +1,74 @@
+#include "nightingale/backends/cpu/blas.h"
+
+#if defined(__APPLE__)
+#define ACCELERATE_NEW_LAPACK
+#include <Accelerate/Accelerate.h>
+#else
+#include <cblas.h>
+#endif
+
+namespace nightingale::cpu {
+
+namespace {
+
+#if defined(__APPLE__)
+constexpr auto sgemm = cblas_sgemm;
+
+void single_threaded() {
+  if (__builtin_available(macOS 15.0, iOS 18.0, *)) {
+    BLASSetThreading(BLAS_THREADING_SINGLE_THREADED);
+  }
+}
+#else
+constexpr auto sgemm = scipy_cblas_sgemm;
+
+void single_threaded() {
+  // This OpenBLAS is ours alone (NumPy bundles its own), so the setting, which
+  // is global to the library, disturbs nobody.
+  static const bool done = (scipy_openblas_set_num_threads(1), true);
+  (void)done;
+}
+#endif
+
+} // namespace
+
+void gemm(
+    int m,
+    int n,
+    int k,
+    float alpha,
+    const float* a,
+    int64_t lda,
+    const float* b,
+    int64_t ldb,
+    Layout b_layout,
+    float beta,
+    float* c,
+    int64_t ldc) {
+  single_threaded();
+  sgemm(
+      CblasRowMajor,
+      CblasNoTrans,
+      b_layout == Layout::transposed ? CblasTrans : CblasNoTrans,
+      m,
+      n,
+      k,
+      alpha,
+      a,
+      static_cast<int>(lda),
+      b,
+      static_cast<int>(ldb),
+      beta,
+      c,
+      static_cast<int>(ldc));
+}
+
+const char* blas_name() {
+#if defined(__APPLE__)
+  return "Accelerate";
+#else
+  return scipy_openblas_get_config();
+#endif
+}
+
+} // namespace nightingale::cpu

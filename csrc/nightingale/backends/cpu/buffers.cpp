@@ -1,0 +1,167 @@
+#include "nightingale/backends/cpu/buffers.h"
+
+#include <algorithm>
+#include <bit>
+#include <map>
+#include <mutex>
+#include <vector>
+
+#include "mlx/memory.h"
+
+namespace nightingale::cpu {
+
+namespace {
+
+using mx::allocator::Buffer;
+
+constexpr size_t kSmallest = 64;
+
+// Sizes are rounded up to an eighth of a power of two: at most an eighth more.
+size_t size_class(size_t bytes) {
+  if (bytes <= kSmallest) {
+    return kSmallest;
+  }
+  size_t step = std::bit_floor(bytes) / 8;
+  return (bytes + step - 1) / step * step;
+}
+
+void free_all(const std::vector<Buffer>& buffers) {
+  for (Buffer buffer : buffers) {
+    mx::allocator::allocator().free(buffer);
+  }
+}
+
+class BufferPool {
+ public:
+  Buffer take(size_t size) {
+    {
+      std::lock_guard<std::mutex> lock(mutex_);
+      auto& idle = idle_[size];
+      if (!idle.empty()) {
+        // The one given back last: most of it is still in the cache.
+        Buffer buffer = idle.back().buffer;
+        idle.pop_back();
+        idle_bytes_ -= size;
+        return buffer;
+      }
+      ++system_allocations_;
+    }
+    return mx::allocator::allocator().malloc(size);
+  }
+
+  bool has_idle(size_t size) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    auto it = idle_.find(size);
+    return it != idle_.end() && !it->second.empty();
+  }
+
+  void give_back(Buffer buffer, size_t size) {
+    std::vector<Buffer> surplus;
+    {
+      std::lock_guard<std::mutex> lock(mutex_);
+      idle_[size].push_back({buffer, ++clock_});
+      idle_bytes_ += size;
+      surplus = shrink_to(limit_);
+    }
+    free_all(surplus);
+  }
+
+  void trim() {
+    std::vector<Buffer> surplus;
+    {
+      std::lock_guard<std::mutex> lock(mutex_);
+      surplus = shrink_to(0);
+    }
+    free_all(surplus);
+  }
+
+  void set_limit(size_t bytes) {
+    std::vector<Buffer> surplus;
+    {
+      std::lock_guard<std::mutex> lock(mutex_);
+      limit_ = bytes;
+      surplus = shrink_to(limit_);
+    }
+    free_all(surplus);
+  }
+
+  size_t idle_bytes() {
+    std::lock_guard<std::mutex> lock(mutex_);
+    return idle_bytes_;
+  }
+
+  uint64_t system_allocations() {
+    std::lock_guard<std::mutex> lock(mutex_);
+    return system_allocations_;
+  }
+
+ private:
+  struct Idle {
+    Buffer buffer;
+    uint64_t since;
+  };
+
+  // Takes out the longest idle until `limit` bytes are left.
+  std::vector<Buffer> shrink_to(size_t limit) {
+    std::vector<Buffer> surplus;
+    while (idle_bytes_ > limit) {
+      auto oldest = idle_.end();
+      for (auto it = idle_.begin(); it != idle_.end(); ++it) {
+        if (!it->second.empty() &&
+            (oldest == idle_.end() ||
+             it->second.front().since < oldest->second.front().since)) {
+          oldest = it;
+        }
+      }
+      surplus.push_back(oldest->second.front().buffer);
+      oldest->second.erase(oldest->second.begin());
+      idle_bytes_ -= oldest->first;
+    }
+    return surplus;
+  }
+
+  std::mutex mutex_;
+  std::map<size_t, std::vector<Idle>> idle_; // by size, oldest first
+  size_t idle_bytes_ = 0;
+  size_t limit_ = size_t(256) << 20;
+  uint64_t clock_ = 0;
+  uint64_t system_allocations_ = 0;
+};
+
+BufferPool& pool() {
+  // Never destroyed: arrays may be given back at process exit.
+  static auto* instance = new BufferPool;
+  return *instance;
+}
+
+} // namespace
+
+mx::allocator::Data pooled_data(size_t bytes) {
+  size_t size = size_class(bytes);
+  return mx::allocator::Data(pool().take(size), [size](Buffer buffer) {
+    pool().give_back(buffer, size);
+  });
+}
+
+bool has_idle(size_t bytes) {
+  return pool().has_idle(size_class(bytes));
+}
+
+size_t idle_bytes() {
+  return pool().idle_bytes();
+}
+
+void set_idle_limit(size_t bytes) {
+  pool().set_limit(bytes);
+}
+
+uint64_t system_allocations() {
+  return pool().system_allocations();
+}
+
+void trim() {
+  pool().trim();
+  mx::clear_cache(); // MLX keeps what it is given back, too
+}
+
+} // namespace nightingale::cpu

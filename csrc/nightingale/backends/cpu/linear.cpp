@@ -1,0 +1,271 @@
+#include <algorithm>
+
+#include "nightingale/backends/cpu/blas.h"
+#include "nightingale/backends/cpu/matrix_units.h"
+#include "nightingale/backends/cpu/ops.h"
+#include "nightingale/backends/cpu/row_tiles.h"
+#include "nightingale/backends/cpu/scratch.h"
+#include "nightingale/backends/cpu/threads.h"
+#include "nightingale/ops/matrix.h"
+
+namespace nightingale::cpu {
+
+namespace {
+
+// Tiles are fixed by the shapes, whatever the thread count.
+constexpr int kDotColumns = 16;
+constexpr int kGemmRows = 256;
+constexpr int kGemmColumns = 256;
+
+struct UnpackedWeights;
+struct GemmSums;
+struct FewSums;
+struct NormedRows;
+struct GateAndUp;
+
+// x · wᵀ, all row-contiguous; y is still to be set.
+DotArgs dots_of(const float* x, int rows, const mx::array& w) {
+  DotArgs a;
+  a.depth = w.shape(1);
+  a.x = x;
+  a.x_stride = a.depth;
+  a.rows = rows;
+  a.w = w.data<void>();
+  a.w_stride = a.depth;
+  a.columns = w.shape(0);
+  a.y_stride = a.columns;
+  return a;
+}
+
+// The part of `whole` that makes columns [begin, begin + count).
+DotArgs
+columns_of(const DotArgs& whole, Storage storage, int begin, int count) {
+  DotArgs a = whole;
+  a.columns = count;
+  a.w = static_cast<const char*>(whole.w) +
+      begin * whole.w_stride * storage_bytes(storage);
+  a.bias = whole.bias ? whole.bias + begin : nullptr;
+  a.residual = whole.residual ? whole.residual + begin : nullptr;
+  a.y = whole.y + begin;
+  return a;
+}
+
+void few_rows(const DotArgs& whole, Storage storage) {
+  auto dots = simd().dots[static_cast<int>(storage)];
+  constexpr int size = kDotColumns;
+  parallel_for(pieces(whole.columns, size), [&](int tile) {
+    int begin = tile * size, count = std::min(size, whole.columns - begin);
+    dots(columns_of(whole, storage, begin, count));
+  });
+}
+
+// silu(gate) * up of few rows: each tile makes both halves of its columns, so
+// that they are combined while they are near. whole.columns: 2F; y: [rows, F]
+void few_rows_swiglu(const DotArgs& whole, Storage storage) {
+  auto dots = simd().dots[static_cast<int>(storage)];
+  constexpr int size = kDotColumns;
+  int features = whole.columns / 2;
+  parallel_for(pieces(features, size), [&](int tile) {
+    int begin = tile * size, count = std::min(size, features - begin);
+    float* gate = scratch<GateAndUp>(2 * whole.rows * count);
+    float* up = gate + whole.rows * count;
+    DotArgs a = columns_of(whole, storage, begin, count);
+    a.y = gate;
+    a.y_stride = count;
+    dots(a);
+    a = columns_of(whole, storage, features + begin, count);
+    a.y = up;
+    a.y_stride = count;
+    dots(a);
+    for (int row = 0; row < whole.rows; ++row) {
+      simd().silu_mul(
+          gate + row * count,
+          up + row * count,
+          count,
+          whole.y + row * whole.y_stride + begin);
+    }
+  });
+}
+
+#if defined(__APPLE__)
+constexpr bool kUsesBlas = true; // Accelerate has matrix units that we have not
+#else
+constexpr bool kUsesBlas = false;
+#endif
+
+// Tiles of BLAS products, each in one thread.
+void blas_rows(
+    const Windows<float>& x,
+    const void* stored,
+    Storage storage,
+    int columns,
+    const Finish& finish) {
+  int64_t depth = x.channels;
+  parallel_for(pieces(columns, kGemmColumns), [&](int tile) {
+    int column = tile * kGemmColumns;
+    int count = std::min(kGemmColumns, columns - column);
+    const void* part = static_cast<const char*>(stored) +
+        column * depth * storage_bytes(storage);
+    const float* w = static_cast<const float*>(part);
+    if (storage != Storage::f32) {
+      float* unpacked = scratch<UnpackedWeights>(count * depth);
+      simd().unpack[static_cast<int>(storage)](part, count * depth, unpacked);
+      w = unpacked;
+    }
+    float* sums = scratch<GemmSums>(kGemmRows * kGemmColumns);
+    for (int row = 0; row < x.rows; row += kGemmRows) {
+      int rows = std::min(kGemmRows, x.rows - row);
+      gemm(
+          rows,
+          count,
+          depth,
+          1.0f,
+          x.x + row * depth,
+          depth,
+          w,
+          depth,
+          Layout::transposed,
+          0.0f,
+          sums,
+          count);
+      finish(sums, count, row, rows, column, count);
+    }
+  });
+}
+
+// Few rows, whose sums may be the result already.
+void finished_few_rows(DotArgs a, Storage storage, const Finish& finish) {
+  bool adds_only =
+      finish.curve == Curve::none && finish.storage == Storage::f32;
+  if (adds_only) {
+    a.bias = finish.bias;
+    a.residual = static_cast<const float*>(finish.residual);
+    a.residual_stride = finish.stride;
+    a.y = static_cast<float*>(finish.y);
+    few_rows(a, storage);
+    return;
+  }
+  a.y = scratch<FewSums>(int64_t(a.rows) * a.columns);
+  few_rows(a, storage);
+  finish(a.y, a.y_stride, 0, a.rows, 0, a.columns);
+}
+
+// w: [N, K]
+void any_rows(const float* x, int rows, const mx::array& w, const Finish& f) {
+  Storage storage = storage_of(w);
+  int columns = w.shape(0), depth = w.shape(1);
+  if (rows <= kDotRows) {
+    finished_few_rows(dots_of(x, rows, w), storage, f);
+    return;
+  }
+  auto windows = row_windows(x, rows, depth);
+  if (kUsesBlas) {
+    blas_rows(windows, w.data<void>(), storage, columns, f);
+  } else {
+    product(windows, w.data<void>(), storage, columns, f);
+  }
+}
+
+// A result that is the sums themselves. y: [..., N]
+Finish plain_result(mx::array& y) {
+  Finish f;
+  f.y = y.data<void>();
+  f.stride = y.shape(-1);
+  return f;
+}
+
+// The normalised rows of x, in memory of the calling thread.
+const float* normed_rows(const mx::array& x, const mx::array& norm, float eps) {
+  int64_t channels = x.shape(-1);
+  int rows = row_count(x);
+  float* normed = scratch<NormedRows>(rows * channels);
+  for_rows(rows, [&](int row) {
+    simd().rms_norm(
+        x.data<float>() + row * channels,
+        norm.data<float>(),
+        channels,
+        eps,
+        normed + row * channels);
+  });
+  return normed;
+}
+
+} // namespace
+
+mx::array linear(
+    const mx::array& x,
+    const mx::array& w,
+    const ops::Epilogue& epilogue,
+    mx::Stream s) {
+  auto shape = ops::with_columns(x, w.shape(0));
+  storage_of(x); // an Error here, not on the stream's thread
+  storage_of(w);
+  Arrays inputs{dense(x, s), dense(w, s)};
+  FinishInputs finish(epilogue, shape, inputs, s);
+  bool on_matrix_units = x.dtype() == mx::bfloat16 &&
+      w.dtype() == mx::bfloat16 && has_bf16_matrix_units();
+  return make_op(
+      "Linear",
+      {shape, epilogue.result_dtype(x)},
+      std::move(inputs),
+      [=](const Arrays& in, Arrays& out) {
+        Finish f = finish.on(in, out[0]);
+        int rows = row_count(in[0]);
+        if (on_matrix_units && rows > kDotRows) {
+          matrix_product(
+              row_windows(in[0].data<uint16_t>(), rows, in[1].shape(1)),
+              in[1].data<uint16_t>(),
+              in[1].shape(0),
+              f);
+        } else {
+          any_rows(floats_of(in[0]), rows, in[1], f);
+        }
+      },
+      s);
+}
+
+mx::array norm_linear(
+    const mx::array& x,
+    const mx::array& norm,
+    float eps,
+    const mx::array& w,
+    mx::Stream s) {
+  auto shape = ops::with_columns(x, w.shape(0));
+  storage_of(w);
+  return make_op(
+      "NormLinear",
+      {shape},
+      {as_float(x, s), as_float(norm, s), dense(w, s)},
+      [=](const Arrays& in, Arrays& out) {
+        const float* normed = normed_rows(in[0], in[1], eps);
+        any_rows(normed, row_count(in[0]), in[2], plain_result(out[0]));
+      },
+      s);
+}
+
+mx::array norm_swiglu(
+    const mx::array& x,
+    const mx::array& norm,
+    float eps,
+    const mx::array& gate_up,
+    mx::Stream s) {
+  if (row_count(x) > kDotRows) {
+    return swiglu(norm_linear(x, norm, eps, gate_up, s), s);
+  }
+  auto shape = ops::with_columns(x, gate_up.shape(0) / 2);
+  Storage storage = storage_of(gate_up);
+  return make_op(
+      "NormSwiglu",
+      {shape},
+      {as_float(x, s), as_float(norm, s), dense(gate_up, s)},
+      [=](const Arrays& in, Arrays& out) {
+        const float* normed = normed_rows(in[0], in[1], eps);
+        DotArgs a = dots_of(normed, row_count(in[0]), in[2]);
+        a.y = out[0].data<float>();
+        a.y_stride = out[0].shape(-1);
+        few_rows_swiglu(a, storage);
+      },
+      s);
+}
+
+} // namespace nightingale::cpu

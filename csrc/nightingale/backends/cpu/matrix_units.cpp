@@ -1,0 +1,319 @@
+#include "nightingale/backends/cpu/matrix_units.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "nightingale/backends/cpu/matrix_loops.h"
+#include "nightingale/backends/cpu/row_tiles.h"
+#include "nightingale/backends/cpu/scratch.h"
+#include "nightingale/backends/cpu/threads.h"
+
+#if defined(__x86_64__) && defined(__linux__)
+#include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
+
+namespace nightingale::cpu {
+
+#if defined(__x86_64__)
+extern const MatrixLoops matrix_loops_amx;
+#endif
+
+namespace {
+
+struct PackedWeights;
+struct WideRows;
+struct DecodedRows;
+struct RoundedRows;
+struct PackedKeys;
+struct PackedValues;
+struct Queries;
+struct Scores;
+struct Weights;
+struct Result;
+
+// Packed weights that are used together: half of a core's second-level cache.
+constexpr int64_t kPackedNumbers = 1 << 19;
+
+#if defined(__x86_64__) && defined(__linux__)
+// The system saves the tile registers of those alone who ask for it.
+bool system_lends_tiles() {
+  constexpr int request_permission = 0x1023, tile_data = 18;
+  return syscall(SYS_arch_prctl, request_permission, tile_data) == 0;
+}
+
+bool find_matrix_units() {
+  constexpr unsigned amx_bf16 = 1u << 22, amx_tile = 1u << 24;
+  constexpr unsigned avx512_bf16 = 1u << 5;
+  constexpr unsigned tile_state = 3u << 17; // of XCR0
+  unsigned a, b, c, d;
+  if (std::strncmp(simd().name, "avx512", 6) != 0 ||
+      !__get_cpuid_count(7, 0, &a, &b, &c, &d) || !(d & amx_bf16) ||
+      !(d & amx_tile) || !__get_cpuid_count(7, 1, &a, &b, &c, &d) ||
+      !(a & avx512_bf16)) {
+    return false;
+  }
+  unsigned low, high;
+  asm("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+  return (low & tile_state) == tile_state && system_lends_tiles();
+}
+#else
+bool find_matrix_units() {
+  return false;
+}
+#endif
+
+const MatrixLoops& loops() {
+#if defined(__x86_64__)
+  return matrix_loops_amx;
+#else
+  static const MatrixLoops none{};
+  return none;
+#endif
+}
+
+// The same windows with channels up to the next whole tile, zeros in them.
+Windows<uint16_t> widened(const Windows<uint16_t>& x) {
+  int channels = matrix_depth(std::max(1, x.channels));
+  if (channels == x.channels) {
+    return x;
+  }
+  int rows = x.batch * x.length;
+  auto* wide = scratch<WideRows, uint16_t>(int64_t(rows) * channels);
+  for_rows(rows, [&](int64_t row) {
+    uint16_t* to = wide + row * channels;
+    std::memcpy(to, x.x + row * x.row_stride, x.channels * sizeof(uint16_t));
+    std::fill(to + x.channels, to + channels, uint16_t(0));
+  });
+  Windows<uint16_t> result = x;
+  result.x = wide;
+  result.row_stride = result.channels = channels;
+  return result;
+}
+
+void run_tile(
+    const Windows<uint16_t>& x,
+    const RowTile<uint16_t>& tile,
+    const uint16_t* panel,
+    int column,
+    int columns,
+    const Finish& finish) {
+  alignas(64) float sums[kMatrixTile * kMatrixTile];
+  MatrixTileArgs a;
+  a.x = tile.x;
+  a.row_step = tile.row_step;
+  a.tap_step = tile.tap_step;
+  a.taps = x.taps;
+  a.depth = x.channels;
+  a.w = panel;
+  a.y = sums;
+  loops().tile(a);
+  finish(
+      sums + tile.skip * kMatrixTile,
+      kMatrixTile,
+      tile.first,
+      tile.count,
+      column,
+      columns);
+}
+
+// Tiles [begin, end) of the rows with the packed columns [first, last).
+void run_block(
+    const Windows<uint16_t>& x,
+    int begin,
+    int end,
+    const uint16_t* packed,
+    int first,
+    int last,
+    const Finish& finish) {
+  loops().begin();
+  run_tiles(
+      x,
+      kMatrixTile,
+      kMatrixTile,
+      begin,
+      end,
+      packed,
+      first,
+      last,
+      [&](const auto& tile, const uint16_t* panel, int column, int columns) {
+        run_tile(x, tile, panel, column, columns, finish);
+      });
+  loops().end();
+}
+
+// Keys and values of all heads of one batch row, as `attend` takes them.
+struct PackedHeads {
+  PackedHeads(int heads, int count, int depth)
+      : count(count),
+        depth(depth),
+        head_size(int64_t(matrix_depth(count)) * depth),
+        keys(scratch<PackedKeys, uint16_t>(heads * head_size)),
+        values(scratch<PackedValues, uint16_t>(heads * head_size)) {}
+
+  void pack_keys(const mx::array& k, int b, int head) const {
+    for (int first = 0; first < count; first += kMatrixTile) {
+      loops().pack_panel(
+          row_of<uint16_t>(k, b, first) + head * depth,
+          k.strides(1),
+          std::min(kMatrixTile, count - first),
+          1,
+          depth,
+          keys + head * head_size + int64_t(first) * depth);
+    }
+  }
+
+  void pack_values(const mx::array& v, int b, int head) const {
+    loops().pack_values(
+        row_of<uint16_t>(v, b, 0) + head * depth,
+        v.strides(1),
+        count,
+        depth,
+        values + head * head_size);
+  }
+
+  int count;
+  int depth;
+  int64_t head_size;
+  uint16_t* keys;
+  uint16_t* values;
+};
+
+// One head of the queries from `first` on. out: [B, T, heads * depth]
+void attend_strip(
+    const mx::array& q,
+    const PackedHeads& packed,
+    int b,
+    int head,
+    int first,
+    mx::array& out) {
+  int depth = packed.depth, padded = matrix_depth(packed.count);
+  int count = std::min(kMatrixTile, q.shape(1) - first);
+  auto* queries = scratch<Queries, uint16_t>(kMatrixTile * depth);
+  std::fill(queries, queries + kMatrixTile * depth, uint16_t(0));
+  for (int r = 0; r < count; ++r) {
+    const uint16_t* from = row_of<uint16_t>(q, b, first + r) + head * depth;
+    std::memcpy(queries + r * depth, from, depth * sizeof(uint16_t));
+  }
+  MatrixAttentionArgs a;
+  a.q = queries;
+  a.depth = depth;
+  a.count = packed.count;
+  a.keys = packed.keys + head * packed.head_size;
+  a.values = packed.values + head * packed.head_size;
+  a.scale = 1.0f / std::sqrt(static_cast<float>(depth));
+  a.scores = scratch<Scores>(int64_t(kMatrixTile) * padded);
+  a.weights = scratch<Weights, uint16_t>(int64_t(kMatrixTile) * padded);
+  a.y = scratch<Result>(kMatrixTile * depth);
+  loops().begin();
+  loops().attend(a);
+  loops().end();
+  int64_t row_size = out.shape(2);
+  for (int r = 0; r < count; ++r) {
+    int64_t row = int64_t(b) * out.shape(1) + first + r;
+    simd().pack[static_cast<int>(Storage::bf16)](
+        a.y + r * depth,
+        depth,
+        out.data<uint16_t>() + row * row_size + head * depth);
+  }
+}
+
+// rows(column, count) gives the weights of some columns: [count, depth]
+template <typename F>
+void panel_product(
+    const Windows<uint16_t>& narrow,
+    F rows,
+    int columns,
+    const Finish& finish) {
+  Windows<uint16_t> x = widened(narrow);
+  int64_t depth = narrow.depth();
+  int64_t panel_size = int64_t(x.depth()) * kMatrixTile;
+  int tiles = row_tiles(x, kMatrixTile);
+  int panels = pieces(columns, kMatrixTile);
+  int group = std::max<int64_t>(1, kPackedNumbers / panel_size);
+  auto* packed =
+      scratch<PackedWeights, uint16_t>(std::min(group, panels) * panel_size);
+  for (int begin = 0; begin < panels; begin += group) {
+    int count = std::min(group, panels - begin);
+    int first = begin * kMatrixTile;
+    int last = std::min(columns, first + count * kMatrixTile);
+    parallel_for(count, [&](int i) {
+      int column = first + i * kMatrixTile;
+      int some = std::min(kMatrixTile, last - column);
+      loops().pack_panel(
+          rows(column, some),
+          depth,
+          some,
+          x.taps,
+          narrow.channels,
+          packed + i * panel_size);
+    });
+    parallel_for(pieces(tiles, kTilesPerBlock), [&](int block) {
+      int from = block * kTilesPerBlock;
+      int to = std::min(tiles, from + kTilesPerBlock);
+      run_block(x, from, to, packed, first, last, finish);
+    });
+  }
+}
+
+} // namespace
+
+bool has_bf16_matrix_units() {
+  static const bool found = find_matrix_units();
+  return found;
+}
+
+void matrix_product(
+    const Windows<uint16_t>& x,
+    const uint16_t* w,
+    int columns,
+    const Finish& finish) {
+  int64_t depth = x.depth();
+  panel_product(
+      x, [&](int column, int) { return w + column * depth; }, columns, finish);
+}
+
+void matrix_product(
+    const Windows<uint16_t>& x,
+    const PackedCodes& w,
+    const Finish& finish) {
+  auto rows = [&](int column, int count) {
+    float* floats = scratch<DecodedRows>(count * w.depth());
+    auto* rounded = scratch<RoundedRows, uint16_t>(count * w.depth());
+    decode_rows(w, column, count, floats);
+    simd().pack[static_cast<int>(Storage::bf16)](
+        floats, count * w.depth(), rounded);
+    return rounded;
+  };
+  panel_product(x, rows, w.columns, finish);
+}
+
+bool matrix_attention_takes(int head_dim) {
+  return has_bf16_matrix_units() && head_dim % kMatrixTile == 0;
+}
+
+void matrix_attention(
+    const mx::array& q,
+    const mx::array& k,
+    const mx::array& v,
+    int heads,
+    mx::array& out) {
+  int strips = pieces(q.shape(1), kMatrixTile);
+  PackedHeads packed(heads, k.shape(1), q.shape(2) / heads);
+  for (int b = 0; b < q.shape(0); ++b) {
+    parallel_for(2 * heads, [&](int i) {
+      if (i % 2 == 0) {
+        packed.pack_keys(k, b, i / 2);
+      } else {
+        packed.pack_values(v, b, i / 2);
+      }
+    });
+    parallel_for(heads * strips, [&](int i) {
+      attend_strip(q, packed, b, i / strips, i % strips * kMatrixTile, out);
+    });
+  }
+}
+
+} // namespace nightingale::cpu

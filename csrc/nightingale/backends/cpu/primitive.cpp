@@ -1,0 +1,190 @@
+#include "nightingale/backends/cpu/primitive.h"
+
+#include <algorithm>
+#include <atomic>
+#include <string>
+#include <string_view>
+
+#include "mlx/backend/cpu/encoder.h"
+#include "mlx/ops.h"
+#include "nightingale/error.h"
+#include "nightingale/backends/cpu/buffers.h"
+#include "nightingale/backends/cpu/ops.h"
+#include "nightingale/backends/cpu/scratch.h"
+#include "nightingale/backends/cpu/threads.h"
+
+namespace nightingale::cpu {
+
+namespace {
+
+struct ConvertedInput;
+
+// Waits until all that is queued has run and let go of its inputs.
+void drain(mx::Stream s) {
+  std::atomic<bool> reached{false};
+  mx::cpu::get_command_encoder(s).dispatch([&reached] {
+    reached.store(true);
+    reached.notify_one();
+  });
+  reached.wait(false);
+}
+
+// Memory for a result. The host runs ahead of the stream, whose ops still hold
+// buffers they will not need for long: it waits for those before it asks the
+// system for another, so that no more are ever made than the graph needs.
+mx::allocator::Data result_data(size_t bytes, mx::Stream s) {
+  if (!has_idle(bytes)) {
+    drain(s);
+  }
+  return pooled_data(bytes);
+}
+
+class CpuPrimitive : public mx::Primitive {
+ public:
+  CpuPrimitive(
+      mx::Stream stream,
+      const char* name,
+      std::vector<std::optional<int>> in_place_of,
+      Work work)
+      : Primitive(stream),
+        name_(name),
+        in_place_of_(std::move(in_place_of)),
+        work_(std::make_shared<const Work>(std::move(work))) {}
+
+  void eval_cpu(const Arrays& inputs, Arrays& outputs) override {
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      if (in_place_of_[i]) {
+        outputs[i].copy_shared_buffer(inputs[*in_place_of_[i]]);
+      } else {
+        outputs[i].set_data(result_data(outputs[i].nbytes(), stream()));
+      }
+    }
+    auto& encoder = mx::cpu::get_command_encoder(stream());
+    encoder.dispatch([work = work_,
+                      in = weak(inputs),
+                      out = weak(outputs)]() mutable { (*work)(in, out); });
+  }
+
+  void eval_gpu(const Arrays&, Arrays&) override {
+    throw Error(std::string(name_) + " is a CPU op but its stream is a GPU's");
+  }
+
+  const char* name() const override {
+    return name_;
+  }
+
+ private:
+  static Arrays weak(const Arrays& arrays) {
+    Arrays copies;
+    copies.reserve(arrays.size());
+    for (const auto& a : arrays) {
+      copies.push_back(mx::array::unsafe_weak_copy(a));
+    }
+    return copies;
+  }
+
+  const char* name_;
+  std::vector<std::optional<int>> in_place_of_;
+  // Shared with what is dispatched, which may outlive this.
+  std::shared_ptr<const Work> work_;
+};
+
+// Whether `x` is sure to be row-contiguous once it is evaluated.
+bool is_dense(const mx::array& x) {
+  return x.has_primitive()
+      ? dynamic_cast<CpuPrimitive*>(&x.primitive()) != nullptr
+      : x.status() != mx::array::unscheduled && x.flags().row_contiguous;
+}
+
+} // namespace
+
+Arrays make_ops(
+    const char* name,
+    std::vector<Output> outputs,
+    Arrays inputs,
+    Work work,
+    mx::Stream s) {
+  std::vector<mx::Shape> shapes;
+  std::vector<mx::Dtype> dtypes;
+  std::vector<std::optional<int>> in_place_of;
+  for (auto& output : outputs) {
+    shapes.push_back(std::move(output.shape));
+    dtypes.push_back(output.dtype);
+    in_place_of.push_back(output.in_place_of);
+  }
+  auto primitive = std::make_shared<CpuPrimitive>(
+      s, name, std::move(in_place_of), std::move(work));
+  return mx::array::make_arrays(
+      std::move(shapes), dtypes, primitive, std::move(inputs));
+}
+
+mx::array make_op(
+    const char* name,
+    Output output,
+    Arrays inputs,
+    Work work,
+    mx::Stream s) {
+  return make_ops(
+      name, {std::move(output)}, std::move(inputs), std::move(work), s)[0];
+}
+
+mx::array dense(const mx::array& x, mx::Stream s) {
+  return is_dense(x) ? x : mx::contiguous(x, false, s);
+}
+
+mx::array as_float(const mx::array& x, mx::Stream s) {
+  return x.dtype() == mx::float32 ? dense(x, s) : cast(x, mx::float32, s);
+}
+
+mx::array as_ids(const mx::array& x, mx::Stream s) {
+  return dense(x.dtype() == mx::int32 ? x : mx::astype(x, mx::int32, s), s);
+}
+
+mx::array dense_rows(const mx::array& x, mx::Stream s) {
+  bool has_rows = x.has_primitive()
+      ? std::string_view(x.primitive().name()) == "Split" &&
+          is_dense(x.inputs()[0])
+      : x.status() != mx::array::unscheduled && x.strides(-1) == 1;
+  return has_rows ? x : dense(x, s);
+}
+
+mx::array as_rows(const mx::array& x, mx::Stream s) {
+  return x.dtype() == mx::float32 ? dense_rows(x, s) : as_float(x, s);
+}
+
+Storage storage_of(mx::Dtype dtype) {
+  if (dtype == mx::float32) {
+    return Storage::f32;
+  }
+  if (dtype == mx::float16) {
+    return Storage::f16;
+  }
+  if (dtype == mx::bfloat16) {
+    return Storage::bf16;
+  }
+  throw Error("expected a float32, float16 or bfloat16 array");
+}
+
+const float* floats_of(const mx::array& x) {
+  Storage storage = storage_of(x);
+  if (storage == Storage::f32) {
+    return x.data<float>();
+  }
+  constexpr int64_t size = 1 << 14;
+  int64_t count = x.size();
+  float* floats = scratch<ConvertedInput>(count);
+  parallel_for(pieces(count, size), [&](int tile) {
+    int64_t begin = tile * size;
+    simd().unpack[static_cast<int>(storage)](
+        x.data<char>() + begin * storage_bytes(storage),
+        std::min(size, count - begin),
+        floats + begin);
+  });
+  return floats;
+}
+
+int row_count(const mx::array& x) {
+  return x.size() == 0 ? 0 : static_cast<int>(x.size() / x.shape(-1));
+}
+
+} // namespace nightingale::cpu

@@ -1,0 +1,157 @@
+#pragma once
+
+#include <algorithm>
+
+#include "nightingale/ops/convolution.h"
+#include "nightingale/backends/cpu/finish.h"
+#include "nightingale/backends/cpu/packed_codes.h"
+#include "nightingale/backends/cpu/scratch.h"
+#include "nightingale/backends/cpu/threads.h"
+
+namespace nightingale::cpu {
+
+// The rows that enter a product: row t of batch row b takes `channels` from
+// each of the input rows t * stride + tap * dilation - pad_left of batch row b,
+// zeros where there is none. A linear has one tap and one batch row.
+template <typename T>
+struct Windows {
+  const T*
+      x; // [batch, length, row_stride], of which the first `channels` count
+  int64_t row_stride;
+  int batch = 1;
+  int length;
+  int rows;
+  int channels;
+  int taps = 1;
+  int stride = 1;
+  int dilation = 1;
+  int pad_left = 0;
+
+  int depth() const {
+    return taps * channels;
+  }
+  int64_t row_step() const {
+    return stride * row_stride;
+  }
+  int64_t tap_step() const {
+    return dilation * row_stride;
+  }
+  // Input rows under `count` rows of the result.
+  int span(int count) const {
+    return (count - 1) * stride + (taps - 1) * dilation + 1;
+  }
+};
+
+template <typename T>
+Windows<T> row_windows(const T* x, int rows, int depth) {
+  Windows<T> windows;
+  windows.x = x;
+  windows.row_stride = windows.channels = depth;
+  windows.length = windows.rows = rows;
+  return windows;
+}
+
+// Those of a convolution. x: [B, T, C], which `data` are
+template <typename T>
+Windows<T> conv_windows(
+    const mx::array& x,
+    const T* data,
+    int channels,
+    int taps,
+    const ops::Conv1d& shape) {
+  Windows<T> windows;
+  windows.x = data;
+  windows.row_stride = x.shape(2);
+  windows.batch = x.shape(0);
+  windows.length = x.shape(1);
+  windows.rows = shape.output_rows(x.shape(1), taps);
+  windows.channels = channels;
+  windows.taps = taps;
+  windows.stride = shape.stride;
+  windows.dilation = shape.dilation;
+  windows.pad_left = shape.pad_left;
+  return windows;
+}
+
+// One tile of rows, `count` of them wanted, and where its inputs are.
+template <typename T>
+struct RowTile {
+  const T* x;
+  int64_t row_step;
+  int64_t tap_step;
+  int first; // row of the result that the first wanted one is
+  int count;
+  int skip; // rows of the tile before those that are wanted
+};
+
+// Tile `index` of the windows cut into tiles of `rows`. Where it reaches beyond
+// the input, or its rows would crowd the cache, it is copied into `padded`, of
+// padded_size(x, rows).
+template <typename T>
+RowTile<T> row_tile(const Windows<T>& x, int rows, int index, T* padded);
+
+// Between the rows of such a copy: a cache line more than they need, so that
+// they do not all fall into the same sets of the cache.
+template <typename T>
+int64_t padded_stride(const Windows<T>& x) {
+  return x.channels + 64 / sizeof(T);
+}
+
+template <typename T>
+int64_t padded_size(const Windows<T>& x, int rows) {
+  return x.span(rows) * padded_stride(x);
+}
+
+template <typename T>
+int row_tiles(const Windows<T>& x, int rows) {
+  return x.batch * pieces(x.rows, rows);
+}
+
+// Row tiles that meet a panel while it is in the first-level cache.
+constexpr int kTilesPerBlock = 2;
+
+// Calls run(tile, panel, column, columns) for the row tiles [begin, end), at
+// most kTilesPerBlock of them, with the columns [first, last), whose panels of
+// `width` columns are packed one behind the other.
+template <typename T, typename F>
+void run_tiles(
+    const Windows<T>& x,
+    int rows,
+    int width,
+    int begin,
+    int end,
+    const T* packed,
+    int first,
+    int last,
+    F run) {
+  struct PaddedRows;
+  int64_t padded_each = padded_size(x, rows);
+  T* padded = scratch<PaddedRows, T>(kTilesPerBlock * padded_each);
+  RowTile<T> tiles[kTilesPerBlock];
+  for (int i = 0; i < end - begin; ++i) {
+    tiles[i] = row_tile(x, rows, begin + i, padded + i * padded_each);
+  }
+  for (int column = first; column < last; column += width) {
+    const T* panel = packed + (column - first) * int64_t(x.depth());
+    for (int i = 0; i < end - begin; ++i) {
+      run(tiles[i], panel, column, std::min(width, last - column));
+    }
+  }
+}
+
+// x · wᵀ, finished; w: [columns, taps * channels]. Every sum is taken in one
+// order, from the first tap and channel to the last, whatever stands beside it.
+void product(
+    const Windows<float>& x,
+    const void* w,
+    Storage storage,
+    int columns,
+    const Finish& finish);
+
+// The same with a matrix in codes, decoded panel by panel.
+void product(
+    const Windows<float>& x,
+    const PackedCodes& w,
+    const Finish& finish);
+
+} // namespace nightingale::cpu

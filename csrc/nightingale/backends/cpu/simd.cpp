@@ -1,0 +1,76 @@
+#include "nightingale/backends/cpu/simd.h"
+
+#include <vector>
+
+namespace nightingale::cpu {
+
+extern const Simd simd_plain;
+#if defined(__x86_64__)
+extern const Simd simd_avx2;
+extern const Simd simd_avx512;
+extern const CodeLoops code_loops_vnni;
+#elif defined(__aarch64__)
+extern const Simd simd_neon;
+#endif
+
+namespace {
+
+#if defined(__x86_64__)
+// The table of AVX-512 with the loops that VNNI makes faster.
+const Simd& simd_vnni() {
+  static const Simd table = [] {
+    Simd all = simd_avx512;
+    all.name = "avx512vnni";
+    all.codes = code_loops_vnni;
+    return all;
+  }();
+  return table;
+}
+#endif
+
+std::vector<const Simd*> available() {
+  std::vector<const Simd*> tables;
+#if defined(__x86_64__)
+  __builtin_cpu_init();
+  // f16c came before AVX2 on every processor; Clang 14 cannot ask for it.
+  bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+  if (avx2 && __builtin_cpu_supports("avx512f") &&
+      __builtin_cpu_supports("avx512bw") &&
+      __builtin_cpu_supports("avx512dq") &&
+      __builtin_cpu_supports("avx512vl")) {
+    if (__builtin_cpu_supports("avx512vnni")) {
+      tables.push_back(&simd_vnni());
+    }
+    tables.push_back(&simd_avx512);
+  }
+  if (avx2) {
+    tables.push_back(&simd_avx2);
+  }
+#elif defined(__aarch64__)
+  tables.push_back(&simd_neon);
+#endif
+  tables.push_back(&simd_plain);
+  return tables;
+}
+
+const std::vector<const Simd*>& tables() {
+  static const auto* list = new std::vector<const Simd*>(available());
+  return *list;
+}
+
+} // namespace
+
+const Simd& simd() {
+  static const Simd& best = *tables().front();
+  return best;
+}
+
+int simd_count() {
+  return static_cast<int>(tables().size());
+}
+
+const Simd& simd_at(int index) {
+  return *tables().at(index);
+}
+
+} // namespace nightingale::cpu

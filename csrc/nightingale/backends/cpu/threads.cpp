@@ -1,0 +1,202 @@
+#include "nightingale/backends/cpu/threads.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+namespace nightingale::cpu {
+
+namespace {
+
+// Ops follow each other within microseconds during decoding, and waking a
+// sleeping thread costs about 50 µs: workers spin this long before they sleep.
+constexpr int kWorkerSpins = 4000;
+// The caller, once no tile is left to take, gives way after this many.
+constexpr int kCallerSpins = 200;
+
+void relax() {
+#if defined(__x86_64__)
+  _mm_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+// Which tile of which job is next, in one word: a worker that comes late can
+// then never take a tile of a job it has not seen.
+struct Ticket {
+  static constexpr int kBits = 24; // of each of the two tile counts
+  static constexpr uint64_t kOneTile = 1u << kBits;
+  static constexpr uint64_t kMostTiles = kOneTile - 1;
+
+  static uint64_t make(uint64_t job, uint64_t tiles) {
+    return job << (2 * kBits) | tiles;
+  }
+  static uint64_t tiles(uint64_t ticket) {
+    return ticket & kMostTiles;
+  }
+  static uint64_t next(uint64_t ticket) {
+    return (ticket >> kBits) & kMostTiles;
+  }
+};
+
+// Set on a thread while it runs tiles: what is nested in them runs inline.
+thread_local bool inside_tile = false;
+
+class ThreadPool {
+ public:
+  explicit ThreadPool(int workers) {
+    for (int i = 0; i < workers; ++i) {
+      workers_.emplace_back([this] { work(); });
+    }
+  }
+
+  ~ThreadPool() {
+    stopping_.store(true);
+    job_.fetch_add(1);
+    job_.notify_all();
+    for (auto& worker : workers_) {
+      worker.join();
+    }
+  }
+
+  int workers() const {
+    return static_cast<int>(workers_.size());
+  }
+
+  void run(int tiles, detail::Body body, void* context) {
+    body_ = body;
+    context_ = context;
+    done_.store(0, std::memory_order_relaxed);
+    uint32_t job = job_.load(std::memory_order_relaxed) + 1;
+    ticket_.store(Ticket::make(job, tiles), std::memory_order_release);
+    job_.store(job, std::memory_order_release);
+    job_.notify_all();
+    take_tiles();
+    // Waits for tiles, not for workers: one that the system has not scheduled
+    // holds nothing up.
+    for (int spins = 0; done_.load(std::memory_order_acquire) != tiles;) {
+      if (++spins < kCallerSpins) {
+        relax();
+      } else {
+        std::this_thread::yield();
+      }
+    }
+  }
+
+ private:
+  // Takes runs of tiles, long ones while there are many left: neighbours in
+  // memory are then read in one go, and the threads still end together.
+  void take_tiles() {
+    uint64_t ticket = ticket_.load(std::memory_order_acquire);
+    for (;;) {
+      uint64_t first = Ticket::next(ticket), tiles = Ticket::tiles(ticket);
+      if (first >= tiles) {
+        return;
+      }
+      uint64_t shares = 2 * (workers_.size() + 1);
+      uint64_t run = std::max<uint64_t>(1, (tiles - first) / shares);
+      if (!ticket_.compare_exchange_weak(
+              ticket,
+              ticket + run * Ticket::kOneTile,
+              std::memory_order_acquire)) {
+        continue;
+      }
+      for (uint64_t tile = first; tile < first + run; ++tile) {
+        body_(context_, static_cast<int>(tile));
+      }
+      done_.fetch_add(static_cast<int>(run), std::memory_order_release);
+      ticket = ticket_.load(std::memory_order_acquire);
+    }
+  }
+
+  void work() {
+    inside_tile = true;
+    uint32_t seen = 0;
+    while (!stopping_.load()) {
+      int spins = 0;
+      while (job_.load(std::memory_order_acquire) == seen) {
+        if (++spins < kWorkerSpins) {
+          relax();
+        } else {
+          job_.wait(seen, std::memory_order_acquire);
+        }
+      }
+      seen = job_.load(std::memory_order_acquire);
+      take_tiles();
+    }
+  }
+
+  std::vector<std::thread> workers_;
+  std::atomic<uint32_t> job_{0};
+  std::atomic<uint64_t> ticket_{0};
+  std::atomic<int> done_{0};
+  std::atomic<bool> stopping_{false};
+  detail::Body body_ = nullptr;
+  void* context_ = nullptr;
+};
+
+struct PoolOwner {
+  std::mutex mutex; // held while tiles run: streams take turns
+  int count = 0; // 0: not set, all cores
+  std::unique_ptr<ThreadPool> pool;
+};
+
+PoolOwner& owner() {
+  // Never destroyed: a stream's thread may still run an op at process exit.
+  static auto* instance = new PoolOwner;
+  return *instance;
+}
+
+int resolve(int count) {
+  if (count > 0) {
+    return count;
+  }
+  int cores = static_cast<int>(std::thread::hardware_concurrency());
+  return cores > 0 ? cores : 1;
+}
+
+} // namespace
+
+void set_threads(int count) {
+  auto& o = owner();
+  std::lock_guard<std::mutex> lock(o.mutex);
+  if (o.pool && o.pool->workers() != resolve(count) - 1) {
+    o.pool.reset();
+  }
+  o.count = count;
+}
+
+int threads() {
+  auto& o = owner();
+  std::lock_guard<std::mutex> lock(o.mutex);
+  return resolve(o.count);
+}
+
+void detail::run_tiles(int tiles, Body body, void* context) {
+  if (tiles <= 1 || inside_tile ||
+      static_cast<uint64_t>(tiles) > Ticket::kMostTiles) {
+    for (int tile = 0; tile < tiles; ++tile) {
+      body(context, tile);
+    }
+    return;
+  }
+  auto& o = owner();
+  std::lock_guard<std::mutex> lock(o.mutex);
+  if (!o.pool) {
+    o.pool = std::make_unique<ThreadPool>(resolve(o.count) - 1);
+  }
+  inside_tile = true;
+  o.pool->run(tiles, body, context);
+  inside_tile = false;
+}
+
+} // namespace nightingale::cpu

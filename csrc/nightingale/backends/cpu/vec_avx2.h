@@ -1,0 +1,208 @@
+#pragma once
+
+#include <immintrin.h>
+
+#include "nightingale/backends/cpu/half_bits.h"
+
+namespace {
+
+struct Vec {
+  __m256 v;
+  static constexpr int width = 8;
+  static constexpr int row_block = 2; // 16 registers hold no more
+  static constexpr int large_row_block = 2;
+  static constexpr int tile_rows = 6; // by 2 vectors: 12 of 16
+  static constexpr int code_rows = 4; // by 2 vectors
+  static constexpr int code_parts = 2;
+  static constexpr int code_split_rows = 0;
+  static constexpr int code_pair_rows = 0;
+
+  static Vec zero() {
+    return {_mm256_setzero_ps()};
+  }
+  static Vec set1(float x) {
+    return {_mm256_set1_ps(x)};
+  }
+  static Vec load(const float* p) {
+    return {_mm256_loadu_ps(p)};
+  }
+  static Vec load(const f16* p) {
+    return {
+        _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)))};
+  }
+  static Vec load(const bf16* p) {
+    __m256i wide = _mm256_cvtepu16_epi32(
+        _mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+    return {_mm256_castsi256_ps(_mm256_slli_epi32(wide, 16))};
+  }
+  void store(float* p) const {
+    _mm256_storeu_ps(p, v);
+  }
+  void store(f16* p) const {
+    _mm_storeu_si128(
+        reinterpret_cast<__m128i*>(p),
+        _mm256_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+  }
+  void store(bf16* p) const {
+    float lanes[width];
+    store(lanes);
+    for (int i = 0; i < width; ++i) {
+      narrow(lanes[i], p + i);
+    }
+  }
+  float sum() const {
+    __m128 x =
+        _mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
+    x = _mm_add_ps(x, _mm_movehl_ps(x, x));
+    x = _mm_add_ss(x, _mm_shuffle_ps(x, x, 1));
+    return _mm_cvtss_f32(x);
+  }
+  float max_lane() const {
+    __m128 x =
+        _mm_max_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
+    x = _mm_max_ps(x, _mm_movehl_ps(x, x));
+    x = _mm_max_ss(x, _mm_shuffle_ps(x, x, 1));
+    return _mm_cvtss_f32(x);
+  }
+};
+
+inline Vec operator+(Vec a, Vec b) {
+  return {_mm256_add_ps(a.v, b.v)};
+}
+inline Vec operator-(Vec a, Vec b) {
+  return {_mm256_sub_ps(a.v, b.v)};
+}
+inline Vec operator*(Vec a, Vec b) {
+  return {_mm256_mul_ps(a.v, b.v)};
+}
+inline Vec operator/(Vec a, Vec b) {
+  return {_mm256_div_ps(a.v, b.v)};
+}
+// 1 / x within 2 ulp, for normal numbers.
+inline Vec reciprocal(Vec x) {
+  return Vec::set1(1.0f) / x;
+}
+inline Vec fma(Vec a, Vec b, Vec c) {
+  return {_mm256_fmadd_ps(a.v, b.v, c.v)};
+}
+// Rounded once on every processor.
+inline Vec fma_once(Vec a, Vec b, Vec c) {
+  return fma(a, b, c);
+}
+inline Vec max(Vec a, Vec b) {
+  return {_mm256_max_ps(a.v, b.v)};
+}
+inline Vec min(Vec a, Vec b) {
+  return {_mm256_min_ps(a.v, b.v)};
+}
+inline Vec round(Vec x) {
+  return {_mm256_round_ps(x.v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)};
+}
+inline Vec floor(Vec x) {
+  return {_mm256_round_ps(x.v, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC)};
+}
+inline Vec abs(Vec x) {
+  return {_mm256_andnot_ps(_mm256_set1_ps(-0.0f), x.v)};
+}
+inline Vec where_greater(Vec a, Vec b, Vec yes, Vec no) {
+  __m256 greater = _mm256_cmp_ps(a.v, b.v, _CMP_GT_OQ);
+  return {_mm256_blendv_ps(no.v, yes.v, greater)};
+}
+inline Vec scale_by_power_of_two(Vec x, Vec n) {
+  __m256i exponent = _mm256_slli_epi32(_mm256_cvtps_epi32(n.v), 23);
+  return {_mm256_castsi256_ps(
+      _mm256_add_epi32(_mm256_castps_si256(x.v), exponent))};
+}
+
+// x = mantissa * 2^exponent, for positive normal numbers; mantissa in [1, 2).
+struct Split {
+  Vec mantissa, exponent;
+};
+
+inline Split split(Vec x) {
+  __m256i bits = _mm256_castps_si256(x.v), bias = _mm256_set1_epi32(127);
+  __m256i exponent = _mm256_sub_epi32(_mm256_srli_epi32(bits, 23), bias);
+  __m256i mantissa = _mm256_or_si256(
+      _mm256_and_si256(bits, _mm256_set1_epi32(0x7fffff)),
+      _mm256_slli_epi32(bias, 23));
+  return {{_mm256_castsi256_ps(mantissa)}, {_mm256_cvtepi32_ps(exponent)}};
+}
+
+// Makes rows of columns: lane j of x[i] becomes lane i of x[j].
+inline void transpose(Vec (&x)[Vec::width]) {
+  __m256 t[8], u[8];
+  for (int i = 0; i < 8; i += 2) {
+    t[i] = _mm256_unpacklo_ps(x[i].v, x[i + 1].v);
+    t[i + 1] = _mm256_unpackhi_ps(x[i].v, x[i + 1].v);
+  }
+  for (int i = 0; i < 8; i += 4) {
+    u[i] = _mm256_shuffle_ps(t[i], t[i + 2], 0x44);
+    u[i + 1] = _mm256_shuffle_ps(t[i], t[i + 2], 0xee);
+    u[i + 2] = _mm256_shuffle_ps(t[i + 1], t[i + 3], 0x44);
+    u[i + 3] = _mm256_shuffle_ps(t[i + 1], t[i + 3], 0xee);
+  }
+  for (int i = 0; i < 4; ++i) {
+    x[i].v = _mm256_permute2f128_ps(u[i], u[i + 4], 0x20);
+    x[i + 4].v = _mm256_permute2f128_ps(u[i], u[i + 4], 0x31);
+  }
+}
+
+// Two integers of 16 bits for each lane of a Vec.
+struct Pairs {
+  __m256i v;
+
+  static Pairs load(const uint8_t* p) {
+    return {_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p))};
+  }
+  static Pairs set1(const int16_t* pair) {
+    int32_t both;
+    std::memcpy(&both, pair, sizeof(both));
+    return {_mm256_set1_epi32(both)};
+  }
+  template <int shift, int mask>
+  Pairs bits() const {
+    __m256i shifted = shift > 0 ? _mm256_srli_epi16(v, shift) : v;
+    bool rest = mask == 0xffff >> shift; // all that is left
+    return {
+        rest ? shifted : _mm256_and_si256(shifted, _mm256_set1_epi16(mask))};
+  }
+};
+
+// Sums of products of pairs, exact as long as they fit in 32 bits.
+struct PairSums {
+  __m256i v;
+
+  static PairSums zero() {
+    return {_mm256_setzero_si256()};
+  }
+  void add_products(Pairs a, Pairs b) {
+    v = _mm256_add_epi32(v, _mm256_madd_epi16(a.v, b.v));
+  }
+  void add(PairSums other) {
+    v = _mm256_add_epi32(v, other.v);
+  }
+  Vec floats() const {
+    return {_mm256_cvtepi32_ps(v)};
+  }
+};
+
+// Codes [i, i + width) of a row; i is a multiple of the width.
+inline Vec load_codes(const uint8_t* row, int i, Bits<8>) {
+  __m128i codes = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(row + i));
+  return {_mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(codes))};
+}
+inline Vec load_codes(const uint8_t* row, int i, Bits<4>) {
+  int word;
+  __builtin_memcpy(&word, row + i / 2, 4);
+  const __m256i shifts = _mm256_set_epi32(28, 24, 20, 16, 12, 8, 4, 0);
+  __m256i codes = _mm256_and_si256(
+      _mm256_srlv_epi32(_mm256_set1_epi32(word), shifts),
+      _mm256_set1_epi32(15));
+  return {_mm256_cvtepi32_ps(codes)};
+}
+
+#include "nightingale/backends/cpu/exp_poly.inl"
+#include "nightingale/backends/cpu/log_poly.inl"
+#include "nightingale/backends/cpu/sin_poly.inl"
+
+} // namespace

@@ -1,0 +1,95 @@
+#include "nightingale/backends/gpu/epilogue.h"
+
+#include "mlx/ops.h"
+#include "nightingale/backends/gpu/kernel.h"
+#include "nightingale/backends/gpu/row_parts.h"
+#include "nightingale/backends/reference/epilogue.h"
+
+namespace nightingale::gpu {
+
+namespace {
+
+bool is_empty(const ops::Epilogue& epilogue) {
+  return !epilogue.bias && epilogue.activation == ops::Activation::none &&
+      !epilogue.snake && !epilogue.residual;
+}
+
+// One launch. `before` stands before the epilogue's residual, and the sum takes
+// them in from element `shift` on.
+mx::array launch_finish(
+    const mx::array& y,
+    const mx::Shape& shape,
+    mx::Dtype dtype,
+    const ops::Epilogue& epilogue,
+    const std::optional<mx::array>& before,
+    int shift,
+    mx::Stream s) {
+  int size = y.size(), columns = y.shape(-1);
+  bool shifted = before || shift > 0;
+  int parts = (epilogue.bias ? 1 : 0) | (epilogue.snake ? 2 : 0) |
+      (epilogue.residual ? 4 : 0) | (shifted ? 8 : 0);
+  auto extent = pair(columns | parts << 24, size);
+  return launch_one(
+      {.kernel = "epilogue",
+       .inputs =
+           {y,
+            epilogue.bias.value_or(y),
+            epilogue.snake.value_or(y),
+            epilogue.residual.value_or(y),
+            before.value_or(y),
+            extent,
+            shifted ? pair(shift, before ? before->size() : 0) : extent},
+       .outputs = {{shape, dtype}},
+       .constants =
+           {{"ACTIVATION", static_cast<int>(epilogue.activation)},
+            {"WIDTH", width_of(columns)}},
+       .groups = {chunks_of(size), 1, 1},
+       .threads = kChunkThreads},
+      s);
+}
+
+} // namespace
+
+mx::array finish(
+    mx::array y,
+    const mx::array& x,
+    const ops::Epilogue& epilogue,
+    mx::Stream s) {
+  if (is_empty(epilogue)) {
+    return mx::astype(y, epilogue.result_dtype(x), s);
+  }
+  if (!has_kernels(s) || !is_device_array(y)) {
+    return reference::finish(y, x, epilogue, s);
+  }
+  auto dtype = epilogue.result_dtype(x);
+  return launch_finish(y, y.shape(), dtype, epilogue, std::nullopt, 0, s);
+}
+
+mx::array finish(
+    const mx::array& y,
+    const mx::Shape& shape,
+    const mx::array& x,
+    const ops::Epilogue& epilogue,
+    const std::optional<ops::Rows>& residual,
+    int begin,
+    mx::Stream s) {
+  if (!is_device_array(y) || (is_empty(epilogue) && !residual)) {
+    ops::Epilogue plain = epilogue;
+    if (residual) {
+      auto rows = ops::whole(*residual, s);
+      plain.residual = ops::cut(rows, begin, begin + shape[1], s);
+    }
+    return finish(mx::reshape(y, shape, s), x, plain, s);
+  }
+  ops::Epilogue sum = epilogue;
+  std::optional<mx::array> before;
+  if (residual) {
+    auto rows = readable(*residual, s);
+    before = rows.before;
+    sum.residual = rows.x;
+  }
+  auto dtype = sum.result_dtype(x);
+  return launch_finish(y, shape, dtype, sum, before, begin * y.shape(-1), s);
+}
+
+} // namespace nightingale::gpu

@@ -1,0 +1,37 @@
+#include "nightingale/backends/gpu/ode.h"
+
+#include "nightingale/backends/gpu/kernel.h"
+#include "nightingale/backends/gpu/row_parts.h"
+
+namespace nightingale::gpu {
+
+bool takes_euler_step(const ops::OdeState& state, mx::Stream s) {
+  return has_kernels(s) && is_device_array(state.x);
+}
+
+ops::OdeState euler_step(
+    const ops::OdeState& state,
+    const mx::array& velocity,
+    float guidance,
+    float dt,
+    mx::Stream s) {
+  auto written = launch_one(
+      {.kernel = "euler_step",
+       .inputs =
+           {velocity,
+            numbers({dt, 1 + guidance, guidance}),
+            state.written.value_or(velocity)},
+       .state = {state.x, state.input},
+       .outputs = {{{1}, mx::float32}},
+       .constants =
+           {{"I", state.input.dtype()},
+            {"C", state.x.shape(2)},
+            {"WIDTH", state.input.shape(2)},
+            {"BATCH", velocity.shape(0)}},
+       .groups = {state.x.shape(1), 1, 1},
+       .threads = {96, 64, 32}},
+      s);
+  return {state.x, state.input, written};
+}
+
+} // namespace nightingale::gpu

@@ -1,0 +1,53 @@
+#include "nightingale/backends/gpu/source.h"
+
+#include <cmath>
+
+#include "mlx/ops.h"
+#include "nightingale/backends/gpu/row_parts.h"
+
+namespace nightingale::gpu {
+
+using ops::kHarmonics;
+
+mx::array start_phases(const ops::Cycles& cycles) {
+  std::array<uint64_t, kHarmonics> phases;
+  for (int h = 0; h < kHarmonics; ++h) {
+    double part = cycles[h] - std::floor(cycles[h]);
+    // Twice 63 bits: 2^64 itself, for a part that rounds to 1, is no uint64.
+    phases[h] = static_cast<uint64_t>(part * 0x1p63) << 1;
+  }
+  return mx::array(phases.begin(), {kHarmonics}, mx::uint64);
+}
+
+ops::FramePhases
+frame_phases(const mx::array& f0, const mx::array& phases, mx::Stream s) {
+  int frames = f0.size();
+  auto out = launch(
+      {.kernel = "phases",
+       .inputs = {f0, phases, pair(frames, frames)},
+       .outputs =
+           {{{frames, kHarmonics}, mx::float32}, {{kHarmonics}, mx::uint64}},
+       .groups = {kHarmonics, 1, 1},
+       .threads = kChunkThreads},
+      s);
+  return {out[0], out[1]};
+}
+
+mx::array harmonic_source(
+    const mx::array& f0,
+    const mx::array& starts,
+    const mx::array& noise,
+    const mx::array& w,
+    const mx::array& b,
+    mx::Stream s) {
+  int samples = f0.size() * ops::kSamplesPerFrame;
+  return launch_one(
+      {.kernel = "harmonic_source",
+       .inputs = {f0, starts, noise, w, b, pair(samples, samples)},
+       .outputs = {{{samples}, mx::float32}},
+       .groups = {chunks_of(samples), 1, 1},
+       .threads = kChunkThreads},
+      s);
+}
+
+} // namespace nightingale::gpu

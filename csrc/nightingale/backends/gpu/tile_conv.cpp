@@ -1,0 +1,121 @@
+#include "nightingale/backends/gpu/tile_conv.h"
+
+#include "nightingale/error.h"
+#include "nightingale/backends/gpu/row_parts.h"
+#include "nightingale/backends/gpu/tile_shape.h"
+
+namespace nightingale::gpu {
+
+namespace {
+
+constexpr int kResidual = 2, kSnake = 1; // beside the rows that are kept
+constexpr int kPatchRows = 2, kPatchColumns = 4; // of 16 and of 8
+
+// Patches of a group: as many across as the filters fill, eight in all.
+struct Group {
+  int down, across;
+
+  static Group of(int filters) {
+    int across = 4;
+    while (filters % (8 * kPatchColumns * across) != 0) {
+      across /= 2;
+    }
+    return {8 / across, across};
+  }
+  int height() const {
+    return 16 * kPatchRows * down;
+  }
+  int width() const {
+    return 8 * kPatchColumns * across;
+  }
+};
+
+bool is_readable(const ops::Rows& rows) {
+  return rows.x.dtype() == mx::float32 && rows.x.shape(0) == 1 &&
+      is_device_array(rows.x) &&
+      (!rows.before || is_device_array(*rows.before));
+}
+
+bool is_small(int64_t rows, int columns) {
+  return rows * columns <= static_cast<int64_t>(kTileMostNumbers);
+}
+
+} // namespace
+
+bool fits_tile_conv(
+    const ops::Rows& x,
+    const ops::Filters& filters,
+    const ops::PieceConv& conv) {
+  const auto& shape = conv.shape;
+  const auto& epilogue = conv.epilogue;
+  int count = x.count(), results = shape.output_rows(count, filters.w.taps);
+  return filters.halves && is_readable(x) && shape.stride == 1 &&
+      shape.groups == 1 && filters.w.channels() % kTileColumns == 0 &&
+      filters.w.filters() % (8 * kPatchColumns) == 0 && epilogue.bias &&
+      epilogue.activation == ops::Activation::none && !epilogue.residual &&
+      (!conv.residual || is_readable(*conv.residual)) &&
+      is_small(count, filters.w.channels()) &&
+      is_small(results, filters.w.filters());
+}
+
+bool takes_tile_conv(
+    const ops::Rows& x,
+    const ops::Filters& filters,
+    const ops::PieceConv& conv,
+    mx::Stream s) {
+  return has_tiles(s) && fits_tile_conv(x, filters, conv);
+}
+
+ops::Fed tile_conv(
+    const ops::Rows& x,
+    const ops::Filters& filters,
+    const ops::PieceConv& conv,
+    int keep,
+    mx::Stream s) {
+  if (!fits_tile_conv(x, filters, conv) || conv.snake) {
+    throw Error("tile_conv does not take this convolution");
+  }
+  int channels = filters.w.channels(), columns = filters.w.filters();
+  int taps = filters.w.taps, count = x.count();
+  int results = conv.shape.output_rows(count, taps);
+  auto split = [](const ops::Rows& rows) {
+    return rows.before ? rows.before->shape(1) : 0;
+  };
+  auto residual = conv.residual.value_or(ops::Rows{std::nullopt, x.x});
+  int parts = (conv.epilogue.snake ? kSnake : 0) |
+      (conv.residual ? kResidual : 0) | keep << 2;
+  mx::Shape kept = keep > 0 ? mx::Shape{1, keep, channels} : mx::Shape{1};
+  auto group = Group::of(columns);
+  auto out = launch(
+      {.kernel = "tile_conv",
+       .inputs =
+           {x.x,
+            x.before.value_or(x.x),
+            *filters.halves,
+            *conv.epilogue.bias,
+            conv.epilogue.snake.value_or(*conv.epilogue.bias),
+            residual.x,
+            residual.before.value_or(residual.x),
+            pair(split(x), count),
+            pair(conv.shape.pad_left, results),
+            pair(conv.shape.dilation, parts),
+            pair(conv.residual_begin, split(residual))},
+       .outputs = {{{1, results, columns}, mx::float32}, {kept, mx::float32}},
+       .constants =
+           {{"T", mx::float16},
+            {"C", channels},
+            {"N", columns},
+            {"TAPS", taps},
+            {"ROWS", kPatchRows},
+            {"COLUMNS", kPatchColumns},
+            {"DOWN", group.down},
+            {"ACROSS", group.across},
+            {"DEPTH", 1}},
+       .groups =
+           {columns / group.width(), group_count(results, group.height()), 1},
+       .threads = tile_threads(group.down * group.across)},
+      s);
+  return {out[0], keep > 0 ? std::optional(out[1]) : std::nullopt};
+}
+
+} // namespace nightingale::gpu

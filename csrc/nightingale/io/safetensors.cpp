@@ -1,0 +1,254 @@
+#include "nightingale/io/safetensors.h"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <vector>
+
+#include "nightingale/io/crc32.h"
+#include "nightingale/io/file_notes.h"
+#include "nightingale/io/json.h"
+#include "nightingale/error.h"
+
+namespace nightingale {
+
+namespace {
+
+constexpr uint64_t max_header_bytes = 100'000'000;
+constexpr uint64_t length_bytes = 8;
+
+const std::map<std::string_view, mx::Dtype>& dtypes() {
+  static const std::map<std::string_view, mx::Dtype> dtypes = {
+      {"BOOL", mx::bool_},
+      {"U8", mx::uint8},
+      {"U16", mx::uint16},
+      {"U32", mx::uint32},
+      {"U64", mx::uint64},
+      {"I8", mx::int8},
+      {"I16", mx::int16},
+      {"I32", mx::int32},
+      {"I64", mx::int64},
+      {"F16", mx::float16},
+      {"BF16", mx::bfloat16},
+      {"F32", mx::float32},
+      {"F64", mx::float64}};
+  return dtypes;
+}
+
+class Safetensors : public TensorFile {
+ public:
+  explicit Safetensors(std::unique_ptr<const InputFile> input)
+      : TensorFile(std::move(input)) {
+    std::string text = read_header();
+    data_begin_ = length_bytes + text.size();
+    Json header = Json::parse(text, path() + ": header");
+    for (auto& [name, entry] : header.object(path() + ": header")) {
+      if (name == "__metadata__") {
+        if (!entry.is_null()) { // as MLX writes none
+          read_metadata(entry);
+        }
+      } else {
+        add_entry(name, entry);
+      }
+    }
+    check_coverage();
+    check_sums();
+    join_codes(notes_.shapes);
+  }
+
+ protected:
+  std::unique_ptr<ElementReader> elements(
+      const std::string& name) const override {
+    const Range& range = ranges_.at(name);
+    std::optional<Checksum> checksum;
+    if (auto found = notes_.checksums.find(name);
+        found != notes_.checksums.end()) {
+      checksum = {
+          crc32(0, range.line.data(), range.line.size()), found->second};
+    }
+    return std::make_unique<RangeReader>(
+        file(), data_begin_ + range.begin, "tensor '" + name + "'", checksum);
+  }
+
+ private:
+  struct Range {
+    uint64_t begin; // from data_begin_
+    std::string line; // that its checksum begins with
+  };
+
+  struct Checksum {
+    uint32_t sum, expected;
+  };
+
+  class RangeReader : public ElementReader {
+   public:
+    RangeReader(
+        const InputFile& file,
+        uint64_t offset,
+        std::string what,
+        std::optional<Checksum> checksum)
+        : file_(file),
+          offset_(offset),
+          what_(std::move(what)),
+          checksum_(checksum) {}
+
+    void read(void* dst, size_t size) override {
+      file_.read(offset_, dst, size, what_);
+      offset_ += size;
+      if (checksum_) {
+        checksum_->sum = crc32(checksum_->sum, dst, size);
+      }
+    }
+
+    void finish() override {
+      if (checksum_ && checksum_->sum != checksum_->expected) {
+        file_.fail(
+            "the file is damaged: " + what_ + " does not have its checksum");
+      }
+    }
+
+   private:
+    const InputFile& file_;
+    uint64_t offset_;
+    std::string what_;
+    std::optional<Checksum> checksum_;
+  };
+
+  std::string read_header() const {
+    uint64_t length = 0;
+    file().read(0, &length, length_bytes, "the header length");
+    uint64_t available = file().size() - length_bytes;
+    if (length > available || length > max_header_bytes) {
+      file().fail(
+          "the header length is " + std::to_string(length) +
+          ", expected at most " +
+          std::to_string(std::min(available, max_header_bytes)) +
+          " in a file of " + std::to_string(file().size()) + " bytes");
+    }
+    std::string text(length, '\0');
+    file().read(length_bytes, text.data(), length, "the header");
+    return text;
+  }
+
+  void read_metadata(const Json& metadata) {
+    std::string what = path() + ": header: __metadata__";
+    for (auto& [key, value] : metadata.object(what)) {
+      add_metadata(key, value.string(what + "." + key));
+      if (key == "nightingale") {
+        notes_ = FileNotes::parse(value.string(what), what + "." + key);
+      }
+    }
+  }
+
+  void add_entry(const std::string& name, const Json& entry) {
+    std::string what = path() + ": header: tensor '" + name + "'";
+    if (entry.object(what).size() != 3) {
+      throw Error(what + ": expected dtype, shape and data_offsets alone");
+    }
+    auto field = [&](std::string_view key) -> const Json& {
+      if (const Json* found = entry.find(key)) {
+        return *found;
+      }
+      throw Error(what + ": there is no '" + std::string(key) + "'");
+    };
+
+    const std::string& type = field("dtype").string(what + ": dtype");
+    auto dtype = dtypes().find(type);
+    if (dtype == dtypes().end()) {
+      throw Error(
+          what + " has type '" + type +
+          "', which is not supported; expected BOOL, an integer type, F16, "
+          "BF16, F32 or F64");
+    }
+    std::vector<int64_t> dims;
+    for (auto& dim : field("shape").array(what + ": shape")) {
+      dims.push_back(dim.integer(what + ": shape"));
+    }
+    auto& info = add_tensor(name, dtype->second, dims);
+
+    auto& offsets = field("data_offsets").array(what + ": data_offsets");
+    if (offsets.size() != 2) {
+      throw Error(
+          what + ": data_offsets has " + std::to_string(offsets.size()) +
+          " entries, expected 2");
+    }
+    int64_t begin = offsets[0].integer(what + ": data_offsets");
+    int64_t end = offsets[1].integer(what + ": data_offsets");
+    if (begin < 0 || end < begin || uint64_t(end - begin) != info.nbytes()) {
+      throw Error(
+          what + ": data_offsets are [" + std::to_string(begin) + ", " +
+          std::to_string(end) + "], expected " + std::to_string(info.nbytes()) +
+          " bytes for " + type + " " + to_string(info.shape));
+    }
+    ranges_.emplace(
+        name, Range{uint64_t(begin), checksum_line(name, type, info.shape)});
+  }
+
+  void check_coverage() const {
+    std::vector<std::tuple<uint64_t, uint64_t, std::string_view>> ranges;
+    for (auto& [name, range] : ranges_) {
+      ranges.emplace_back(range.begin, range.begin + info(name).nbytes(), name);
+    }
+    std::ranges::sort(ranges);
+    uint64_t covered = 0;
+    for (auto& [begin, end, name] : ranges) {
+      if (begin != covered) {
+        file().fail(
+            "header: tensor '" + std::string(name) + "' begins at byte " +
+            std::to_string(begin) + " of the data, expected " +
+            std::to_string(covered) + ", where the one before it ends");
+      }
+      covered = end;
+    }
+    uint64_t available = file().size() - data_begin_;
+    if (covered > available) {
+      file().fail(
+          "file is truncated: the tensors need " + std::to_string(covered) +
+          " bytes of data, file has " + std::to_string(available));
+    }
+    if (covered < available) {
+      file().fail(
+          "the file has " + std::to_string(available) +
+          " bytes of data, expected " + std::to_string(covered) +
+          " from its header");
+    }
+  }
+
+  // Where some tensors have checksums, all have, and nothing else has.
+  void check_sums() const {
+    auto& sums = notes_.checksums;
+    if (sums.empty()) {
+      return;
+    }
+    for (auto& [name, range] : ranges_) {
+      if (!sums.contains(name)) {
+        file().fail(
+            "the file is damaged: tensor '" + name + "' has no checksum");
+      }
+    }
+    for (auto& [name, sum] : sums) {
+      if (!ranges_.contains(name)) {
+        file().fail(
+            "the file is damaged: it has a checksum of '" + name +
+            "', but no such tensor");
+      }
+    }
+  }
+
+  uint64_t data_begin_ = 0;
+  FileNotes notes_;
+  std::map<std::string, Range> ranges_;
+};
+
+} // namespace
+
+std::shared_ptr<const TensorFile> open_safetensors(
+    std::unique_ptr<const InputFile> file) {
+  return std::make_shared<Safetensors>(std::move(file));
+}
+
+} // namespace nightingale

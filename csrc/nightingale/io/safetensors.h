@@ -1,0 +1,15 @@
+#pragma once
+
+#include <memory>
+
+#include "nightingale/io/input_file.h"
+#include "nightingale/io/tensor_file.h"
+
+namespace nightingale {
+
+// Opens a safetensors file: a header length, a JSON header and the elements,
+// which must cover the rest of the file without gap or overlap.
+std::shared_ptr<const TensorFile> open_safetensors(
+    std::unique_ptr<const InputFile> file);
+
+} // namespace nightingale

@@ -1,0 +1,212 @@
+#include "nightingale/io/tensor_file.h"
+
+#include <algorithm>
+#include <limits>
+#include <string_view>
+
+#include "nightingale/io/dtype.h"
+#include "nightingale/io/safetensors.h"
+#include "nightingale/io/torch_file.h"
+#include "nightingale/error.h"
+
+namespace nightingale {
+
+namespace {
+
+// Far above any checkpoint; they keep a crafted file from costing memory.
+constexpr size_t max_tensors = 100'000;
+constexpr size_t max_name_bytes = 1024;
+constexpr size_t max_dims = 8;
+constexpr uint64_t max_tensor_bytes = uint64_t(1) << 48;
+
+// Elements converted at a time; a block of each type stays in the cache.
+constexpr size_t block_bytes = size_t(1) << 20;
+
+} // namespace
+
+std::string to_string(const mx::Shape& shape) {
+  std::string text = "[";
+  for (auto dim : shape) {
+    text += (text.size() > 1 ? ", " : "") + std::to_string(dim);
+  }
+  return text + "]";
+}
+
+std::shared_ptr<const TensorFile> TensorFile::open(const std::string& path) {
+  auto file = std::make_unique<const InputFile>(path);
+  char head[24] = {};
+  size_t head_size = std::min<uint64_t>(file->size(), sizeof head);
+  file->read(0, head, head_size, "the file's first bytes");
+  std::string_view start(head, head_size);
+
+  if (start.starts_with("PK\x03\x04")) {
+    return open_torch_file(std::move(file));
+  }
+  if (start.size() > 8 && start[8] == '{') {
+    return open_safetensors(std::move(file));
+  }
+  // A pickled 10-byte integer opens what torch.save wrote before 1.6.
+  if (start.starts_with("\x80\x02\x8a\x0a")) {
+    file->fail(
+        "this is a torch file in the format from before torch 1.6; to convert "
+        "it, load it with torch.load and write it again with torch.save or "
+        "safetensors.torch.save_file");
+  }
+  if (start.starts_with("version https://git-lfs")) {
+    file->fail(
+        "this is a Git LFS pointer, not the checkpoint itself; fetch it with "
+        "`git lfs pull`");
+  }
+  file->fail(
+      "expected a safetensors file or a torch zip archive, found neither (" +
+      std::to_string(file->size()) + " bytes)");
+}
+
+TensorFile::TensorFile(std::unique_ptr<const InputFile> file)
+    : file_(std::move(file)) {}
+
+TensorFile::~TensorFile() = default;
+
+const std::string& TensorFile::path() const {
+  return file_->path();
+}
+
+std::vector<std::string> TensorFile::names() const {
+  std::vector<std::string> names;
+  names.reserve(tensors_.size());
+  for (auto& [name, info] : tensors_) {
+    names.push_back(name);
+  }
+  return names;
+}
+
+bool TensorFile::contains(const std::string& name) const {
+  return tensors_.contains(name);
+}
+
+const TensorInfo& TensorFile::info(const std::string& name) const {
+  auto found = tensors_.find(name);
+  if (found == tensors_.end()) {
+    file_->fail("there is no tensor '" + name + "'");
+  }
+  return found->second;
+}
+
+std::optional<double> TensorFile::scalar(const std::string& name) const {
+  auto found = scalars_.find(name);
+  return found == scalars_.end() ? std::nullopt : std::optional(found->second);
+}
+
+std::optional<std::string> TensorFile::metadata(const std::string& key) const {
+  auto found = metadata_.find(key);
+  return found == metadata_.end() ? std::nullopt : std::optional(found->second);
+}
+
+void TensorFile::read(const std::string& name, mx::Dtype dtype, void* dst)
+    const {
+  const TensorInfo& tensor = info(name);
+  if (!is_convertible(tensor.dtype, dtype)) {
+    file_->fail(
+        "tensor '" + name + "' is " + dtype_name(tensor.dtype) +
+        ", which cannot be read as " + dtype_name(dtype));
+  }
+  if (auto codes = codes_.find(name); codes != codes_.end()) {
+    read_dequantized(name, codes->second, dtype, dst);
+  } else {
+    read_elements(name, tensor, dtype, dst);
+  }
+}
+
+void TensorFile::read_elements(
+    const std::string& name,
+    const TensorInfo& tensor,
+    mx::Dtype dtype,
+    void* dst) const {
+  auto reader = elements(name);
+  if (tensor.dtype == dtype && dtype != mx::bool_) {
+    reader->read(dst, tensor.nbytes());
+    reader->finish();
+    return;
+  }
+
+  auto* out = static_cast<char*>(dst);
+  size_t block_size = block_bytes / tensor.dtype.size();
+  std::vector<char> block(std::min<uint64_t>(block_bytes, tensor.nbytes()));
+  for (uint64_t done = 0; done < tensor.size;) {
+    size_t count = std::min<uint64_t>(block_size, tensor.size - done);
+    reader->read(block.data(), count * tensor.dtype.size());
+    size_t converted =
+        convert_elements(block.data(), tensor.dtype, out, dtype, count);
+    if (converted != count) {
+      file_->fail(
+          "tensor '" + name + "': element " + std::to_string(done + converted) +
+          " does not fit " + dtype_name(dtype));
+    }
+    out += count * dtype.size();
+    done += count;
+  }
+  reader->finish();
+}
+
+const TensorInfo& TensorFile::add_tensor(
+    const std::string& name,
+    mx::Dtype dtype,
+    const std::vector<int64_t>& dims) {
+  check_is_new(name);
+  if (dims.size() > max_dims) {
+    file_->fail(
+        "tensor '" + name + "' has " + std::to_string(dims.size()) +
+        " dimensions, expected at most " + std::to_string(max_dims));
+  }
+  mx::Shape shape;
+  uint64_t size = 1;
+  bool too_large = false;
+  for (int64_t dim : dims) {
+    if (dim < 0 || dim > std::numeric_limits<mx::ShapeElem>::max()) {
+      file_->fail(
+          "tensor '" + name + "' has a dimension of " + std::to_string(dim) +
+          ", expected 0 to " +
+          std::to_string(std::numeric_limits<mx::ShapeElem>::max()));
+    }
+    shape.push_back(static_cast<mx::ShapeElem>(dim));
+    too_large |= __builtin_mul_overflow(size, uint64_t(dim), &size);
+  }
+  if (too_large || size > max_tensor_bytes / dtype.size()) {
+    file_->fail(
+        "tensor '" + name + "' of shape " + to_string(shape) +
+        " is larger than any file can hold");
+  }
+  return tensors_.emplace(name, TensorInfo{dtype, std::move(shape), size})
+      .first->second;
+}
+
+void TensorFile::add_scalar(const std::string& name, double value) {
+  check_is_new(name);
+  scalars_.emplace(name, value);
+}
+
+void TensorFile::add_metadata(
+    const std::string& key,
+    const std::string& value) {
+  metadata_.emplace(key, value);
+}
+
+void TensorFile::check_name(const std::string& name) const {
+  if (name.size() > max_name_bytes) {
+    file_->fail(
+        "a tensor's name is " + std::to_string(name.size()) +
+        " bytes long, expected at most " + std::to_string(max_name_bytes));
+  }
+}
+
+void TensorFile::check_is_new(const std::string& name) const {
+  check_name(name);
+  if (tensors_.contains(name) || scalars_.contains(name)) {
+    file_->fail("the name '" + name + "' appears twice");
+  }
+  if (tensors_.size() + scalars_.size() >= max_tensors) {
+    file_->fail("expected at most " + std::to_string(max_tensors) + " tensors");
+  }
+}
+
+} // namespace nightingale

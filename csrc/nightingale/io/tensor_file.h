@@ -1,0 +1,136 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "mlx/array.h"
+#include "mlx/dtype.h"
+#include "nightingale/io/input_file.h"
+
+namespace nightingale {
+
+namespace mx = mlx::core;
+
+struct TensorInfo {
+  mx::Dtype dtype;
+  mx::Shape shape;
+  uint64_t size; // elements
+
+  uint64_t nbytes() const {
+    return size * dtype.size();
+  }
+};
+
+// Formats a shape for messages: "[1024, 4096]".
+std::string to_string(const mx::Shape& shape);
+
+// The named tensors of one checkpoint file. Everything that says where and
+// what they are is checked when the file is opened; elements are read when
+// asked for. Reading from several threads is safe.
+class TensorFile {
+ public:
+  // Opens a safetensors file or a torch zip archive, told apart by content.
+  static std::shared_ptr<const TensorFile> open(const std::string& path);
+
+  virtual ~TensorFile();
+  TensorFile(const TensorFile&) = delete;
+  TensorFile& operator=(const TensorFile&) = delete;
+
+  const std::string& path() const;
+  std::vector<std::string> names() const; // sorted
+  bool contains(const std::string& name) const;
+  const TensorInfo& info(const std::string& name) const;
+
+  // Reads a tensor's elements, row-major and converted to `dtype`, into `dst`,
+  // which has room for all of them.
+  void read(const std::string& name, mx::Dtype dtype, void* dst) const;
+
+  // Bits of the codes that a tensor's rows are stored as (see affine_codes.h);
+  // 0 where it is stored as it is, or as codes that go from one row into the
+  // next. info() and read() are of what the codes stand for; the type is that
+  // of the scales.
+  int bits(const std::string& name) const;
+  // The fewest bits of any tensor's codes; 0 where there are no codes.
+  int fewest_bits() const;
+
+  // The codes of a tensor with n elements: n * bits / 32 words, and n / 64
+  // scales and biases as `dtype`.
+  void read_codes(
+      const std::string& name,
+      uint32_t* codes,
+      mx::Dtype dtype,
+      void* scales,
+      void* biases) const;
+
+  // A string from the file's own description of itself, which a safetensors
+  // file can hold.
+  std::optional<std::string> metadata(const std::string& key) const;
+
+  // A plain number stored beside the tensors, which a torch file can hold.
+  std::optional<double> scalar(const std::string& name) const;
+
+ protected:
+  // The elements of one tensor as bytes of the file's type, first to last.
+  class ElementReader {
+   public:
+    virtual ~ElementReader() = default;
+    virtual void read(void* dst, size_t size) = 0;
+    // Called after the last element: checks what only then can be checked.
+    virtual void finish() {}
+  };
+
+  explicit TensorFile(std::unique_ptr<const InputFile> file);
+
+  const InputFile& file() const {
+    return *file_;
+  }
+
+  // Checks name and dims and records the tensor; returns what was recorded.
+  const TensorInfo& add_tensor(
+      const std::string& name,
+      mx::Dtype dtype,
+      const std::vector<int64_t>& dims);
+  void add_scalar(const std::string& name, double value);
+  void add_metadata(const std::string& key, const std::string& value);
+  // From codes, scales and biases makes one tensor each: a matrix, or of the
+  // shape that `shapes` has for it.
+  void join_codes(const std::map<std::string, mx::Shape>& shapes);
+  void check_name(const std::string& name) const;
+
+  virtual std::unique_ptr<ElementReader> elements(
+      const std::string& name) const = 0;
+
+ private:
+  // A tensor in its parts.
+  struct Codes {
+    int bits;
+    TensorInfo words, scales, biases;
+    std::string scales_name, biases_name;
+  };
+
+  void check_is_new(const std::string& name) const;
+  void read_elements(
+      const std::string& name,
+      const TensorInfo& tensor,
+      mx::Dtype dtype,
+      void* dst) const;
+  void read_dequantized(
+      const std::string& name,
+      const Codes& codes,
+      mx::Dtype dtype,
+      void* dst) const;
+  // Takes a tensor's parts out of the list of tensors, checked.
+  Codes take_codes(const std::string& name);
+
+  std::unique_ptr<const InputFile> file_;
+  std::map<std::string, TensorInfo> tensors_;
+  std::map<std::string, Codes> codes_;
+  std::map<std::string, double> scalars_;
+  std::map<std::string, std::string> metadata_;
+};
+
+} // namespace nightingale

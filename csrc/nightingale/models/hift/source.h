@@ -1,0 +1,40 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+
+#include "nightingale/io/weights.h"
+#include "nightingale/ops/source.h"
+
+namespace nightingale {
+
+// What the harmonic source draws: by the seed, or given.
+struct SourceDraws {
+  uint64_t seed = 0;
+  uint32_t sentence = 0;
+  // Initial phases of the harmonics in radians, and unit normal noise for every
+  // sample of the whole, [samples, 9].
+  std::optional<std::array<float, ops::kHarmonics>> phase = std::nullopt;
+  std::optional<mx::array> noise = std::nullopt;
+};
+
+struct SourceState {
+  SourceDraws draws;
+  std::optional<mx::array> phases; // of the harmonics, once begun
+  int frames = 0; // so far
+};
+
+// Pitch to the excitation that the vocoder shapes.
+class Source {
+ public:
+  explicit Source(Weights& weights);
+
+  // f0: [frames], the pitch of the next frames in Hz → [1, 480 * frames, 1]
+  mx::array feed(SourceState& state, const mx::array& f0, mx::Stream s) const;
+
+ private:
+  mx::array w_, b_;
+};
+
+} // namespace nightingale

@@ -1,0 +1,73 @@
+#include "nightingale/models/s3gen/config.h"
+
+#include "nightingale/io/tensor_sizes.h"
+#include "nightingale/error.h"
+
+namespace nightingale {
+
+namespace {
+
+const std::string kEncoder = "flow.encoder.";
+const std::string kEstimator = "flow.decoder.estimator.";
+
+void check(const FlowConfig& config, const TensorFile& file) {
+  auto fail = [&](const std::string& what) {
+    throw Error(file.path() + " is not an S3Gen checkpoint: " + what);
+  };
+  auto positive = [&](int value, const std::string& what) {
+    if (value < 1) {
+      fail("it has no " + what);
+    }
+  };
+  auto whole_heads = [&](int value, const std::string& what) {
+    if (value < 1 || value % kHeadDim != 0) {
+      fail(
+          what + " is " + std::to_string(value) +
+          ", not a multiple of the head size " + std::to_string(kHeadDim));
+    }
+  };
+  positive(config.layers, "tensors named " + kEncoder + "encoders.*");
+  positive(config.upper_layers, "tensors named " + kEncoder + "up_encoders.*");
+  positive(config.transformers, "transformer blocks");
+  positive(
+      config.middle_levels, "tensors named " + kEstimator + "mid_blocks.*");
+  whole_heads(config.width, "the encoder's width");
+  whole_heads(config.attention, "the estimator's attention width");
+  if (config.codes != kStartSpeech) {
+    fail(
+        "it has " + std::to_string(config.codes) + " speech codes, expected " +
+        std::to_string(kStartSpeech));
+  }
+}
+
+} // namespace
+
+FlowConfig FlowConfig::of(const TensorFile& file) {
+  if (!file.contains("flow.input_embedding.weight")) {
+    throw Error(
+        file.path() +
+        " is not an S3Gen checkpoint: it has no flow.input_embedding.weight");
+  }
+  FlowConfig config;
+  config.codes = size_of(file, "flow.input_embedding.weight", 2, 0);
+  config.speaker_size =
+      size_of(file, "flow.spk_embed_affine_layer.weight", 2, 1);
+  config.width = size_of(file, "flow.input_embedding.weight", 2, 1);
+  config.layers = count_layers(file, kEncoder + "encoders.");
+  config.upper_layers = count_layers(file, kEncoder + "up_encoders.");
+  config.ffn =
+      size_of(file, kEncoder + "encoders.0.feed_forward.w_1.weight", 2, 0);
+  config.channels = size_of(file, kEstimator + "final_proj.weight", 3, 1);
+  config.time_channels =
+      size_of(file, kEstimator + "time_mlp.linear_1.weight", 2, 0);
+  std::string first = kEstimator + "down_blocks.0.1.";
+  config.transformers = count_layers(file, first);
+  config.attention = size_of(file, first + "0.attn1.to_q.weight", 2, 0);
+  config.estimator_ffn = size_of(file, first + "0.ff.net.0.proj.weight", 2, 0);
+  config.middle_levels = count_layers(file, kEstimator + "mid_blocks.");
+  config.meanflow = file.contains(kEstimator + "time_embed_mixer.weight");
+  check(config, file);
+  return config;
+}
+
+} // namespace nightingale

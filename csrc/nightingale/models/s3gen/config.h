@@ -1,0 +1,34 @@
+#pragma once
+
+#include "nightingale/io/tensor_file.h"
+#include "nightingale/family.h"
+
+namespace nightingale {
+
+// Sizes of the flow, as the tensors have them.
+struct FlowConfig {
+  int codes; // speech tokens that are sound
+  int speaker_size; // of the x-vector
+
+  int width; // of the token encoder
+  int ffn;
+  int layers; // before the upsampling
+  int upper_layers; // after it
+
+  int channels; // of the estimator
+  int time_channels;
+  int attention; // channels of its heads together
+  int estimator_ffn;
+  int transformers; // in each level
+  int middle_levels;
+  bool meanflow; // trained to be solved in few steps, without guidance
+
+  int default_steps() const {
+    return meanflow ? 2 : 10;
+  }
+
+  // Reads the sizes off the tensors; an Error where they do not make a flow.
+  static FlowConfig of(const TensorFile& file);
+};
+
+} // namespace nightingale

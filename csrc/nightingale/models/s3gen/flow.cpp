@@ -1,0 +1,246 @@
+#include "nightingale/models/s3gen/flow.h"
+
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+
+#include "mlx/ops.h"
+#include "mlx/transforms.h"
+#include "nightingale/io/tensor_sizes.h"
+#include "nightingale/error.h"
+#include "nightingale/ops/linear.h"
+#include "nightingale/ops/noise.h"
+#include "nightingale/ops/ode.h"
+#include "nightingale/models/s3gen/quantization.h"
+
+namespace nightingale {
+
+namespace {
+
+constexpr float kGuidance = 0.7f;
+
+// Other models' tensors in the same file.
+const std::vector<std::string> kOthers{
+    "mel2wav.*",
+    "tokenizer.*",
+    "speaker_encoder.*"};
+
+mx::array frames_of(const std::vector<float>& values) {
+  int frames = values.size() / kMels;
+  return mx::array(values.begin(), {1, frames, kMels});
+}
+
+bool all_finite(const std::vector<float>& values) {
+  return std::ranges::all_of(values, [](float x) { return std::isfinite(x); });
+}
+
+} // namespace
+
+SoundTokens sound_tokens(const std::vector<int>& tokens) {
+  auto begin = std::ranges::find(tokens, kStartSpeech);
+  begin = begin == tokens.end() ? tokens.begin() : begin + 1;
+  auto end = std::find(begin, tokens.end(), kStopSpeech);
+  SoundTokens sound;
+  for (auto it = begin; it != end; ++it) {
+    if (*it >= 0 && *it < kStartSpeech) {
+      sound.tokens.push_back(*it);
+    } else {
+      ++sound.dropped;
+    }
+  }
+  return sound;
+}
+
+Flow::Flow(Weights& weights, const FlowConfig& config, int bits, mx::Stream s)
+    : config_(config),
+      bits_(bits),
+      stream_(s),
+      dtype_(weights.dtype()),
+      speaker_w_(weights.take(
+          "flow.spk_embed_affine_layer.weight",
+          {kMels, config.speaker_size},
+          mx::float32)),
+      speaker_b_(weights.take(
+          "flow.spk_embed_affine_layer.bias",
+          {kMels},
+          mx::float32)),
+      encoder_(weights, config, bits, s),
+      estimator_(weights, config, bits, s) {
+  weight_bytes_ = weights.nbytes();
+}
+
+Flow Flow::load(
+    const std::string& path,
+    std::optional<mx::Dtype> dtype,
+    mx::Stream s,
+    std::vector<std::string>* unknown,
+    int bits) {
+  auto file = TensorFile::open(path);
+  FlowConfig config = FlowConfig::of(*file);
+  Weights weights(
+      file, dtype.value_or(stored_dtype(*file, "flow.input_embedding.weight")));
+  Flow model(weights, config, s3gen_bits(*file, bits, s), s);
+  if (unknown) {
+    *unknown = weights.unused(kOthers);
+  }
+  return model;
+}
+
+void Flow::check(const MelRequest& request) const {
+  const auto& voice = request.voice;
+  if (request.tokens.empty()) {
+    throw std::invalid_argument("there are no speech tokens to synthesize");
+  }
+  for (const auto* tokens : {&request.tokens, &voice.prompt_tokens}) {
+    for (int token : *tokens) {
+      if (token < 0 || token >= config_.codes) {
+        throw std::invalid_argument(
+            "speech token " + std::to_string(token) + " is not a sound: 0 to " +
+            std::to_string(config_.codes - 1) + " are");
+      }
+    }
+  }
+  if (request.steps < 1) {
+    throw std::invalid_argument(
+        "steps is " + std::to_string(request.steps) + "; expected 1 or more");
+  }
+  if (request.first_frame < 0) {
+    throw std::invalid_argument(
+        "first_frame is " + std::to_string(request.first_frame) +
+        "; expected 0 or more");
+  }
+  if (static_cast<int>(voice.speaker.size()) != config_.speaker_size) {
+    throw std::invalid_argument(
+        "the voice's embedding has " + std::to_string(voice.speaker.size()) +
+        " values; this model takes " + std::to_string(config_.speaker_size));
+  }
+  if (voice.prompt_mel.size() % kMels != 0) {
+    throw std::invalid_argument(
+        "the voice's prompt_feat does not have " + std::to_string(kMels) +
+        " values a frame");
+  }
+  if (!all_finite(voice.prompt_mel) || !all_finite(voice.speaker)) {
+    throw std::invalid_argument("the voice holds values that are not finite");
+  }
+}
+
+int Flow::new_frames(const MelRequest& request) const {
+  check(request);
+  int tokens = request.voice.prompt_tokens.size() + request.tokens.size();
+  int ahead = request.finalize ? 0 : kLookaheadTokens;
+  int frames = kFramesPerToken * (tokens - ahead);
+  int prompt = request.voice.prompt_frames();
+  if (prompt > kFramesPerToken * tokens) {
+    throw std::invalid_argument(
+        "the voice's prompt_feat has " + std::to_string(prompt) +
+        " frames, more than its " +
+        std::to_string(request.voice.prompt_tokens.size()) + " tokens and " +
+        std::to_string(request.tokens.size()) + " new ones make");
+  }
+  return std::max(0, frames - prompt);
+}
+
+mx::array Flow::encode(const MelRequest& request) const {
+  return mean(request, request.voice.prompt_frames() + new_frames(request));
+}
+
+mx::array Flow::mean(const MelRequest& request, int frames) const {
+  std::vector<int> tokens = request.voice.prompt_tokens;
+  tokens.insert(tokens.end(), request.tokens.begin(), request.tokens.end());
+  auto encoded = encoder_.encode(tokens);
+  return mx::slice(encoded, {0, 0, 0}, {1, frames, kMels}, stream_);
+}
+
+mx::array Flow::speaker(const std::vector<float>& embedding) const {
+  double squares = 0;
+  for (float value : embedding) {
+    squares += double(value) * value;
+  }
+  float norm = std::max(std::sqrt(squares), 1e-12);
+  std::vector<float> unit = embedding;
+  for (float& value : unit) {
+    value /= norm;
+  }
+  mx::array x(unit.begin(), {1, static_cast<int>(unit.size())});
+  return ops::linear(x, speaker_w_, {.bias = speaker_b_}, stream_);
+}
+
+mx::array Flow::noise(const MelRequest& request, int new_frames) const {
+  int prompt = request.voice.prompt_frames(), frames = prompt + new_frames;
+  if (request.noise) {
+    if (static_cast<int>(request.noise->size()) != frames * kMels) {
+      throw std::invalid_argument(
+          "noise has " + std::to_string(request.noise->size() / kMels) +
+          " frames of " + std::to_string(kMels) + "; expected " +
+          std::to_string(frames) + ": the prompt's " + std::to_string(prompt) +
+          " and " + std::to_string(new_frames) + " new ones");
+    }
+    if (!all_finite(*request.noise)) {
+      throw std::invalid_argument("noise holds values that are not finite");
+    }
+    return frames_of(*request.noise);
+  }
+  auto draw = [&](DrawStage stage, int first, int rows) {
+    return ops::normal_noise(
+        request.seed, stage, request.sentence, first, rows, kMels, stream_);
+  };
+  std::vector<mx::array> parts;
+  if (prompt > 0) {
+    parts.push_back(draw(DrawStage::flow_prompt, 0, prompt));
+  }
+  parts.push_back(draw(DrawStage::flow_frame, request.first_frame, new_frames));
+  auto drawn = mx::expand_dims(mx::concatenate(parts, 0, stream_), 0, stream_);
+  return request.temperature == 1
+      ? drawn
+      : mx::multiply(drawn, mx::array(request.temperature), stream_);
+}
+
+MelState Flow::begin(const MelRequest& request) const {
+  const auto& s = stream_;
+  int fresh = new_frames(request), prompt = request.voice.prompt_frames();
+  int frames = prompt + fresh;
+  auto cond = mx::zeros({1, fresh, kMels}, mx::float32, s);
+  if (prompt > 0) {
+    auto known = frames_of(request.voice.prompt_mel);
+    cond = mx::concatenate({known, cond}, 1, s);
+  }
+  auto voice =
+      mx::broadcast_to(speaker(request.voice.speaker), {1, frames, kMels}, s);
+  auto x = noise(request, fresh);
+  auto known = mx::concatenate({mean(request, frames), voice, cond}, 2, s);
+  if (!config_.meanflow) {
+    known = mx::concatenate({known, mx::zeros_like(known, s)}, 0, s);
+  }
+  auto each = mx::broadcast_to(x, {known.shape(0), frames, kMels}, s);
+  auto input = mx::astype(
+      mx::concatenate({each, known}, 2, s), estimator_.input_dtype(), s);
+  ops::OdeState ode{x, input};
+  ops::Pace pace(s);
+  pace.end_step(ode.results());
+  return {estimator_.times(request.steps), prompt, 0, ode, pace};
+}
+
+void Flow::step(MelState& state) const {
+  auto velocity = estimator_.velocity(
+      state.ode, state.times.shifts[state.done], state.pace);
+  float span = state.times.spans[state.done];
+  state.ode = ops::euler_step(state.ode, velocity, kGuidance, span, stream_);
+  state.pace.end_step(state.ode.results());
+  ++state.done;
+}
+
+mx::array Flow::finish(MelState&& state) const {
+  const auto& s = stream_;
+  auto x = ops::solution(state.ode);
+  int begin = state.prompt_frames, end = x.shape(1);
+  auto mel = mx::slice(x, {0, begin, 0}, {1, end, kMels}, s);
+  mel = mx::contiguous(mx::squeeze(mel, 0, s), false, s);
+  mx::eval(mel);
+  {
+    MelState done = std::move(state);
+  }
+  ops::release_idle_memory(s);
+  return mel;
+}
+
+} // namespace nightingale

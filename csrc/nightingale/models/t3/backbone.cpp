@@ -1,0 +1,245 @@
+#include "nightingale/models/t3/backbone.h"
+
+#include <numeric>
+
+#include "mlx/ops.h"
+#include "mlx/transforms.h"
+#include "nightingale/error.h"
+#include "nightingale/ops/attention.h"
+#include "nightingale/ops/cache_codes.h"
+#include "nightingale/ops/decoder.h"
+#include "nightingale/ops/linear.h"
+#include "nightingale/ops/rotary.h"
+#include "nightingale/models/t3/quantization.h"
+
+namespace nightingale {
+
+namespace {
+
+constexpr float kNormEps = 1e-5f;
+
+void check_room(const KvCache& cache, int count) {
+  int needed = cache.length + count;
+  if (needed > cache.capacity()) {
+    throw Error(
+        "the KV cache holds " + std::to_string(cache.capacity()) +
+        " positions; " + std::to_string(needed) + " are needed");
+  }
+}
+
+void keep_weights(
+    const std::vector<mx::array>& weights,
+    TextAttention* text_attention) {
+  if (text_attention) {
+    auto& kept = text_attention->weights;
+    kept.insert(kept.end(), weights.begin(), weights.end());
+  }
+}
+
+} // namespace
+
+Backbone::Backbone(
+    Weights& weights,
+    const T3Config& config,
+    int bits,
+    mx::Dtype vectors,
+    mx::Stream s)
+    : heads_(config.heads()),
+      dtype_(weights.dtype()),
+      alignment_heads_(config.settings.alignment_heads),
+      norm_(weights.take("tfmr.norm.weight", {config.hidden}, vectors)),
+      frequencies_(ops::rotary_frequencies(kHeadDim, ops::RotaryScaling{})) {
+  int hidden = config.hidden, ffn = config.ffn;
+  auto matrix = [&](const std::vector<std::string>& names,
+                    const mx::Shape& each) {
+    return weights.take_matrix(names, each, t3_bits(names[0], bits), s);
+  };
+  for (int i = 0; i < config.layers; ++i) {
+    std::string layer = "tfmr.layers." + std::to_string(i) + ".";
+    std::string attention = layer + "self_attn.", mlp = layer + "mlp.";
+    layers_.push_back(
+        {weights.take(layer + "input_layernorm.weight", {hidden}, vectors),
+         matrix(
+             {attention + "q_proj.weight",
+              attention + "k_proj.weight",
+              attention + "v_proj.weight"},
+             {hidden, hidden}),
+         matrix({attention + "o_proj.weight"}, {hidden, hidden}),
+         weights.take(
+             layer + "post_attention_layernorm.weight", {hidden}, vectors),
+         matrix(
+             {mlp + "gate_proj.weight", mlp + "up_proj.weight"}, {ffn, hidden}),
+         matrix({mlp + "down_proj.weight"}, {hidden, ffn})});
+  }
+}
+
+void Backbone::keep_cache(const KvOptions& options, mx::Stream s) {
+  if (options.bits != 0) {
+    ops::code_words(kHeadDim, options.bits); // an Error for other bits
+  }
+  if (!(options.budget >= 0.0f && options.budget <= 1.0f)) {
+    throw std::invalid_argument(
+        "kv_budget must be above 0 and at most 1, not " +
+        std::to_string(options.budget));
+  }
+  if (options.budget > 0.0f && !ops::on_cpu(s)) {
+    throw Error(
+        "kv_budget drops positions on the CPU only: leave it out, or use "
+        "device='cpu'");
+  }
+  kv_ = options;
+}
+
+KvCache Backbone::make_cache(int batch, int capacity, mx::Stream s) const {
+  KvCache cache;
+  auto [shape, dtype] =
+      ops::cache_shape(batch, heads_, capacity, kHeadDim, dtype_, kv_.bits);
+  for (size_t i = 0; i < layers_.size(); ++i) {
+    cache.layers.push_back(
+        {ops::make_cache(shape, dtype, s), ops::make_cache(shape, dtype, s)});
+  }
+  return cache;
+}
+
+KvCache Backbone::fork(
+    const KvCache& prefix,
+    int batch,
+    int capacity,
+    mx::Stream s) const {
+  KvCache cache;
+  cache.length = prefix.length;
+  auto forked = [&](const mx::array& one) {
+    return ops::fork_cache(one, prefix.length, batch, capacity, s);
+  };
+  for (const auto& layer : prefix.layers) {
+    cache.layers.push_back({forked(layer.keys), forked(layer.values)});
+    if (kv_.budget > 0.0f) {
+      cache.layers.back().eviction = ops::Eviction{
+          mx::zeros({batch, heads_}, mx::int32, s),
+          ops::make_cache({batch, heads_, capacity}, mx::float32, s),
+          kv_.budget};
+    }
+  }
+  return cache;
+}
+
+ops::AttentionWatch Backbone::watch_for(int layer, const TextAttention* text)
+    const {
+  if (!text) {
+    return {};
+  }
+  ops::AttentionWatch watch{{}, text->rows, text->begin, text->count};
+  for (auto [at, head] : alignment_heads_) {
+    if (at == layer) {
+      watch.heads.push_back(head);
+    }
+  }
+  return watch;
+}
+
+mx::array Backbone::run(
+    const mx::array& x,
+    KvCache& cache,
+    const std::vector<int>& layers,
+    TextAttention* text_attention,
+    mx::Stream s) const {
+  std::vector<ops::DecoderRun> runs;
+  for (int i : layers) {
+    runs.push_back(
+        {&layers_[i], &cache.layers[i], watch_for(i, text_attention)});
+  }
+  std::vector<mx::array> weights;
+  auto y = ops::decoder_layers(
+      x, runs, frequencies_, kNormEps, cache.length, weights, s);
+  keep_weights(weights, text_attention);
+  cache.length += x.shape(1);
+  return y;
+}
+
+mx::array Backbone::forward(
+    const mx::array& input,
+    KvCache& cache,
+    TextAttention* text_attention,
+    mx::Stream s) const {
+  check_room(cache, input.shape(1));
+  for (auto& layer : cache.layers) {
+    // What is fed first is the prompt, which is kept.
+    if (layer.eviction && layer.eviction->kept == 0) {
+      layer.eviction->kept = cache.length + input.shape(1);
+    }
+  }
+  std::vector<int> all(layers_.size());
+  std::iota(all.begin(), all.end(), 0);
+  return run(input, cache, all, text_attention, s);
+}
+
+mx::array Backbone::skim(
+    const mx::array& input,
+    KvCache& cache,
+    const std::vector<int>& layers,
+    mx::Stream s) const {
+  check_room(cache, input.shape(1));
+  return run(input, cache, layers, nullptr, s);
+}
+
+mx::array Backbone::forward_together(
+    const mx::array& input,
+    const std::vector<KvCache*>& caches,
+    const std::vector<TextAttention*>& text_attention,
+    mx::Stream s) const {
+  for (const KvCache* cache : caches) {
+    check_room(*cache, 1);
+  }
+  auto x = input;
+  for (size_t i = 0; i < layers_.size(); ++i) {
+    const auto& layer = layers_[i];
+    auto qkv =
+        ops::norm_linear(x, layer.attention_norm, kNormEps, layer.qkv, s);
+    std::vector<mx::array> attended;
+    int begin = 0;
+    for (size_t u = 0; u < caches.size(); ++u) {
+      auto& cache = caches[u]->layers[i];
+      if (cache.written) {
+        mx::eval(*cache.written); // which the op below does not wait for
+      }
+      int end = begin + cache.keys.shape(0);
+      auto attention = ops::self_attention(
+          mx::slice(qkv, {begin, 0, 0}, {end, 1, qkv.shape(2)}, s),
+          frequencies_,
+          cache.keys,
+          cache.values,
+          caches[u]->length,
+          watch_for(i, text_attention[u]),
+          s);
+      cache = {attention.keys, attention.values};
+      attended.push_back(attention.out);
+      keep_weights(attention.weights, text_attention[u]);
+      begin = end;
+    }
+    x = ops::linear(
+        mx::concatenate(attended, 0, s), layer.out, {.residual = x}, s);
+    x = ops::decoder_feed_forward(x, layer, kNormEps, s);
+  }
+  for (KvCache* cache : caches) {
+    ++cache->length;
+  }
+  return x;
+}
+
+mx::array Backbone::read_out(
+    const mx::array& x,
+    const ops::Matrix& head,
+    mx::Stream s) const {
+  return ops::norm_linear(x, norm_, kNormEps, head, s);
+}
+
+size_t Backbone::step_bytes() const {
+  size_t total = 0;
+  for (const auto& layer : layers_) {
+    total += layer.qkv.nbytes() + layer.out.nbytes() + layer.gate_up.nbytes() +
+        layer.down.nbytes();
+  }
+  return total;
+}
+
+} // namespace nightingale

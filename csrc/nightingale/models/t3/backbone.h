@@ -1,0 +1,97 @@
+#pragma once
+
+#include <vector>
+
+#include "nightingale/io/weights.h"
+#include "nightingale/ops/decoder.h"
+#include "nightingale/models/t3/config.h"
+#include "nightingale/models/t3/kv_cache.h"
+
+namespace nightingale {
+
+// Asks a forward pass for the weights that the aligned heads give to the text.
+struct TextAttention {
+  int begin; // first position of the text
+  int count;
+  int rows; // of the last queries
+  std::vector<mx::array> weights; // filled: one [rows, count] per head
+};
+
+// The Llama stack.
+class Backbone {
+ public:
+  // Matrices that `weights` has in floats become codes of `bits`, but for 0.
+  Backbone(
+      Weights& weights,
+      const T3Config& config,
+      int bits,
+      mx::Dtype vectors,
+      mx::Stream s);
+
+  // An Error where the options cannot be had on `s`. Before the first cache.
+  void keep_cache(const KvOptions& options, mx::Stream s);
+
+  const KvOptions& kv() const {
+    return kv_;
+  }
+
+  KvCache make_cache(int batch, int capacity, mx::Stream s) const;
+
+  // A cache of `batch` rows that all begin as `prefix`, a cache of one, does.
+  KvCache fork(const KvCache& prefix, int batch, int capacity, mx::Stream s)
+      const;
+
+  // Runs T new positions and appends them to the cache.
+  // x: [B, T, hidden] → [B, T, hidden], before the last norm
+  mx::array forward(
+      const mx::array& x,
+      KvCache& cache,
+      TextAttention* text_attention,
+      mx::Stream s) const;
+
+  // The same by some of the layers, in this order.
+  mx::array skim(
+      const mx::array& x,
+      KvCache& cache,
+      const std::vector<int>& layers,
+      mx::Stream s) const;
+
+  // One position of each of several utterances: what is multiplied, is
+  // multiplied for all of them at once, so that the weights are read once.
+  // x: [R, 1, hidden], the rows of each cache in turn; text_attention: as many,
+  // which may be null
+  mx::array forward_together(
+      const mx::array& x,
+      const std::vector<KvCache*>& caches,
+      const std::vector<TextAttention*>& text_attention,
+      mx::Stream s) const;
+
+  // The last norm and a product with `head`. x: [..., hidden]
+  mx::array read_out(const mx::array& x, const ops::Matrix& head, mx::Stream s)
+      const;
+
+  // Bytes of the matrices, which one decoding step reads.
+  size_t step_bytes() const;
+
+ private:
+  // These layers over the positions after those in the cache.
+  mx::array run(
+      const mx::array& x,
+      KvCache& cache,
+      const std::vector<int>& layers,
+      TextAttention* text_attention,
+      mx::Stream s) const;
+
+  // The aligned heads of one layer, or none without `text`.
+  ops::AttentionWatch watch_for(int layer, const TextAttention* text) const;
+
+  int heads_;
+  mx::Dtype dtype_;
+  KvOptions kv_;
+  std::vector<AlignmentHead> alignment_heads_;
+  std::vector<ops::DecoderLayer> layers_;
+  mx::array norm_;
+  mx::array frequencies_;
+};
+
+} // namespace nightingale

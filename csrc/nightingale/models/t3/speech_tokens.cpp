@@ -1,0 +1,352 @@
+#include "nightingale/models/t3/speech_tokens.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <limits>
+#include <string>
+
+#include "mlx/ops.h"
+#include "mlx/transforms.h"
+
+namespace nightingale {
+
+namespace {
+
+class Stopwatch {
+ public:
+  double seconds() const {
+    return std::chrono::duration<double>(Clock::now() - began_).count();
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  Clock::time_point began_ = Clock::now();
+};
+
+void require(bool condition, const std::string& message) {
+  if (!condition) {
+    throw std::invalid_argument(message);
+  }
+}
+
+SpeechRequest checked(SpeechRequest request, const T3& model) {
+  const auto& config = model.config();
+  const auto& sampling = request.sampling;
+  auto shown = [](float value) { return std::to_string(value); };
+  require(
+      std::isfinite(sampling.temperature) && sampling.temperature >= 0.0f,
+      "temperature must be 0 or more, not " + shown(sampling.temperature));
+  require(
+      std::isfinite(sampling.repetition_penalty) &&
+          sampling.repetition_penalty > 0.0f,
+      "repetition_penalty must be above 0, not " +
+          shown(sampling.repetition_penalty));
+  require(
+      sampling.min_p >= 0.0f && sampling.min_p <= 1.0f,
+      "min_p must be between 0 and 1, not " + shown(sampling.min_p));
+  require(
+      sampling.top_p >= 0.0f && sampling.top_p <= 1.0f,
+      "top_p must be between 0 and 1, not " + shown(sampling.top_p));
+  require(
+      std::isfinite(request.cfg_weight) && request.cfg_weight >= 0.0f,
+      "cfg_weight must be 0 or more, not " + shown(request.cfg_weight));
+  require(
+      request.max_tokens >= 1,
+      "max_tokens must be 1 or more, not " +
+          std::to_string(request.max_tokens));
+  require(
+      request.max_tokens <= config.speech_positions,
+      "max_tokens is " + std::to_string(request.max_tokens) +
+          "; this model has positions for " +
+          std::to_string(config.speech_positions));
+  require(
+      !request.analyser || !config.settings.alignment_heads.empty(),
+      "this model names no alignment heads, which the analyser needs");
+  require(
+      !request.draft || ops::has_independent_rows(model.stream()),
+      "a draft needs the CPU: on a GPU, positions that are checked together "
+      "do not have the same bits as one by one, and tokens could change");
+  require(
+      !request.draft || model.kv().budget == 0.0f,
+      "a draft needs a whole KV cache: one with a budget cannot be rewound");
+  require(
+      !request.proposals ||
+          (*request.proposals >= 0 &&
+           *request.proposals <= ProposalLength::kMost),
+      "proposals must be between 0 and " +
+          std::to_string(ProposalLength::kMost) + ", not " +
+          std::to_string(request.proposals.value_or(0)));
+  return request;
+}
+
+// Text tokens with start and stop.
+int framed_length(const SpeechRequest& request) {
+  return request.text_tokens.size() + 2;
+}
+
+// The analyser judges by the last three text tokens and the first four, which
+// in a short text are the same: it would stop in the middle of the only word,
+// and a model without an analyser may not find the end at all. So a short text
+// is given time to be said, and no more than that.
+constexpr int kShortText = 5; // text tokens
+constexpr int kShortestSpeech = 5; // speech tokens, 200 ms
+constexpr int kPatience = 4; // speech tokens a text token after the end
+constexpr int kLongestSpeech[] = {25, 10}; // speech tokens, and a text token
+
+bool is_short(const SpeechRequest& request) {
+  return std::ssize(request.text_tokens) <= kShortText;
+}
+
+// `request` with the bounds of its text.
+SpeechRequest bounded(SpeechRequest request) {
+  if (is_short(request)) {
+    int text = request.text_tokens.size();
+    int longest = kLongestSpeech[0] + kLongestSpeech[1] * text;
+    request.min_tokens = std::max(request.min_tokens, kShortestSpeech);
+    request.max_tokens =
+        std::min(request.max_tokens, std::max(longest, request.min_tokens));
+  }
+  return request;
+}
+
+ops::Sampler sampler_for(const SpeechRequest& request, const T3& model) {
+  ops::TokenRules rules{
+      .cfg_weight = request.cfg_weight,
+      .sampling = request.sampling,
+      .analyser = request.analyser,
+      .limits = {.first_stop = request.min_tokens},
+      .text_tokens = framed_length(request),
+      .stop_token = kStopSpeech,
+      .seed = request.seed,
+      .sentence = request.sentence};
+  if (!model.config().settings.stop_at_repeat) {
+    rules.limits.first_repeat = std::numeric_limits<int>::max();
+  }
+  if (is_short(request)) {
+    rules.limits.after_end += kPatience * request.text_tokens.size();
+  }
+  return ops::Sampler::start(
+      rules, model.config().speech_vocabulary, kStartSpeech, model.stream());
+}
+
+} // namespace
+
+SpeechTokens::SpeechTokens(
+    std::shared_ptr<const T3> model,
+    SpeechRequest request)
+    : model_(std::move(model)),
+      request_(bounded(checked(std::move(request), *model_))),
+      rows_(request_.rows()),
+      prompt_(model_->prompt(request_.text_tokens, rows_)),
+      text_{request_.voice.length, framed_length(request_), 1, {}},
+      cache_(model_->begin(
+          request_.voice,
+          rows_,
+          prompt_->shape(1) + request_.max_tokens)),
+      sampler_(sampler_for(request_, *model_)),
+      draft_(request_.draft ? request_.draft(request_) : nullptr),
+      proposal_length_(
+          request_.proposal_length && !request_.proposals
+              ? request_.proposal_length
+              : std::make_shared<ProposalLength>(request_.proposals)),
+      spoken_{kStartSpeech} {}
+
+// What is fed in next: the last token, after the prompt where that was not yet.
+mx::array SpeechTokens::step_input() const {
+  if (!prompt_) {
+    return model_->next_speech(sampler_.token, sampler_.position, rows_);
+  }
+  // The reference gives the start of speech twice: once at the end of the
+  // prompt, once as the first token fed in.
+  auto start = model_->speech(sampler_.token, sampler_.position, rows_);
+  return mx::concatenate({*prompt_, start}, 1, model_->stream());
+}
+
+TextAttention SpeechTokens::watched_text() const {
+  TextAttention text = text_;
+  text.rows = prompt_ ? 2 : 1; // both starts of speech
+  return text;
+}
+
+// Chooses the token that follows the last one by its logits: [rows, V].
+void SpeechTokens::take(
+    const mx::array& logits,
+    const std::vector<mx::array>& weights) {
+  sampler_ =
+      ops::choose_token(logits, weights, std::move(sampler_), model_->stream());
+  mx::async_eval({sampler_.token, sampler_.report});
+  queue_.push_back({sampler_.token, sampler_.report});
+}
+
+void SpeechTokens::queue_step() {
+  auto text = watched_text();
+  auto logits = model_->forward(
+      step_input(), cache_, 1, request_.analyser ? &text : nullptr);
+  prompt_.reset();
+  take(mx::reshape(logits, {rows_, -1}, model_->stream()), text.weights);
+}
+
+// Whether no more tokens are to be chosen; waits for the last one.
+bool SpeechTokens::has_ended() {
+  return stopped_ || sampler_.position >= request_.max_tokens ||
+      (!queue_.empty() && queue_.back().token.item<int>() == kStopSpeech);
+}
+
+void SpeechTokens::queue_together(
+    const std::vector<std::shared_ptr<SpeechTokens>>& ahead) {
+  std::vector<SpeechTokens*> group{this};
+  int rows = rows_;
+  for (const auto& other : ahead) {
+    require(
+        other->model_ == model_ && !other->draft_ &&
+            model_->kv().budget == 0.0f &&
+            ops::has_independent_rows(model_->stream()),
+        "only utterances of one model on the CPU, without drafts and with "
+        "whole caches, are spoken together");
+    if (rows + other->rows_ <= ops::kIndependentRows && !other->has_ended()) {
+      group.push_back(other.get());
+      rows += other->rows_;
+    }
+  }
+  std::erase_if(group, [](SpeechTokens* each) {
+    bool begins = each->prompt_.has_value();
+    if (begins) {
+      each->queue_step(); // prompts have other lengths, and work of their own
+    }
+    return begins;
+  });
+  if (group.empty()) {
+    return;
+  }
+  std::vector<mx::array> inputs;
+  std::vector<KvCache*> caches;
+  std::vector<TextAttention> texts;
+  for (auto* each : group) {
+    inputs.push_back(each->step_input());
+    caches.push_back(&each->cache_);
+    texts.push_back(each->watched_text());
+  }
+  std::vector<TextAttention*> watched;
+  for (size_t i = 0; i < group.size(); ++i) {
+    watched.push_back(group[i]->request_.analyser ? &texts[i] : nullptr);
+  }
+  auto logits = model_->forward_together(inputs, caches, watched);
+  for (size_t i = 0; i < group.size(); ++i) {
+    group[i]->take(logits[i], texts[i].weights);
+  }
+}
+
+void SpeechTokens::queue_round() {
+  if (prompt_) {
+    queue_step();
+    spoken_.push_back(sampler_.token.item<int>());
+    return;
+  }
+  // The last of a round's tokens must still be within max_tokens.
+  int room = request_.max_tokens - sampler_.position - 1;
+  SpeculationRound round;
+  round.asked = std::min(proposal_length_->next(), room);
+  std::vector<int> proposals;
+  if (round.asked > 0) {
+    Stopwatch watch;
+    proposals = draft_->propose({spoken_, sampler_, cache_}, round.asked);
+    round.draft_seconds = watch.seconds();
+  }
+  check(proposals, round);
+  proposal_length_->learn(round);
+  counts_.rounds += !proposals.empty();
+  counts_.proposed += round.proposed;
+  counts_.accepted += round.accepted;
+}
+
+// Feeds the last token and the proposals in, and chooses what follows each of
+// them for as long as that is what was proposed. Only tokens that are spoken
+// ever touch the sampler; of the rest, the cache is all that has to forget.
+void SpeechTokens::check(
+    const std::vector<int>& proposals,
+    SpeculationRound& round) {
+  const auto& s = model_->stream();
+  std::vector<int> fed{spoken_.back()};
+  fed.insert(fed.end(), proposals.begin(), proposals.end());
+  int count = fed.size(), past = cache_.length;
+  TextAttention text_attention = text_;
+  text_attention.rows = count;
+  Stopwatch pass;
+  auto x =
+      model_->speech(mx::array(fed.data(), {count}), sampler_.position, rows_);
+  auto logits = model_->forward(
+      x, cache_, count, request_.analyser ? &text_attention : nullptr);
+  mx::eval(logits);
+  round.pass_seconds = pass.seconds();
+  Stopwatch choices;
+  int chosen = 0;
+  bool agreed = true;
+  while (agreed) {
+    auto row = mx::slice(
+        logits, {0, chosen, 0}, {rows_, chosen + 1, logits.shape(2)}, s);
+    std::vector<mx::array> weights;
+    for (const auto& head : text_attention.weights) {
+      weights.push_back(
+          mx::slice(head, {chosen, 0}, {chosen + 1, head.shape(1)}, s));
+    }
+    int token = choose(mx::reshape(row, {rows_, -1}, s), weights);
+    agreed =
+        chosen + 1 < count && token == fed[chosen + 1] && token != kStopSpeech;
+    ++chosen;
+  }
+  round.choice_seconds = choices.seconds();
+  round.proposed = count - 1;
+  round.accepted = chosen - 1;
+  cache_.trim(past + chosen);
+}
+
+// The next token by the sampler, read by the host at once.
+int SpeechTokens::choose(
+    const mx::array& logits,
+    const std::vector<mx::array>& weights) {
+  sampler_ =
+      ops::choose_token(logits, weights, std::move(sampler_), model_->stream());
+  mx::eval({sampler_.token, sampler_.report});
+  queue_.push_back({sampler_.token, sampler_.report});
+  spoken_.push_back(sampler_.token.item<int>());
+  return spoken_.back();
+}
+
+std::optional<int> SpeechTokens::next(
+    const std::vector<std::shared_ptr<SpeechTokens>>& ahead) {
+  size_t least = ops::queues_ahead(model_->stream()) ? 2 : 1;
+  while (!stopped_ && queue_.size() < least &&
+         sampler_.position < request_.max_tokens) {
+    if (draft_) {
+      queue_round();
+    } else if (!ahead.empty()) {
+      queue_together(ahead);
+    } else {
+      queue_step();
+    }
+  }
+  if (stopped_ || queue_.empty()) {
+    return std::nullopt;
+  }
+  Step step = queue_.front();
+  queue_.pop_front();
+  report_ = step.report;
+  report_->eval(); // the token may be there before it
+  int token = step.token.item<int>();
+  if (token == kStopSpeech) {
+    stopped_ = true;
+    return std::nullopt;
+  }
+  return token;
+}
+
+int SpeechTokens::text_position() {
+  return report_ && request_.analyser ? report_->data<int>()[0] : -1;
+}
+
+int SpeechTokens::stop_forced() {
+  return report_ && request_.analyser ? report_->data<int>()[1] : 0;
+}
+
+} // namespace nightingale

@@ -1,0 +1,115 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "nightingale/ops/sampling.h"
+#include "nightingale/models/t3/draft.h"
+#include "nightingale/models/t3/proposal_length.h"
+#include "nightingale/models/t3/t3.h"
+
+namespace nightingale {
+
+struct SpeechRequest {
+  std::vector<int> text_tokens; // without start and stop
+  KvCache voice; // T3::condition of a voice
+  float cfg_weight = 0.5f; // 0: one row, no guidance
+  ops::Sampling sampling;
+  bool analyser = false;
+  uint64_t seed = 0;
+  uint32_t sentence = 0; // which sentence of a longer text: part of the draws
+  // The stop token is not drawn before min_tokens. Texts of five tokens and
+  // fewer have bounds of their own within these: see speech_tokens.cpp.
+  int min_tokens = 0;
+  int max_tokens = 1000;
+  // What proposes tokens that the model then checks several at a time; on the
+  // CPU only. It changes no token.
+  MakeDraft draft = nullptr;
+  std::optional<int> proposals = std::nullopt; // none: as many as pay
+  // What earlier utterances taught about the draft; none: it is learnt anew.
+  std::shared_ptr<ProposalLength> proposal_length = nullptr;
+
+  // Guidance takes a second row without the text.
+  int rows() const {
+    return cfg_weight > 0.0f ? 2 : 1;
+  }
+};
+
+// What a draft has brought.
+struct SpeculationCounts {
+  int rounds = 0; // with proposals
+  int proposed = 0;
+  int accepted = 0;
+};
+
+// Speaks one request token by token; nothing is computed before it is asked
+// for, so that dropping the object is all that cancelling takes.
+class SpeechTokens {
+ public:
+  SpeechTokens(std::shared_ptr<const T3> model, SpeechRequest request);
+
+  // The next speech token, or none after the stop token or max_tokens.
+  std::optional<int> next() {
+    return next({});
+  }
+
+  // The same. Where it has to be computed, so are the next tokens of `ahead`,
+  // in one pass that reads the weights once; they are kept until they are asked
+  // for. All of one model on the CPU, of them as many as have independent rows.
+  std::optional<int> next(
+      const std::vector<std::shared_ptr<SpeechTokens>>& ahead);
+
+  // Where in the text the last token was spoken: an index into the text tokens
+  // with start and stop; -1 before the first token or without an analyser.
+  int text_position();
+
+  // The positions attended to so far.
+  const KvCache& cache() const {
+    return cache_;
+  }
+
+  // What the analyser did in the last step: a sum of ops::AlignmentFault.
+  int stop_forced();
+
+  const SpeculationCounts& speculation() const {
+    return counts_;
+  }
+
+ private:
+  bool has_ended();
+  void queue_step();
+  void queue_together(const std::vector<std::shared_ptr<SpeechTokens>>& ahead);
+  TextAttention watched_text() const;
+  mx::array step_input() const;
+  void take(const mx::array& logits, const std::vector<mx::array>& weights);
+  void queue_round();
+  void check(const std::vector<int>& proposals, SpeculationRound& round);
+  int choose(const mx::array& logits, const std::vector<mx::array>& weights);
+
+  std::shared_ptr<const T3> model_;
+  SpeechRequest request_;
+  int rows_;
+  std::optional<mx::array> prompt_; // until it has been fed in
+  TextAttention text_; // where the text stands
+  KvCache cache_;
+  ops::Sampler sampler_;
+
+  std::unique_ptr<Draft> draft_; // may be null
+  std::shared_ptr<ProposalLength> proposal_length_;
+  std::vector<int> spoken_; // for the draft: the start of speech, and tokens
+  SpeculationCounts counts_;
+
+  // Steps that run but whose token the host has not read.
+  struct Step {
+    mx::array token;
+    mx::array report; // as ops::Sampler has it
+  };
+  std::deque<Step> queue_;
+  std::optional<mx::array> report_; // of the last token that was read
+  bool stopped_ = false;
+};
+
+} // namespace nightingale

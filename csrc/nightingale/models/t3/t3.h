@@ -1,0 +1,139 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "nightingale/models/t3/backbone.h"
+#include "nightingale/models/t3/conditioning.h"
+#include "nightingale/models/t3/config.h"
+
+namespace nightingale {
+
+// Text and a voice to speech tokens. Const after loading: all that changes
+// while it speaks is in the caller's hands.
+class T3 {
+ public:
+  // Reads `path` with its matrices as `dtype`, or as the file has them; with
+  // `bits`, those that decoding reads as codes of 8 or 4, and without a `dtype`
+  // the others as float16 where the file has float32. Codes that the file has
+  // are kept. The names of tensors it does not know are put in `unknown`.
+  // Settings are those of `settings_of`, the file that `path` was made of.
+  static T3 load(
+      const std::string& path,
+      std::optional<mx::Dtype> dtype,
+      std::optional<int> bits,
+      mx::Stream s,
+      std::vector<std::string>* unknown,
+      const std::optional<std::string>& settings_of = std::nullopt);
+
+  const T3Config& config() const {
+    return config_;
+  }
+  size_t weight_bytes() const {
+    return weight_bytes_;
+  }
+  // Bytes of the weights that one decoding step reads.
+  size_t step_bytes() const;
+  mx::Dtype dtype() const {
+    return dtype_;
+  }
+  // The fewest of any codes; 0 without codes.
+  int bits() const {
+    return bits_;
+  }
+  const mx::Stream& stream() const {
+    return stream_;
+  }
+
+  // How caches are kept from now on. An Error where that cannot be had on this
+  // device.
+  void keep_cache(const KvOptions& options) {
+    backbone_.keep_cache(options, stream_);
+  }
+  const KvOptions& kv() const {
+    return backbone_.kv();
+  }
+
+  // The voice's own positions, which come first: [1, 2 or more, hidden]
+  mx::array conditioning(const T3Voice& voice) const;
+
+  // The cache after a voice's positions. They are the same for both guidance
+  // rows and for every text, so they are computed once: a cache of one row.
+  KvCache condition(const T3Voice& voice) const;
+
+  // The positions between the voice and the speech for each guidance row: the
+  // text between its start and stop tokens, the first start of speech. The
+  // second row's text is zeroed, its positions are kept. rows: 1 or 2.
+  // → [rows, text + 3, hidden]
+  mx::array prompt(const std::vector<int>& text_tokens, int rows) const;
+
+  // tokens: [n] int32 at positions [position, position + n), the same for every
+  // row → [rows, n, hidden]
+  mx::array speech(const mx::array& tokens, int position, int rows) const;
+
+  // One drawn token on its way into the next step: [rows, 1, hidden] float32
+  mx::array next_speech(const mx::array& token, int position, int rows) const;
+
+  // `room` more positions for each of `rows` that begin with the voice's cache.
+  KvCache begin(const KvCache& voice, int rows, int room) const;
+
+  // Appends x: [rows, T, hidden] to the cache; logits of the last `count`
+  // positions: [rows, count, speech_vocabulary]
+  mx::array forward(
+      const mx::array& x,
+      KvCache& cache,
+      int count,
+      TextAttention* text_attention) const;
+
+  // One position of each of several utterances, as Backbone's: the logits of
+  // each, [rows, speech_vocabulary]. x: [rows, 1, hidden] of each
+  std::vector<mx::array> forward_together(
+      const std::vector<mx::array>& x,
+      const std::vector<KvCache*>& caches,
+      const std::vector<TextAttention*>& text_attention) const;
+
+  // The logits of x: [rows, 1, hidden] by some of the layers, which is what a
+  // draft takes for the model's: [rows, 1, speech_vocabulary]
+  mx::array skim(
+      const mx::array& x,
+      KvCache& cache,
+      const std::vector<int>& layers) const;
+
+  // Teacher-forced logits [2, n, speech_vocabulary]: out[:, i] follows
+  // speech_tokens[: i + 1], whose first stands at position 0. The tokens after
+  // the first are fed `chunk` at a time; 0 feeds everything at once. voice:
+  // what condition() gave.
+  mx::array logits(
+      const std::vector<int>& text_tokens,
+      const std::vector<int>& speech_tokens,
+      const KvCache& voice,
+      int chunk) const;
+
+  // What the aligned heads give to the text, start and stop included, when
+  // these tokens follow it, as they do for logits(): [heads, n + 1, text + 2],
+  // of the prompt's own start of speech, then of each speech token.
+  mx::array text_weights(
+      const std::vector<int>& text_tokens,
+      const std::vector<int>& speech_tokens,
+      const KvCache& voice) const;
+
+ private:
+  T3(Weights& weights, const T3Config& config, int bits, mx::Stream s);
+
+  void check(const std::vector<int>& text_tokens) const;
+  void check(const T3Voice& voice) const;
+
+  T3Config config_;
+  mx::Stream stream_;
+  mx::Dtype dtype_;
+  int bits_;
+  size_t weight_bytes_ = 0;
+  Conditioning conditioning_;
+  Backbone backbone_;
+  mx::array text_table_, text_positions_;
+  mx::array speech_table_, speech_positions_;
+  ops::Matrix speech_head_;
+};
+
+} // namespace nightingale

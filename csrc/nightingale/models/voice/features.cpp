@@ -1,0 +1,151 @@
+#include "nightingale/models/voice/features.h"
+
+#include <cmath>
+#include <limits>
+#include <numbers>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "mlx/ops.h"
+#include "nightingale/family.h"
+#include "nightingale/ops/fourier.h"
+#include "nightingale/ops/linear.h"
+#include "nightingale/models/voice/filterbank.h"
+
+namespace nightingale {
+
+namespace {
+
+constexpr int kPromptFrame = 1920; // samples
+constexpr int kPromptHop = 480;
+
+constexpr int kBakeFrame = 400;
+constexpr int kBakeHop = 160;
+constexpr int kTokenizerMels = 128;
+constexpr int kVoiceMels = 40;
+
+constexpr int kKaldiFourier = 512;
+constexpr int kKaldiMels = 80;
+constexpr float kPreEmphasis = 0.97f;
+
+void check_length(const mx::array& samples, int least) {
+  int length = samples.shape(0);
+  if (length < least) {
+    throw std::invalid_argument(
+        "the recording has " + std::to_string(length) +
+        " samples, expected at least " + std::to_string(least));
+  }
+}
+
+// In float32, as the reference computes its windows: quiet bins show the
+// difference.
+std::vector<float> hann_window(int size, int period) {
+  float step = 2 * std::numbers::pi / period;
+  std::vector<float> window(size);
+  for (int i = 0; i < size; ++i) {
+    window[i] = 0.5f - 0.5f * std::cos(i * step);
+  }
+  return window;
+}
+
+mx::array periodic_hann(int size) {
+  return mx::array(hann_window(size, size).data(), {size});
+}
+
+// A Hann window that reaches 0 at both ends, to the power 0.85.
+mx::array povey_window(int size) {
+  auto window = hann_window(size, size - 1);
+  for (float& x : window) {
+    x = std::pow(x, 0.85f);
+  }
+  return mx::array(window.data(), {size});
+}
+
+// `pad` samples more on either side, mirrored at the first and the last one.
+mx::array reflect(const mx::array& samples, int pad, mx::Stream s) {
+  check_length(samples, pad + 1);
+  int last = samples.shape(0) - 1;
+  auto mirrored = [&](int from) {
+    return mx::take(samples, mx::arange(from, from - pad, -1, s), 0, s);
+  };
+  return mx::concatenate({mirrored(pad), samples, mirrored(last - 1)}, 0, s);
+}
+
+// The first `count` frames. → [count, size]
+mx::array frames_of(
+    const mx::array& samples,
+    int size,
+    int hop,
+    int count,
+    mx::Stream s) {
+  auto row = mx::contiguous(samples, false, s);
+  return mx::as_strided(row, {count, size}, {hop, 1}, 0, s);
+}
+
+// The power spectra of `count` frames around every 10 ms. → [count, 201]
+mx::array centred_power(const mx::array& samples, int count, mx::Stream s) {
+  auto padded = reflect(samples, kBakeFrame / 2, s);
+  auto frames = frames_of(padded, kBakeFrame, kBakeHop, count, s);
+  auto windowed = mx::multiply(frames, periodic_hann(kBakeFrame), s);
+  return ops::power_spectrum(windowed, s);
+}
+
+} // namespace
+
+mx::array prompt_mel(const mx::array& samples, mx::Stream s) {
+  auto padded = reflect(samples, (kPromptFrame - kPromptHop) / 2, s);
+  int count = samples.shape(0) / kPromptHop;
+  auto frames = frames_of(padded, kPromptFrame, kPromptHop, count, s);
+  auto windowed = mx::multiply(frames, periodic_hann(kPromptFrame), s);
+  auto power = ops::power_spectrum(windowed, s);
+  auto magnitude = mx::sqrt(mx::add(power, mx::array(1e-9f), s), s);
+  auto filters = slaney_filters(kPromptRate, kPromptFrame, kMels);
+  auto mel = ops::linear(magnitude, filters, s);
+  return mx::log(mx::maximum(mel, mx::array(1e-5f), s), s);
+}
+
+mx::array tokenizer_mel(const mx::array& samples, mx::Stream s) {
+  auto power = centred_power(samples, samples.shape(0) / kBakeHop, s);
+  auto filters = slaney_filters(kBakeRate, kBakeFrame, kTokenizerMels);
+  auto mel = ops::linear(power, filters, s);
+  auto log = mx::log10(mx::maximum(mel, mx::array(1e-10f), s), s);
+  auto floor = mx::subtract(mx::max(log, s), mx::array(8.0f), s);
+  auto deep = mx::add(mx::maximum(log, floor, s), mx::array(4.0f), s);
+  return mx::multiply(deep, mx::array(0.25f), s);
+}
+
+mx::array voice_mel(const mx::array& samples, mx::Stream s) {
+  auto power = centred_power(samples, samples.shape(0) / kBakeHop + 1, s);
+  auto filters = slaney_filters(kBakeRate, kBakeFrame, kVoiceMels);
+  return ops::linear(power, filters, s);
+}
+
+mx::array kaldi_fbank(const mx::array& samples, mx::Stream s) {
+  check_length(samples, kBakeFrame);
+  int count = (samples.shape(0) - kBakeFrame) / kBakeHop + 1;
+  auto frames = frames_of(samples, kBakeFrame, kBakeHop, count, s);
+  frames = mx::subtract(frames, mx::mean(frames, -1, true, s), s);
+  auto before = mx::concatenate(
+      {mx::slice(frames, {0, 0}, {count, 1}, s),
+       mx::slice(frames, {0, 0}, {count, kBakeFrame - 1}, s)},
+      1,
+      s);
+  auto emphasised =
+      mx::subtract(frames, mx::multiply(before, mx::array(kPreEmphasis), s), s);
+  auto windowed = mx::multiply(emphasised, povey_window(kBakeFrame), s);
+  windowed = mx::pad(
+      windowed,
+      {{0, 0}, {0, kKaldiFourier - kBakeFrame}},
+      mx::array(0.0f),
+      "constant",
+      s);
+  auto power = ops::power_spectrum(windowed, s);
+  auto filters = kaldi_filters(kBakeRate, kKaldiFourier, kKaldiMels);
+  auto mel = ops::linear(power, filters, s);
+  mx::array least(std::numeric_limits<float>::epsilon());
+  auto log = mx::log(mx::maximum(mel, least, s), s);
+  return mx::subtract(log, mx::mean(log, 0, true, s), s);
+}
+
+} // namespace nightingale

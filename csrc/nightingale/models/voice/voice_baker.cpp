@@ -1,0 +1,103 @@
+#include "nightingale/models/voice/voice_baker.h"
+
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+
+#include "mlx/transforms.h"
+#include "nightingale/models/voice/features.h"
+#include "nightingale/models/voice/resample.h"
+
+namespace nightingale {
+
+namespace {
+
+constexpr int kT3PromptSeconds = 6;
+constexpr int kT3PromptTokens = 150;
+constexpr int kFlowPromptSeconds = 10;
+
+// Other models' tensors in the S3Gen file, and what is computed and not read.
+const std::vector<std::string> kNotBaking{
+    "flow.*",
+    "mel2wav.*",
+    "tokenizer._mel_filters",
+    "tokenizer.window"};
+const std::vector<std::string> kTrainingOnly{
+    "similarity_weight",
+    "similarity_bias"};
+
+// The first `count` samples, or all of fewer.
+mx::array first(const std::vector<float>& samples, int count) {
+  int length = std::min<size_t>(samples.size(), count);
+  return mx::array(samples.begin(), {length});
+}
+
+void check(const std::vector<float>& samples) {
+  if (samples.empty()) {
+    throw std::invalid_argument("the recording has no samples");
+  }
+  if (!std::ranges::all_of(samples, [](float x) { return std::isfinite(x); })) {
+    throw std::invalid_argument(
+        "the recording holds values that are not finite");
+  }
+}
+
+} // namespace
+
+VoiceBaker::VoiceBaker(Weights& s3gen, Weights& voice_encoder, mx::Stream s)
+    : stream_(s),
+      tokenizer_(s3gen, s),
+      speaker_encoder_(s3gen, s),
+      voice_encoder_(voice_encoder, s),
+      weight_bytes_(s3gen.nbytes() + voice_encoder.nbytes()) {}
+
+VoiceBaker VoiceBaker::load(
+    const std::string& s3gen_path,
+    const std::string& voice_encoder_path,
+    mx::Stream s,
+    std::vector<std::string>* unknown) {
+  // In float32 whatever the files have: a voice is baked once and kept.
+  Weights s3gen(TensorFile::open(s3gen_path), mx::float32);
+  Weights voice_encoder(TensorFile::open(voice_encoder_path), mx::float32);
+  VoiceBaker baker(s3gen, voice_encoder, s);
+  if (unknown) {
+    *unknown = s3gen.unused(kNotBaking);
+    std::erase_if(*unknown, [](const std::string& name) {
+      return name.ends_with(".num_batches_tracked");
+    });
+    auto others = voice_encoder.unused(kTrainingOnly);
+    unknown->insert(unknown->end(), others.begin(), others.end());
+  }
+  return baker;
+}
+
+FlowVoice VoiceBaker::flow_voice(const std::vector<float>& at_24k) const {
+  auto heard = first(at_24k, kFlowPromptSeconds * kPromptRate);
+  auto mel = prompt_mel(heard, stream_);
+  auto resampled = resample_to_bake_rate(heard, stream_);
+  mx::eval(mel, resampled);
+
+  FlowVoice voice;
+  voice.prompt_mel.assign(mel.data<float>(), mel.data<float>() + mel.size());
+  voice.prompt_tokens = tokenizer_.tokens(resampled);
+  size_t whole_tokens = mel.shape(0) / kFramesPerToken;
+  if (voice.prompt_tokens.size() > whole_tokens) {
+    voice.prompt_tokens.resize(whole_tokens);
+  }
+  voice.speaker = speaker_encoder_.embedding(resampled);
+  return voice;
+}
+
+BakedVoice VoiceBaker::bake(const Recording& recording) const {
+  check(recording.at_24k);
+  check(recording.at_16k);
+  auto opening = first(recording.at_16k, kT3PromptSeconds * kBakeRate);
+  BakedVoice voice;
+  voice.t3.speaker = voice_encoder_.embedding(recording.at_16k);
+  voice.t3.prompt_tokens = tokenizer_.tokens(opening, kT3PromptTokens);
+  voice.flow = flow_voice(recording.at_24k);
+  ops::release_idle_memory(stream_);
+  return voice;
+}
+
+} // namespace nightingale

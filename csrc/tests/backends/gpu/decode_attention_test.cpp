@@ -1,0 +1,195 @@
+#include <doctest/doctest.h>
+
+#include "emulated_gpu.h"
+#include "mlx/ops.h"
+#include "mlx/transforms.h"
+#include "nightingale/backends/gpu/decode_attention.h"
+#include "nightingale/backends/reference/ops.h"
+#include "nightingale/ops/rotary.h"
+#include "ops/arrays.h"
+
+using namespace nightingale;
+using namespace nightingale::testing;
+
+namespace {
+
+constexpr int kDepth = 64;
+
+struct Case {
+  int rows, heads, past, capacity;
+  mx::Dtype cache;
+  ops::AttentionWatch watch = {};
+  float loud = 1.0f; // what position past - 1 is multiplied by
+};
+
+mx::array frequencies() {
+  return ops::rotary_frequencies(kDepth, ops::RotaryScaling{});
+}
+
+// Positions [0, past) are filled, the rest is poison that nothing may read.
+mx::array cache_of(const Case& c, uint32_t seed) {
+  mx::Shape filled{c.rows, c.heads, c.past, kDepth};
+  mx::Shape rest{c.rows, c.heads, c.capacity - c.past, kDepth};
+  auto s = cpu_stream();
+  auto poison = mx::full(rest, mx::array(NAN, c.cache), s);
+  auto numbers = noise(size_t(c.rows) * c.heads * c.past * kDepth, seed);
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    numbers[i] *= i / kDepth % c.past == size_t(c.past - 1) ? c.loud : 1.0f;
+  }
+  auto cache = c.past == 0
+      ? poison
+      : mx::concatenate({array_of(numbers, filled, c.cache), poison}, 2, s);
+  mx::eval(cache);
+  return cache;
+}
+
+void check(const Case& c) {
+  CAPTURE(c.past);
+  CAPTURE(c.rows);
+  CAPTURE(c.heads);
+  CAPTURE(c.cache);
+  auto s = kernel_stream(), cpu = cpu_stream();
+  int hidden = c.heads * kDepth;
+  auto qkv = noise_array({c.rows, 1, 3 * hidden}, 1);
+  auto residual = noise_array({c.rows, 1, hidden}, 2);
+  auto w = noise_array({hidden, hidden}, 3, c.cache);
+  ops::LayerCache cache{cache_of(c, 4), cache_of(c, 5)};
+  auto expected = reference::self_attention(
+      qkv,
+      frequencies(),
+      mx::astype(cache_of(c, 4), mx::float32, cpu),
+      mx::astype(cache_of(c, 5), mx::float32, cpu),
+      c.past,
+      c.watch,
+      cpu);
+  auto projected = reference::linear(
+      expected.out,
+      mx::astype(w, mx::float32, cpu),
+      {.residual = residual},
+      cpu);
+
+  REQUIRE(gpu::takes_decode_attention(qkv, cache, w, s));
+  auto actual = gpu::projected_attention(
+      qkv, frequencies(), cache, c.past, c.watch, w, residual, s);
+  mx::eval(actual.x, *actual.cache.written);
+  // The new key and value are rounded to the cache's type, also for their own
+  // query; the twin keeps them.
+  double tolerance = c.cache == mx::float32 ? 5e-6
+      : c.cache == mx::float16              ? 1e-3
+                                            : 8e-3;
+  CHECK(relative_error(actual.x, values(projected)) < tolerance);
+  auto through = [&](const mx::array& whole) {
+    return values(mx::slice(
+        whole, {0, 0, 0, 0}, {c.rows, c.heads, c.past + 1, kDepth}, cpu));
+  };
+  CHECK(
+      relative_error(through(actual.cache.keys), through(expected.keys)) <
+      tolerance);
+  CHECK(
+      relative_error(through(actual.cache.values), through(expected.values)) <
+      tolerance);
+  REQUIRE(actual.weights.size() == c.watch.heads.size());
+  for (size_t i = 0; i < actual.weights.size(); ++i) {
+    CHECK(actual.weights[i].shape() == mx::Shape{c.watch.rows, c.watch.count});
+    CHECK(
+        relative_error(actual.weights[i], values(expected.weights[i])) <
+        tolerance);
+  }
+}
+
+} // namespace
+
+TEST_CASE("kernel decode_attention: any number of positions, any cache") {
+  for (mx::Dtype dtype : kFloatTypes) {
+    check({1, 1, 0, 1, dtype});
+    check({2, 2, 1, 4, dtype});
+    check({2, 1, 127, 130, dtype});
+    check({1, 2, 128, 129, dtype});
+    check({2, 1, 300, 512, dtype});
+  }
+}
+
+TEST_CASE("kernel attention_out: more parts than are put together at once") {
+  for (int past : {511, 512, 700, 1030}) {
+    CAPTURE(past);
+    check({2, 1, past, past + 1, mx::float32});
+    check({1, 2, past, past + 9, mx::float16, {{1}, 1, past - 200, 150}});
+  }
+}
+
+TEST_CASE("kernel attention_out: scores that overwhelm those of other parts") {
+  check({2, 2, 129, 130, mx::float32, {}, 500.0f});
+  check({2, 1, 800, 801, mx::float32, {}, 500.0f});
+  check({2, 2, 300, 301, mx::float32, {{1}, 1, 120, 180}, 500.0f});
+}
+
+TEST_CASE("kernel attention_out: watched heads give their weights") {
+  check({2, 3, 40, 64, mx::float32, {{1}, 1, 5, 20}});
+  check({2, 4, 140, 160, mx::float16, {{3, 0}, 1, 34, 106}});
+  check({1, 2, 9, 16, mx::bfloat16, {{0}, 1, 0, 10}});
+}
+
+TEST_CASE("kernel attention_out: a projection in codes") {
+  auto s = kernel_stream(), cpu = cpu_stream();
+  Case c{2, 2, 140, 150, mx::float32};
+  auto qkv = noise_array({2, 1, 6 * kDepth}, 1);
+  auto residual = noise_array({2, 1, 2 * kDepth}, 2);
+  auto w = noise_array({2 * kDepth, 2 * kDepth}, 3);
+  for (int bits : {8, 4}) {
+    CAPTURE(bits);
+    auto codes = quantized_for_kernels(w, bits);
+    auto floats = codes.dequantized(mx::float32, cpu);
+    auto attended = reference::self_attention(
+        qkv, frequencies(), cache_of(c, 4), cache_of(c, 5), c.past, {}, cpu);
+    auto expected =
+        reference::linear(attended.out, floats, {.residual = residual}, cpu);
+    ops::LayerCache cache{cache_of(c, 4), cache_of(c, 5)};
+    auto actual = gpu::projected_attention(
+        qkv, frequencies(), cache, c.past, {}, codes, residual, s);
+    CHECK(relative_error(actual.x, values(expected)) < 5e-6);
+  }
+}
+
+TEST_CASE("kernel decode_attention: many lazy steps write one cache") {
+  auto s = kernel_stream(), cpu = cpu_stream();
+  int steps = emulated() ? 12 : 400, heads = 2, hidden = heads * kDepth;
+  mx::Shape shape{2, heads, steps, kDepth};
+  auto w = noise_array({hidden, hidden}, 3);
+  auto scaled = mx::multiply(w, mx::array(0.05f), cpu);
+  mx::eval(scaled);
+  auto input = [&](const mx::array& x, mx::Stream on) {
+    return mx::concatenate({x, mx::negative(x, on), x}, 2, on);
+  };
+  auto start = noise_array({2, 1, hidden}, 6);
+  auto x = start, y = start;
+  ops::LayerCache cache{
+      mx::zeros(shape, mx::float32, s), mx::zeros(shape, mx::float32, s)};
+  auto keys = mx::zeros(shape, mx::float32, cpu), values_ = keys;
+  for (int past = 0; past < steps; ++past) {
+    auto step = gpu::projected_attention(
+        input(x, s), frequencies(), cache, past, {}, scaled, x, s);
+    x = step.x;
+    cache = step.cache;
+    auto twin = reference::self_attention(
+        input(y, cpu), frequencies(), keys, values_, past, {}, cpu);
+    y = reference::linear(twin.out, scaled, {.residual = y}, cpu);
+    keys = twin.keys;
+    values_ = twin.values;
+    if (past % 50 == 49) {
+      mx::eval(y);
+    }
+  }
+  CHECK(relative_error(x, values(y)) < 1e-4);
+}
+
+TEST_CASE("kernel decode_attention: other shapes are left to MLX") {
+  auto s = kernel_stream();
+  auto w = noise_array({128, 128}, 3);
+  auto zeros = [](int depth) {
+    return mx::zeros({1, 128 / depth, 4, depth}, mx::float32);
+  };
+  auto one = mx::zeros({1, 1, 384}), two = mx::zeros({1, 2, 384});
+  CHECK(gpu::takes_decode_attention(one, {zeros(64), zeros(64)}, w, s));
+  CHECK_FALSE(gpu::takes_decode_attention(two, {zeros(64), zeros(64)}, w, s));
+  CHECK_FALSE(gpu::takes_decode_attention(one, {zeros(32), zeros(32)}, w, s));
+}

@@ -1,0 +1,194 @@
+#include "nightingale/backends/gpu/replay.h"
+#include "emulated_gpu.h"
+#include "mlx/ops.h"
+#include "mlx/transforms.h"
+#include "nightingale/ops/cache_codes.h"
+#include "nightingale/ops/decoder.h"
+#include "nightingale/backends/gpu/kernel.h"
+#include "nightingale/backends/gpu/linear.h"
+#include "nightingale/backends/gpu/place.h"
+#include "nightingale/backends/reference/ops.h"
+#include "nightingale/ops/rotary.h"
+#include "ops/arrays.h"
+
+using namespace nightingale;
+using namespace nightingale::testing;
+
+namespace {
+
+using Arrays = std::vector<mx::array>;
+
+constexpr float kEps = 1e-5f;
+
+struct Chain {
+  mx::Stream s = kernel_stream();
+  mx::array norm = noise_array({64}, 1);
+  ops::Matrix up{noise_array({96, 64}, 2)}, down{noise_array({64, 96}, 3)};
+
+  // x, and what is made on the way.
+  Arrays of(const mx::array& x) const {
+    auto wide = gpu::norm_linear(x, norm, kEps, up, s);
+    return {gpu::linear(wide, down, {.residual = x}, s), wide};
+  }
+};
+
+// Two layers that decode, and a sum of what they have given so far.
+struct Decoder {
+  static constexpr int kHeads = 2, kHidden = 64 * kHeads, kFfn = 192;
+  mx::Stream s = kernel_stream();
+  mx::array frequencies = ops::rotary_frequencies(64, {});
+  std::vector<ops::DecoderLayer> layers;
+  std::vector<ops::LayerCache> caches;
+  int past = 8; // the text that is watched, and more
+
+  explicit Decoder(int bits, int capacity = 300) {
+    auto matrix = [&](int rows, int columns, int seed) {
+      auto w =
+          mx::multiply(noise_array({rows, columns}, seed), mx::array(0.1f));
+      mx::eval(w);
+      return bits ? quantized_for_kernels(w, bits) : ops::Matrix(w);
+    };
+    auto [shape, dtype] =
+        ops::cache_shape(2, kHeads, capacity, 64, mx::float32, bits);
+    for (int i = 0; i < 2; ++i) {
+      int seed = 10 * i;
+      layers.push_back(
+          {noise_array({kHidden}, ++seed),
+           matrix(3 * kHidden, kHidden, ++seed),
+           matrix(kHidden, kHidden, ++seed),
+           noise_array({kHidden}, ++seed),
+           matrix(2 * kFfn, kHidden, ++seed),
+           matrix(kHidden, kFfn, ++seed)});
+      caches.push_back(
+          {mx::zeros(shape, dtype, s), mx::zeros(shape, dtype, s)});
+    }
+  }
+
+  // Where it is not to repeat anything, its caches forget that they could.
+  Arrays step(const mx::array& x, bool anew) {
+    std::vector<ops::DecoderRun> runs;
+    for (int i = 0; i < 2; ++i) {
+      std::vector<int> heads = i == 0 ? std::vector{1} : std::vector{1, 0};
+      runs.push_back({&layers[i], &caches[i], {heads, 1, 0, 5}});
+      if (anew) {
+        caches[i].step = nullptr;
+      }
+    }
+    Arrays made;
+    auto y = ops::decoder_layers(x, runs, frequencies, kEps, past, made, s);
+    ++past;
+    made.insert(made.begin(), y);
+    return made;
+  }
+};
+
+} // namespace
+
+TEST_CASE("a recording gives for other inputs what the graph would give") {
+  Chain chain;
+  auto first = noise_array({2, 1, 64}, 4);
+  mx::eval(chain.of(first)); // kernels are evaluated at once the first time
+  auto recording = gpu::Recording::of({first}, chain.of(first));
+  REQUIRE(recording);
+  for (int seed : {4, 5, 6}) {
+    auto x = noise_array({2, 1, 64}, seed);
+    auto again = gpu::Recording::replay(recording, {x}, chain.s);
+    auto expected = chain.of(x);
+    REQUIRE(again.size() == expected.size());
+    for (size_t i = 0; i < again.size(); ++i) {
+      CHECK(same_bits(again[i], expected[i]));
+    }
+  }
+}
+
+TEST_CASE("replays one after the other may all be waiting to run") {
+  Chain chain;
+  auto x = noise_array({2, 1, 64}, 4);
+  mx::eval(chain.of(x));
+  auto recording = gpu::Recording::of({x}, chain.of(x));
+  auto again = x, expected = x;
+  for (int i = 0; i < 20; ++i) {
+    again = gpu::Recording::replay(recording, {again}, chain.s)[0];
+    expected = chain.of(expected)[0];
+  }
+  CHECK(same_bits(again, expected));
+}
+
+TEST_CASE("there is nothing to record of what has been computed or given") {
+  Chain chain;
+  auto x = noise_array({2, 1, 64}, 4);
+  mx::eval(chain.of(x));
+  auto y = chain.of(x);
+  CHECK(gpu::Recording::of({x}, y));
+  CHECK_FALSE(gpu::Recording::of({x}, {x}));
+  mx::eval(y);
+  CHECK_FALSE(gpu::Recording::of({x}, y));
+}
+
+TEST_CASE(
+    "decoding steps that are repeated give the bits of those built anew") {
+  for (int bits : {0, 8, 4}) {
+    CAPTURE(bits);
+    Decoder repeats(bits), builds(bits);
+    EmulatedGpu as_gpu;
+    // Positions from 120 on: the 128th takes another part, and new launches.
+    repeats.past = builds.past = 120;
+    auto x = noise_array({2, 1, Decoder::kHidden}, 7), y = x;
+    for (int i = 0; i < 16; ++i) {
+      CAPTURE(i);
+      auto one = repeats.step(x, false), other = builds.step(y, true);
+      REQUIRE(one.size() == 4);
+      REQUIRE(other.size() == 4);
+      if (i % 3 == 0) { // else they stay to be computed
+        for (size_t n = 0; n < one.size(); ++n) {
+          CHECK(same_bits(one[n], other[n]));
+        }
+      }
+      x = one[0];
+      y = other[0];
+    }
+    CHECK(same_bits(x, y));
+    for (size_t i = 0; i < repeats.caches.size(); ++i) {
+      mx::eval(*repeats.caches[i].written, *builds.caches[i].written);
+      CHECK(same_bits(repeats.caches[i].keys, builds.caches[i].keys));
+      CHECK(same_bits(repeats.caches[i].values, builds.caches[i].values));
+    }
+  }
+}
+
+TEST_CASE("a step whose input does not follow from the last waits for it") {
+  Decoder repeats(0), builds(0);
+  EmulatedGpu as_gpu;
+  Arrays one, other;
+  for (int i = 0; i < 8; ++i) {
+    if (i == 3) {
+      mx::eval(one); // caches that do not exist yet are not repeated
+      mx::eval(other);
+    }
+    auto x = noise_array({2, 1, Decoder::kHidden}, 20 + i);
+    one = repeats.step(x, false);
+    other = builds.step(x, true);
+  }
+  CHECK(same_bits(one[0], other[0]));
+}
+
+TEST_CASE("repeated steps count their launches") {
+  Decoder decoder(0);
+  EmulatedGpu as_gpu;
+  auto x = noise_array({2, 1, Decoder::kHidden}, 7);
+  for (int i = 0; i < 5; ++i) {
+    long before = gpu::kernel_launches();
+    mx::eval(decoder.step(x, false));
+    CHECK(gpu::kernel_launches() - before == 10);
+  }
+}
+
+TEST_CASE("place_of tells positions and capacities apart") {
+  auto s = kernel_stream();
+  for (auto [past, capacity] : {std::pair{0, 5}, {4, 5}, {0, 9}, {8, 9}}) {
+    auto place = mx::astype(gpu::place_of(past, capacity, s), mx::float32, s);
+    auto numbers = values(place);
+    CHECK(numbers[0] == past);
+    CHECK(numbers[1] == capacity);
+  }
+}

@@ -1,0 +1,199 @@
+#include "nightingale/backends/gpu/tile_conv.h"
+
+#include <doctest/doctest.h>
+
+#include "emulated_gpu.h"
+#include "nightingale/error.h"
+#include "nightingale/backends/gpu/convolution.h"
+#include "nightingale/backends/reference/ops.h"
+#include "ops/arrays.h"
+#include "ops/row_parts.h"
+
+using namespace nightingale;
+using namespace nightingale::testing;
+
+namespace {
+
+constexpr double kTolerance = 5e-5; // tensor cores cut sums off
+
+mx::array rounded(const mx::array& x) {
+  auto half = mx::astype(x, mx::float16, cpu_stream());
+  return mx::astype(half, mx::float32, cpu_stream());
+}
+
+// Of about unit size after a convolution.
+ops::Filters filters_of(int filters, int taps, int channels) {
+  auto w = mx::multiply(
+      noise_array({filters, taps, channels}, 2),
+      mx::array(1.0f / std::sqrt(float(taps * channels))),
+      cpu_stream());
+  auto made = ops::Filters::of(ops::computed(w), cpu_stream());
+  auto rows = mx::reshape(w, {filters, taps * channels}, cpu_stream());
+  made.halves = ops::computed(mx::astype(rows, mx::float16, cpu_stream()));
+  return made;
+}
+
+ops::PieceConv conv_of(int filters, const ops::Conv1d& shape) {
+  return {.shape = shape, .epilogue = {.bias = noise_array({filters}, 3)}};
+}
+
+// What is made of x, in two parts, and kept of it.
+void check_conv(
+    const mx::array& x,
+    int split,
+    const ops::Filters& filters,
+    const ops::PieceConv& conv,
+    int keep) {
+  auto fed =
+      gpu::tile_conv(parted(x, split), filters, conv, keep, kernel_stream());
+  int results = conv.shape.output_rows(x.shape(1), filters.w.taps);
+  ops::Epilogue epilogue = conv.epilogue;
+  if (conv.residual) {
+    auto residual = ops::whole(*conv.residual, cpu_stream());
+    int begin = conv.residual_begin;
+    epilogue.residual = rows_of(residual, begin, begin + results);
+  }
+  auto expected = reference::conv1d(
+      rounded(x),
+      rounded(filters.w.matrix.w),
+      conv.shape,
+      epilogue,
+      cpu_stream());
+  CHECK(fed.y.shape() == expected.shape());
+  CHECK(relative_error(fed.y, values(expected)) < kTolerance);
+  check_kept(fed.kept, x, x.shape(1) - keep);
+}
+
+} // namespace
+
+TEST_CASE("kernel tile_conv: taps, dilations, ends and any number of rows") {
+  for (auto [taps, dilation] :
+       {std::pair{1, 1}, {3, 1}, {3, 5}, {7, 3}, {11, 1}, {11, 5}}) {
+    int pad = (taps - 1) / 2 * dilation;
+    auto filters = filters_of(32, taps, 32);
+    for (int rows : {1, 16, 33, 70}) {
+      for (auto [left, right] : {std::pair{pad, pad}, {pad, 0}, {0, pad}}) {
+        CAPTURE(taps);
+        CAPTURE(dilation);
+        CAPTURE(rows);
+        CAPTURE(left);
+        ops::Conv1d shape{1, dilation, 1, left, right};
+        if (shape.output_rows(rows, taps) > 0) {
+          auto x = noise_array({1, rows, 32}, 1);
+          check_conv(x, 0, filters, conv_of(32, shape), 0);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("kernel tile_conv: the widths that blocks have") {
+  ops::Conv1d shape{1, 1, 1, 1, 1};
+  for (auto [filters, channels] :
+       {std::pair{32, 64}, {64, 32}, {96, 96}, {128, 64}, {256, 32}}) {
+    CAPTURE(filters);
+    CAPTURE(channels);
+    check_conv(
+        noise_array({1, 150, channels}, 1),
+        0,
+        filters_of(filters, 3, channels),
+        conv_of(filters, shape),
+        0);
+  }
+}
+
+TEST_CASE("kernel tile_conv: rows in two parts, and what is kept") {
+  auto x = noise_array({1, 40, 32}, 1);
+  auto filters = filters_of(64, 7, 32);
+  for (int split : {0, 1, 16, 39}) {
+    for (int keep : {0, 1, 6, 30, 40}) {
+      CAPTURE(split);
+      CAPTURE(keep);
+      check_conv(x, split, filters, conv_of(64, {1, 1, 1, 3, 0}), keep);
+    }
+  }
+}
+
+TEST_CASE("kernel tile_conv: Snake, and a residual in two parts") {
+  auto x = noise_array({1, 40, 32}, 1);
+  auto filters = filters_of(32, 3, 32);
+  auto residual = noise_array({1, 60, 32}, 6);
+  auto conv = conv_of(32, {1, 1, 1, 1, 1});
+  conv.epilogue.snake = alpha_of(32);
+  check_conv(x, 0, filters, conv, 0);
+  for (int split : {0, 1, 30, 59}) {
+    for (int begin : {0, 1, 20}) {
+      CAPTURE(split);
+      CAPTURE(begin);
+      conv.residual = parted(residual, split);
+      conv.residual_begin = begin;
+      check_conv(x, 5, filters, conv, 2);
+      conv.epilogue.snake = std::nullopt;
+    }
+  }
+}
+
+TEST_CASE("kernel tile_conv: every size of a group gives the same") {
+  if (!emulated()) {
+    return;
+  }
+  auto x = noise_array({1, 150, 32}, 1);
+  auto filters = filters_of(128, 3, 32);
+  auto conv = conv_of(128, {1, 1, 1, 1, 1});
+  auto run = [&] {
+    auto y = gpu::tile_conv({{}, x}, filters, conv, 0, kernel_stream()).y;
+    mx::eval(y);
+    return y;
+  };
+  auto expected = run();
+  for (int most : {128, 32}) {
+    KernelLimits limits({.threads = most});
+    CHECK(same_bits(run(), expected));
+  }
+}
+
+TEST_CASE("a convolution of halves takes two launches with Snake before it") {
+  EmulatedGpu gpu;
+  KernelLimits limits({.tiles = true});
+  auto s = kernel_stream();
+  if (!gpu::has_tiles(s)) {
+    return; // a Mac
+  }
+  auto x = noise_array({1, 50, 32}, 1);
+  auto filters = filters_of(32, 3, 32);
+  auto conv = conv_of(32, {1, 1, 1, 1, 0});
+  for (bool snaked : {false, true}) {
+    CAPTURE(snaked);
+    conv.snake = snaked ? std::optional(alpha_of(32)) : std::nullopt;
+    long before = gpu::kernel_launches();
+    auto fed = gpu::conv1d(parted(x, 9), filters, conv, s);
+    mx::eval(fed.y);
+    CHECK(gpu::kernel_launches() - before == (snaked ? 2 : 1));
+    auto read = snaked ? reference::snake(x, *conv.snake, cpu_stream()) : x;
+    auto expected = reference::conv1d(
+        read, filters.w.matrix.w, conv.shape, conv.epilogue, cpu_stream());
+    CHECK(relative_error(fed.y, values(expected)) < 1e-3);
+    check_kept(fed.kept, x, conv.first_kept(49));
+  }
+}
+
+TEST_CASE("tile_conv leaves what it does not take to others") {
+  auto x = noise_array({1, 40, 32}, 1);
+  auto filters = filters_of(32, 3, 32);
+  auto conv = conv_of(32, {});
+  CHECK(gpu::fits_tile_conv({{}, x}, filters, conv));
+  CHECK_FALSE(gpu::fits_tile_conv({{}, x}, filters_of(48, 3, 32), conv));
+  CHECK_FALSE(gpu::fits_tile_conv(
+      {{}, noise_array({1, 40, 48}, 1)}, filters_of(32, 3, 48), conv));
+  auto strided = conv;
+  strided.shape.stride = 2;
+  CHECK_FALSE(gpu::fits_tile_conv({{}, x}, filters, strided));
+  auto active = conv;
+  active.epilogue.activation = ops::Activation::elu;
+  CHECK_FALSE(gpu::fits_tile_conv({{}, x}, filters, active));
+  ops::Filters floats = filters;
+  floats.halves = std::nullopt;
+  CHECK_FALSE(gpu::fits_tile_conv({{}, x}, floats, conv));
+  CHECK_THROWS_AS(
+      gpu::tile_conv({{}, x}, floats, conv, 0, kernel_stream()), Error);
+}

@@ -1,0 +1,145 @@
+#include <doctest/doctest.h>
+
+#include "mlx/memory.h"
+#include "nightingale/backends/gpu/kernel.h"
+#include "backends/gpu/emulated_gpu.h"
+#include "tiny_s3gen.h"
+
+using namespace nightingale;
+using namespace nightingale::testing;
+
+// The flow as a GPU runs it: there, or by the emulator.
+
+namespace {
+
+Values on_the_cpu(const TinyS3Gen& tiny, const MelRequest& request) {
+  return values(solve(*tiny.load_flow(mx::float32), request));
+}
+
+// Weights are rounded to the type, and so is what enters and leaves a product:
+// float16 errs by 2e-3 and bfloat16 by 1.6e-2. A GPU may multiply in TF32,
+// which rounds as float16 does.
+double tolerance(mx::Dtype dtype) {
+  return dtype == mx::float32 ? (emulated() ? 1e-5 : 5e-3)
+      : dtype == mx::float16  ? 5e-3
+                              : 4e-2;
+}
+
+} // namespace
+
+TEST_CASE("a mel from a GPU is the CPU's") {
+  TinyS3Gen tiny{.transformers = 2};
+  for (int prompt : {0, 13}) {
+    auto request = tiny_request(4, prompt);
+    auto expected = on_the_cpu(tiny, request);
+    for (mx::Dtype dtype : kFloatTypes) {
+      CAPTURE(prompt);
+      CAPTURE(dtype);
+      EmulatedGpu gpu;
+      auto flow = tiny.load_flow(dtype, kernel_stream());
+      CHECK(relative_error(solve(*flow, request), expected) < tolerance(dtype));
+    }
+  }
+}
+
+TEST_CASE("a mel by tiles is the CPU's") {
+  TinyS3Gen tiny{.transformers = 2};
+  auto request = tiny_request(4, 13);
+  auto expected = on_the_cpu(tiny, request);
+  KernelLimits limits({.tiles = true});
+  for (mx::Dtype dtype : {mx::float16, mx::bfloat16}) {
+    CAPTURE(dtype);
+    EmulatedGpu gpu;
+    auto flow = tiny.load_flow(dtype, kernel_stream());
+    CHECK(relative_error(solve(*flow, request), expected) < tolerance(dtype));
+  }
+}
+
+TEST_CASE("a meanflow's mel from a GPU is the CPU's") {
+  TinyS3Gen tiny{.meanflow = true};
+  auto request = tiny_request(3, 6);
+  auto expected = on_the_cpu(tiny, request);
+  EmulatedGpu gpu;
+  auto flow = tiny.load_flow(mx::float32, kernel_stream());
+  auto state = flow->begin(request);
+  CHECK(state.ode.input.shape(0) == 1);
+  CHECK(
+      relative_error(solve(*flow, request), expected) < tolerance(mx::float32));
+}
+
+TEST_CASE("a flow can be left between two steps") {
+  EmulatedGpu gpu;
+  auto flow = TinyS3Gen{}.load_flow(mx::float16, kernel_stream());
+  auto request = tiny_request(3, 6);
+  auto expected = solve(*flow, request);
+  {
+    auto state = flow->begin(tiny_request(5, 8));
+    flow->step(state);
+  }
+  auto state = flow->begin(request);
+  while (!state.finished()) {
+    flow->step(state);
+    mx::synchronize(kernel_stream());
+  }
+  CHECK(same_bits(flow->finish(std::move(state)), expected));
+}
+
+TEST_CASE("on a GPU a step of the flow takes few launches and stays in place") {
+  TinyS3Gen tiny{.middle_levels = 3, .transformers = 2};
+  EmulatedGpu gpu;
+  bool tiles = false;
+  SUBCASE("by MLX's products") {}
+  SUBCASE("by tiles") {
+    tiles = true;
+  }
+  KernelLimits limits({.tiles = tiles});
+  tiles = gpu::has_tiles(kernel_stream()); // a GPU has a mind of its own
+  auto flow = tiny.load_flow(mx::float16, kernel_stream());
+  auto state = flow->begin(tiny_request(3, 6));
+  flow->step(state); // kernels are compiled in the first
+  auto x = state.ode.x.id(), input = state.ode.input.id();
+  long before = gpu::kernel_launches();
+  flow->step(state);
+  int levels = tiny.middle_levels + 2;
+  // Of a block: its two sums and its activation. Of a level: taps, norm, sum.
+  // Then three convolutions of two, the mel's bias and the Euler step.
+  int most = levels * (3 * tiny.transformers + 3) + 3 * 2 + 1 + 1;
+  if (tiles) {
+    // Of a block: heads, attention, what follows it. Of a level: its two
+    // convolutions. Then two convolutions of two and one of one, the mel's
+    // product and the Euler step.
+    most = levels * (3 * tiny.transformers + 2) + 2 * 2 + 1 + 1 + 1;
+  }
+  CHECK(gpu::kernel_launches() - before <= most);
+  CHECK(state.ode.x.id() == x);
+  CHECK(state.ode.input.id() == input);
+}
+
+TEST_CASE("on a GPU the steps of a flow leave memory flat") {
+  if (emulated()) {
+    return; // its launches run at once, in memory of their own
+  }
+  auto s = kernel_stream();
+  auto flow = TinyS3Gen{}.load_flow(mx::float16, s);
+  for (int tokens : {10, 60}) {
+    CAPTURE(tokens);
+    auto request = tiny_request(tokens);
+    request.steps = 60;
+    auto state = flow->begin(request);
+    auto held = [&] {
+      mx::synchronize(s);
+      return mx::get_active_memory() + mx::get_cache_memory();
+    };
+    auto step_until = [&](int count) {
+      while (state.done < count) {
+        flow->step(state);
+      }
+      return held();
+    };
+    // How much is in use at once depends on how far the GPU is behind.
+    size_t early = step_until(20), most = early + early / 4;
+    mx::reset_peak_memory();
+    CHECK(step_until(request.steps) <= most);
+    CHECK(mx::get_peak_memory() <= most);
+  }
+}
