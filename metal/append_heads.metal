@@ -3,7 +3,7 @@
 // qkv: [B, T, 3, HEADS, 64]; frequencies: [32]; place: positions before these,
 // capacity of the caches; keys, values: [B, HEADS, capacity, 64]
 // → q: [B, HEADS, T, 64]
-// Twin: graph::rotary, graph::write_heads.
+// Reference: graph::rotary, graph::write_heads.
 //
 // inputs: qkv frequencies place after
 // state: keys values

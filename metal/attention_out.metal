@@ -4,7 +4,7 @@
 // out, scores: what decode_attention gave; place, watched, text: what it
 // took; w: [HEADS * 64, HEADS * 64];
 // residual: [ROWS, N] → y: [ROWS, N]; weights: [watched, text[1]]
-// Twin: graph::self_attention, graph::linear.
+// Reference: graph::self_attention, graph::linear.
 //
 // inputs: out place residual w scores watched text
 // outputs: y weights

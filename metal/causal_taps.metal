@@ -3,7 +3,7 @@
 // before the first.
 // x: [B, T, CX]; skip: [B, T, CS] → y: [B, T, 3 * (CX + CS)]
 // `order` is not read: it is of whoever wrote x in place.
-// Twin: mx::concatenate of shifted rows.
+// Reference: mx::concatenate of shifted rows.
 //
 // inputs: x skip order
 // outputs: y

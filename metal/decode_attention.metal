@@ -3,7 +3,7 @@
 // head of one row; attention_out puts the parts together.
 // qkv: [ROWS, 3, HEADS, 64]; frequencies: [32], radians per position; place:
 // positions before this one, capacity of the caches; keys, values: [ROWS, HEADS,
-// capacity, 64], or codes where BITS is 8 or 4 (see cache_codes.h); watched: heads of row 0 whose scores for the positions
+// capacity, 64], or codes where BITS is 8 or 4 (see quantized_cache.h); watched: heads of row 0 whose scores for the positions
 // [text[0], + text[1]) are wanted.
 // → out: [ROWS, HEADS, parts, 72], sums of exp(score - peak) * value, then the
 // peak, the sum of the exponentials and zeros; scores: [watched, text[1]], scaled
@@ -12,12 +12,12 @@
 // and a SIMD group reads four positions at once. All that a lane will need of the
 // cache is loaded first: on the H200 waiting for memory once, not at every
 // position, took a launch from 16 to a few µs.
-// Twin: graph::self_attention.
+// Reference: graph::self_attention.
 //
 // inputs: qkv frequencies place after watched text
 // state: keys values
 // outputs: out scores
-#include "cache_codes.h"
+#include "quantized_cache.h"
 #include "rotary.h"
 
 // A SIMD group writes a vector, of which a lane has number `lane` and the one 32

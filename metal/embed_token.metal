@@ -1,6 +1,6 @@
 // embed_token: what a token means at its place, the same for every row.
 // table: [V, K]; places: [P, K]; token, place: [1] → y: [ROWS, K] float32
-// Twin: two embeddings and their sum.
+// Reference: two embeddings and their sum.
 //
 // inputs: table places token place
 // outputs: y

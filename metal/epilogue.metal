@@ -5,7 +5,7 @@
 // One pass over memory is all it costs: four elements a thread and step. Which
 // parts there are is in numbers, not in constants: the branches cost nothing,
 // compiling for each of them does.
-// Twin: graph::finish.
+// Reference: graph::finish.
 //
 // inputs: y bias alpha residual before extent place
 // outputs: out

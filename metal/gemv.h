@@ -23,7 +23,7 @@ template <typename W, typename S, int BITS, int GROUP, int N, int K> struct Weig
 // code + bias. Behind the codes of all N rows are the scales, filled up to a
 // multiple of eight, then the biases. x_sums[r] is what x[r] adds up to.
 template <typename S, int BITS, int GROUP, int N, int K> struct AffineWeights8 {
-  Codes8<BITS> codes;
+  Quantized8<BITS> codes;
   S scale, bias;
   METAL_FUNC void load(const device uint* w, int row, int element) {
     constexpr int STRIDE = K * BITS / 32;

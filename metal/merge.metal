@@ -4,7 +4,7 @@
 // a zero where nothing is left. mode: the number of queues, and the slope's
 // bits, 0 for the plain sum.
 // Joining the queues first, and cutting them after, took three launches a queue.
-// Twin: ops::whole, mx::add, mx::divide, ops::leaky_relu, ops::cut.
+// Reference: ops::whole, mx::add, mx::divide, ops::leaky_relu, ops::cut.
 //
 // inputs: fresh_a before_a fresh_b before_b fresh_c before_c extent at_a at_b at_c mode
 // outputs: y kept_a kept_b kept_c

@@ -1,6 +1,6 @@
 // merge_heads: the heads of a row side by side again.
 // x: [B, HEADS, T, D] → y: [B, T, HEADS * D]
-// Twin: mx::transpose, mx::reshape.
+// Reference: mx::transpose, mx::reshape.
 //
 // inputs: x
 // outputs: y

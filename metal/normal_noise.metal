@@ -2,7 +2,7 @@
 // column. key: the branch of the generator that seed, stage and sentence give;
 // place: the number of the first row, and the columns → y: [rows, columns].
 // One block of the generator makes two words, half a row apart: a thread takes
-// both. Twin: graph::normal_noise.
+// both. Reference: graph::normal_noise.
 //
 // inputs: key place extent
 // outputs: y

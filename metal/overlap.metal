@@ -4,7 +4,7 @@
 // stride * t + k is r + trim.
 // The weights' own order makes neighbours read `taps` apart; the other rows of
 // the same inputs read what is between, and no weight is turned.
-// Twin: graph::conv_transpose1d.
+// Reference: graph::conv_transpose1d.
 //
 // inputs: products bias steps rows
 // outputs: y

@@ -3,7 +3,7 @@
 // starts: [frames, 9] in cycles; after: [9], as phases.
 // Whole numbers are added, so that no sum is rounded, however the frames are
 // grouped: a float32 sum of cycles is off by 1e-3 after 16 s.
-// Twin: cpu::frame_phases.
+// Reference: cpu::frame_phases.
 //
 // inputs: f0 phases extent
 // outputs: starts after

@@ -9,7 +9,7 @@
 // One threadgroup, because everything waits for the largest logit, and three
 // barriers do where top-p keeps everything. What is summed is summed as integers
 // and all else is a maximum, so that the token does not depend on THREADS.
-// Twin: ops::choose_token on a CPU stream.
+// Reference: ops::choose_token on a CPU stream.
 //
 // inputs: logits seen_before last rules step marks_before sums_before w0 w1 w2 w3
 // outputs: token seen marks sums report

@@ -4,7 +4,7 @@
 // whole, 8 of them are mirrored, if `ends` has bit 0, or bit 1. basis: [16, 18]
 // → y: [frames, 18]; kept: the samples that the next frame begins with, or a
 // zero at the end of the whole.
-// Twin: ops::centred_stft, by mx::take, mx::concatenate and graph::stft.
+// Reference: ops::centred_stft, by mx::take, mx::concatenate and graph::stft.
 //
 // inputs: x before basis extent place
 // outputs: y kept

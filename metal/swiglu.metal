@@ -1,5 +1,5 @@
 // swiglu: silu(gate) * up. gate_up: [rows, 2 * F], the gate first → y: [rows, F]
-// Twin: graph::swiglu.
+// Reference: graph::swiglu.
 //
 // inputs: gate_up
 // outputs: y

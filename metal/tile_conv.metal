@@ -8,7 +8,7 @@
 // 0, a zero.
 // A group makes DOWN by ACROSS patches, each by one SIMD group. What differs from
 // piece to piece is in numbers, so that a new length compiles nothing.
-// Twin: graph::conv1d.
+// Reference: graph::conv1d.
 //
 // inputs: x before w bias alpha residual earlier rows window steps place
 // outputs: y kept

@@ -5,7 +5,7 @@
 // h: [B, T, N]; x: [B, T, CX]; skip: [B, T, CS]; w: [N, 3 * N]; residual_w:
 // [N, CX + CS]; others: [N] → sum, normed: [B, T, N]
 // A group makes 16 whole rows.
-// Twin: ops::resnet on the CPU.
+// Reference: ops::resnet on the CPU.
 //
 // inputs: h w bias norm_w norm_b x residual_w residual_b next_w next_b extent skip
 // outputs: sum normed

@@ -7,7 +7,7 @@
 // A thread takes its elements once and writes them to every window: reading
 // them for every window cost as many sines as there are taps. What a layer does
 // is in numbers, not in constants: compiling takes longer than it saves.
-// Twin: graph::conv1d's padding, and mx::concatenate, mx::slice.
+// Reference: graph::conv1d's padding, and mx::concatenate, mx::slice.
 //
 // inputs: x before alpha steps rows window
 // outputs: y kept

@@ -6,7 +6,7 @@
 // tables: [18, 16] bins to windowed samples, then [4, 4] gains by what is
 // missing → y: [4 hops]; kept: the last rows, or a zero at the end.
 // A group makes the bins of its frames once: four hops share each.
-// Twin: graph::polar_spectrum, graph::istft and mx::clip.
+// Reference: graph::polar_spectrum, graph::istft and mx::clip.
 //
 // inputs: x before tables extent place
 // outputs: y kept

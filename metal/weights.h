@@ -62,8 +62,8 @@ METAL_FUNC float byte_float(uint q, uint i) {
 }
 
 // Eight codes of 8 or 4 bits, packed in uint, the first in the lowest bits.
-template <int BITS> struct Codes8 {};
-template <> struct Codes8<8> {
+template <int BITS> struct Quantized8 {};
+template <> struct Quantized8<8> {
   uint2 q;
   METAL_FUNC void fetch(const device uint* p) { q = *(const device uint2*)p; }
   METAL_FUNC void unpack(thread float* v) {
@@ -73,7 +73,7 @@ template <> struct Codes8<8> {
     }
   }
 };
-template <> struct Codes8<4> {
+template <> struct Quantized8<4> {
   uint q;
   METAL_FUNC void fetch(const device uint* p) { q = *p; }
   METAL_FUNC void unpack(thread float* v) {

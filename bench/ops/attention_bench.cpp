@@ -2,8 +2,8 @@
 #include "mlx/ops.h"
 #include "mlx/transforms.h"
 #include "nightingale/ops/attention.h"
-#include "nightingale/ops/cache_codes.h"
 #include "nightingale/ops/frame_attention.h"
+#include "nightingale/ops/quantized_cache.h"
 #include "peak.h"
 
 namespace nightingale::bench {
@@ -33,7 +33,7 @@ void cached_attention_decode(
   int positions = state.range(0);
   auto q = warm({kRows, 1, kHidden});
   Cold caches = cold_caches(dtype, bits);
-  double vector = bits ? 4.0 * ops::code_words(kHeadDim, bits)
+  double vector = bits ? 4.0 * ops::quantized_words(kHeadDim, bits)
                        : double(kHeadDim * mx::size_of(dtype));
   Work work{
       2.0 * kRows * positions * kHeads * vector,

@@ -3,7 +3,7 @@
 #include "bindings.h"
 #include "mlx/allocator.h"
 #include "mlx/transforms.h"
-#include "nightingale/io/affine_codes.h"
+#include "nightingale/io/affine_quantization.h"
 #include "nightingale/io/dtype.h"
 #include "nightingale/io/tensor_file.h"
 #include "nightingale/ops/matrix.h"
@@ -22,25 +22,27 @@ nb::object to_bytes(mx::array x) {
 }
 
 nb::tuple quantize(const TensorFile& file, const std::string& name, int bits) {
-  std::optional<nightingale::ops::Codes> parts;
+  std::optional<nightingale::ops::QuantizedTensor> parts;
   {
     nb::gil_scoped_release release;
     const auto& info = file.info(name);
     auto data = mx::allocator::malloc(info.size * sizeof(float));
     int rows = info.shape.at(0);
     int columns = static_cast<int>(info.size / std::max(rows, 1));
-    if (columns % nightingale::kCodeGroup != 0) {
-      columns = nightingale::kCodeGroup;
+    if (columns % nightingale::kQuantizedGroup != 0) {
+      columns = nightingale::kQuantizedGroup;
       rows = static_cast<int>(info.size / columns);
     }
     mx::array matrix(std::move(data), {rows, columns}, mx::float32);
     file.read(name, mx::float32, matrix.data<void>());
     auto s = mx::default_stream(mx::Device::cpu);
     parts = nightingale::ops::Matrix::quantized(matrix, bits, s).unpacked();
-    mx::eval(parts->codes, parts->scales, parts->biases);
+    mx::eval(parts->quantized, parts->scales, parts->biases);
   }
   return nb::make_tuple(
-      to_bytes(parts->codes), to_bytes(parts->scales), to_bytes(parts->biases));
+      to_bytes(parts->quantized),
+      to_bytes(parts->scales),
+      to_bytes(parts->biases));
 }
 
 } // namespace

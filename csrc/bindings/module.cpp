@@ -1,8 +1,8 @@
 #include "bindings.h"
 #include "mlx/ops.h"
 #include "mlx/transforms.h"
-#include "nightingale/io/dtype.h"
 #include "nightingale/error.h"
+#include "nightingale/io/dtype.h"
 #include "nightingale/ops/backend.h"
 
 namespace {
@@ -51,7 +51,7 @@ std::optional<mx::Dtype> dtype_from(const std::optional<std::string>& name) {
 
 mx::Stream model_stream(bool gpu) {
   if (gpu) {
-    nightingale::ops::let_caches_forget();
+    nightingale::ops::disable_mlx_cache_thrash_check();
   }
   return mx::new_thread_unsafe_stream(gpu ? mx::Device::gpu : mx::Device::cpu);
 }

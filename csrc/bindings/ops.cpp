@@ -79,7 +79,8 @@ void bind_ops(nb::module_& m) {
          const mx::array& sums,
          int stop_token,
          const std::string& form) {
-        auto run = is_cpu(form) ? cpu::alignment_step : reference::alignment_step;
+        auto run =
+            is_cpu(form) ? cpu::alignment_step : reference::alignment_step;
         auto step =
             run(weights,
                 logits,

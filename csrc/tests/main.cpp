@@ -6,8 +6,8 @@
 #include <string>
 #include <string_view>
 
-#include "emulator/instance.h"
 #include "backends/gpu/kernel_stream.h"
+#include "emulator/instance.h"
 
 // Beside doctest's options, for mutate_kernels.py:
 //   --metal=FOLDER     takes the kernels from there

@@ -3,10 +3,10 @@
 #include <charconv>
 #include <limits>
 
-#include "nightingale/io/affine_codes.h"
+#include "nightingale/error.h"
+#include "nightingale/io/affine_quantization.h"
 #include "nightingale/io/json.h"
 #include "nightingale/io/tensor_file.h"
-#include "nightingale/error.h"
 
 namespace nightingale {
 
@@ -66,7 +66,7 @@ FileNotes FileNotes::parse(const std::string& text, const std::string& what) {
       kVersion,
       what,
       ": the file was written by another version of Nightingale");
-  check_number(json, "group", kCodeGroup, what, " columns");
+  check_number(json, "group", kQuantizedGroup, what, " columns");
 
   FileNotes notes;
   if (const Json* shapes = json.find("shapes")) {

@@ -5,8 +5,8 @@
 #include <locale>
 #include <sstream>
 
-#include "nightingale/io/utf8.h"
 #include "nightingale/error.h"
+#include "nightingale/io/utf8.h"
 
 namespace nightingale {
 

@@ -4,9 +4,9 @@
 
 #include "mlx/allocator.h"
 #include "mlx/ops.h"
-#include "nightingale/io/affine_codes.h"
-#include "nightingale/io/weights.h"
 #include "nightingale/error.h"
+#include "nightingale/io/affine_quantization.h"
+#include "nightingale/io/weights.h"
 
 namespace nightingale {
 
@@ -29,13 +29,13 @@ void read_words(
     void* biases) {
   int stored = file.bits(name);
   if (stored == bits) {
-    file.read_codes(name, words, dtype, scales, biases);
+    file.read_quantized(name, words, dtype, scales, biases);
     return;
   }
   uint64_t count = file.info(name).size;
   std::vector<uint32_t> narrow(count * stored / 32);
-  file.read_codes(name, narrow.data(), dtype, scales, biases);
-  widen_codes(narrow.data(), count, words);
+  file.read_quantized(name, narrow.data(), dtype, scales, biases);
+  widen_quantized(narrow.data(), count, words);
 }
 
 } // namespace
@@ -46,21 +46,21 @@ ops::Matrix Weights::take_matrix(
     int bits,
     mx::Stream s) {
   auto shape = check_rows(names, expected_each, dtype_);
-  auto is_codes = [&](const std::string& name) {
+  auto is_quantized = [&](const std::string& name) {
     return file_->bits(name) > 0;
   };
-  auto codes = std::ranges::count_if(names, is_codes);
-  if (codes == 0 && bits == 0) {
+  auto quantized_count = std::ranges::count_if(names, is_quantized);
+  if (quantized_count == 0 && bits == 0) {
     return take_rows(names, expected_each);
   }
-  if (codes != 0 && codes != std::ssize(names)) {
+  if (quantized_count != 0 && quantized_count != std::ssize(names)) {
     fail(
-        *std::ranges::find_if_not(names, is_codes),
-        "it holds floats where '" + *std::ranges::find_if(names, is_codes) +
+        *std::ranges::find_if_not(names, is_quantized),
+        "it holds floats where '" + *std::ranges::find_if(names, is_quantized) +
             "' holds codes; one product reads both");
   }
-  auto matrix = codes > 0 ? read_codes(names, shape, s)
-                          : quantized(names, shape, bits, s);
+  auto matrix = quantized_count > 0 ? read_quantized(names, shape, s)
+                                    : quantized(names, shape, bits, s);
   nbytes_ += matrix.nbytes();
   return matrix;
 }
@@ -71,7 +71,7 @@ ops::Matrix Weights::take_frame_matrix(
     mx::Dtype dtype,
     int bits,
     mx::Stream s) {
-  return bits > 0 && expected_each[1] % kCodeGroup == 0
+  return bits > 0 && expected_each[1] % kQuantizedGroup == 0
       ? take_matrix(names, expected_each, bits, s)
       : take_rows(names, expected_each, dtype);
 }
@@ -83,7 +83,7 @@ ops::Kernel Weights::take_frame_conv(
     int bits,
     mx::Stream s) {
   int outputs = expected[0], channels = expected[1], taps = expected[2];
-  if (bits == 0 || channels % kCodeGroup != 0) {
+  if (bits == 0 || channels % kQuantizedGroup != 0) {
     return take_conv(layer, expected, dtype);
   }
   auto floats = temporary({outputs, taps, channels}, mx::float32);
@@ -94,7 +94,7 @@ ops::Kernel Weights::take_frame_conv(
   return kernel;
 }
 
-ops::Matrix Weights::read_codes(
+ops::Matrix Weights::read_quantized(
     const std::vector<std::string>& names,
     const mx::Shape& shape,
     mx::Stream s) {
@@ -105,8 +105,8 @@ ops::Matrix Weights::read_codes(
     dtype = mx::promote_types(dtype, file_->info(name).dtype);
   }
   int words = static_cast<int>(int64_t(shape[1]) * bits / 32);
-  int groups = shape[1] / kCodeGroup;
-  auto codes = temporary({shape[0], words}, mx::uint32);
+  int groups = shape[1] / kQuantizedGroup;
+  auto quantized = temporary({shape[0], words}, mx::uint32);
   auto scales = temporary({shape[0], groups}, dtype);
   auto biases = temporary({shape[0], groups}, dtype);
   int64_t row = 0;
@@ -116,7 +116,7 @@ ops::Matrix Weights::read_codes(
         *file_,
         name,
         bits,
-        codes.data<uint32_t>() + row * words,
+        quantized.data<uint32_t>() + row * words,
         dtype,
         scales.data<char>() + group_bytes,
         biases.data<char>() + group_bytes);
@@ -127,7 +127,7 @@ ops::Matrix Weights::read_codes(
     scales = mx::astype(scales, dtype_, s);
     biases = mx::astype(biases, dtype_, s);
   }
-  return ops::Matrix::from_codes(codes, scales, biases, bits, s);
+  return ops::Matrix::from_quantized(quantized, scales, biases, bits, s);
 }
 
 ops::Matrix Weights::quantized(
@@ -142,10 +142,10 @@ ops::Matrix Weights::quantized(
   }
   // On the CPU here too: the codes do not depend on where they will run.
   auto host = mx::default_stream(mx::Device::cpu);
-  auto [codes, scales, biases] =
+  auto [quantized, scales, biases] =
       ops::Matrix::quantized(floats, bits, host).unpacked();
-  return ops::Matrix::from_codes(
-      codes,
+  return ops::Matrix::from_quantized(
+      quantized,
       mx::astype(scales, dtype_, s),
       mx::astype(biases, dtype_, s),
       bits,

@@ -9,10 +9,10 @@
 #include <tuple>
 #include <vector>
 
+#include "nightingale/error.h"
 #include "nightingale/io/crc32.h"
 #include "nightingale/io/file_notes.h"
 #include "nightingale/io/json.h"
-#include "nightingale/error.h"
 
 namespace nightingale {
 

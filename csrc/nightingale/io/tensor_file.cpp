@@ -4,10 +4,10 @@
 #include <limits>
 #include <string_view>
 
+#include "nightingale/error.h"
 #include "nightingale/io/dtype.h"
 #include "nightingale/io/safetensors.h"
 #include "nightingale/io/torch_file.h"
-#include "nightingale/error.h"
 
 namespace nightingale {
 
@@ -110,8 +110,8 @@ void TensorFile::read(const std::string& name, mx::Dtype dtype, void* dst)
         "tensor '" + name + "' is " + dtype_name(tensor.dtype) +
         ", which cannot be read as " + dtype_name(dtype));
   }
-  if (auto codes = codes_.find(name); codes != codes_.end()) {
-    read_dequantized(name, codes->second, dtype, dst);
+  if (auto quantized = quantized_.find(name); quantized != quantized_.end()) {
+    read_dequantized(name, quantized->second, dtype, dst);
   } else {
     read_elements(name, tensor, dtype, dst);
   }

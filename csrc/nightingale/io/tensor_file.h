@@ -49,19 +49,19 @@ class TensorFile {
   // which has room for all of them.
   void read(const std::string& name, mx::Dtype dtype, void* dst) const;
 
-  // Bits of the codes that a tensor's rows are stored as (see affine_codes.h);
-  // 0 where it is stored as it is, or as codes that go from one row into the
-  // next. info() and read() are of what the codes stand for; the type is that
-  // of the scales.
+  // Bits of the codes that a tensor's rows are stored as (see
+  // affine_quantization.h); 0 where it is stored as it is, or as codes that go
+  // from one row into the next. info() and read() are of what the codes stand
+  // for; the type is that of the scales.
   int bits(const std::string& name) const;
   // The fewest bits of any tensor's codes; 0 where there are no codes.
   int fewest_bits() const;
 
   // The codes of a tensor with n elements: n * bits / 32 words, and n / 64
   // scales and biases as `dtype`.
-  void read_codes(
+  void read_quantized(
       const std::string& name,
-      uint32_t* codes,
+      uint32_t* quantized,
       mx::Dtype dtype,
       void* scales,
       void* biases) const;
@@ -106,7 +106,7 @@ class TensorFile {
 
  private:
   // A tensor in its parts.
-  struct Codes {
+  struct QuantizedTensor {
     int bits;
     TensorInfo words, scales, biases;
     std::string scales_name, biases_name;
@@ -120,15 +120,15 @@ class TensorFile {
       void* dst) const;
   void read_dequantized(
       const std::string& name,
-      const Codes& codes,
+      const QuantizedTensor& quantized,
       mx::Dtype dtype,
       void* dst) const;
   // Takes a tensor's parts out of the list of tensors, checked.
-  Codes take_codes(const std::string& name);
+  QuantizedTensor take_quantized(const std::string& name);
 
   std::unique_ptr<const InputFile> file_;
   std::map<std::string, TensorInfo> tensors_;
-  std::map<std::string, Codes> codes_;
+  std::map<std::string, QuantizedTensor> quantized_;
   std::map<std::string, double> scalars_;
   std::map<std::string, std::string> metadata_;
 };

@@ -5,9 +5,9 @@
 #include <cstring>
 #include <unordered_map>
 
+#include "nightingale/error.h"
 #include "nightingale/io/torch_globals.h"
 #include "nightingale/io/utf8.h"
-#include "nightingale/error.h"
 
 namespace nightingale {
 

@@ -6,8 +6,8 @@
 #include <optional>
 #include <string_view>
 
-#include "nightingale/io/dtype.h"
 #include "nightingale/error.h"
+#include "nightingale/io/dtype.h"
 
 namespace nightingale {
 

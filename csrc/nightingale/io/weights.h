@@ -118,7 +118,7 @@ class Weights {
       const std::vector<std::string>& names,
       mx::Dtype dtype,
       mx::array& rows);
-  ops::Matrix read_codes(
+  ops::Matrix read_quantized(
       const std::vector<std::string>& names,
       const mx::Shape& shape,
       mx::Stream s);

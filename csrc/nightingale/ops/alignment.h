@@ -67,7 +67,7 @@ struct AlignmentStep {
 // One step between guidance and the repetition penalty.
 // weights: for each aligned head [R, S], S text tokens with start and stop; R
 // is 2 in the first step (both start-of-speech rows), then 1; logits: [V];
-// token: [1] int32, the last one fed in.
+// token: [1] int32, the last one output in.
 AlignmentStep alignment_step(
     const std::vector<mx::array>& weights,
     const mx::array& logits,

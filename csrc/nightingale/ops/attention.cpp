@@ -55,7 +55,8 @@ mx::array attention_weights(
     mx::Stream s) {
   return on_cpu(s)
       ? cpu::attention_weights(q, keys, past, head, rows, begin, count, s)
-      : reference::attention_weights(q, keys, past, head, rows, begin, count, s);
+      : reference::attention_weights(
+            q, keys, past, head, rows, begin, count, s);
 }
 
 ProjectedAttention projected_attention(
@@ -75,11 +76,11 @@ ProjectedAttention projected_attention(
         std::move(attention.cache),
         std::move(attention.weights)};
   }
-  if (!on_cpu(s) && gpu::takes_decode_attention(qkv, cache, out, s)) {
+  if (!on_cpu(s) && gpu::can_use_decode_attention(qkv, cache, out, s)) {
     return gpu::projected_attention(
         qkv, frequencies, cache, past, watch, out, residual, s);
   }
-  if (!on_cpu(s) && gpu::takes_prefill_attention(qkv, cache, watch, s)) {
+  if (!on_cpu(s) && gpu::can_use_prefill_attention(qkv, cache, watch, s)) {
     return gpu::prefill_attention(
         qkv, frequencies, cache, past, out, residual, s);
   }

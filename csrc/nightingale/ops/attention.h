@@ -16,7 +16,7 @@ namespace nightingale::ops {
 // Scores are scaled by 1 / sqrt(head_dim) everywhere.
 
 // A cache holds [B, heads, capacity, head_dim] of a floating type, or codes:
-// see nightingale/ops/cache_codes.h.
+// see nightingale/ops/quantized_cache.h.
 
 // An empty cache for write_heads. On the CPU its memory is not touched, so that
 // a capacity that is never reached costs nothing.

@@ -22,7 +22,7 @@ void treat_cpu_as_gpu(bool yes) {
   cpu_as_gpu = yes;
 }
 
-void let_caches_forget() {
+void disable_mlx_cache_thrash_check() {
   setenv("MLX_ENABLE_CACHE_THRASHING_CHECK", "0", /* overwrite */ 0);
 }
 

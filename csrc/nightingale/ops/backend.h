@@ -21,7 +21,7 @@ void treat_cpu_as_gpu(bool yes);
 // and after some hundreds throws at every further one: texts of many lengths
 // come to that. After this they only forget the oldest, unless the environment
 // has it otherwise.
-void let_caches_forget();
+void disable_mlx_cache_thrash_check();
 
 // Whether the host should queue a step before it has read the one before: on a
 // GPU that hides the launches; on a CPU it only costs a wasted last step.
@@ -29,11 +29,12 @@ inline bool queues_ahead(const mx::Stream& s) {
   return !on_cpu(s);
 }
 
-// Whether a row of up to kIndependentRows has the same bits in any company, so
-// that positions checked together have the logits they would have one by one. A
-// GPU takes a step's two rows by kernels of its own and more of them by MLX's.
-constexpr int kIndependentRows = 16;
-inline bool has_independent_rows(const mx::Stream& s) {
+// Whether a row of up to kBatchInvariantRows has the same bits in any company,
+// so that positions checked together have the logits they would have one by
+// one. A GPU takes a step's two rows by kernels of its own and more of them by
+// MLX's.
+constexpr int kBatchInvariantRows = 16;
+inline bool is_batch_invariant(const mx::Stream& s) {
   return on_cpu(s);
 }
 

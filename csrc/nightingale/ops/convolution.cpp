@@ -1,10 +1,10 @@
 #include "nightingale/ops/convolution.h"
 
 #include "mlx/ops.h"
-#include "nightingale/error.h"
-#include "nightingale/backends/cpu/code_convolution.h"
 #include "nightingale/backends/cpu/ops.h"
+#include "nightingale/backends/cpu/quantized_convolution.h"
 #include "nightingale/backends/gpu/convolution.h"
+#include "nightingale/error.h"
 
 namespace nightingale::ops {
 

@@ -47,7 +47,8 @@ struct Kernel {
   }
 
  private:
-  Kernel(Matrix codes, int taps) : matrix(std::move(codes)), taps(taps) {}
+  Kernel(Matrix quantized, int taps)
+      : matrix(std::move(quantized)), taps(taps) {}
 };
 
 // x: [B, T, C]; w: [O, K, C / groups] → [B, T', O]. Types as in linear; codes

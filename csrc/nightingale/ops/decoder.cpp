@@ -14,7 +14,7 @@ mx::array decoder_layers(
     int past,
     std::vector<mx::array>& weights,
     mx::Stream s) {
-  if (on_cpu(s) && cpu::takes_decoder_layers(x, runs)) {
+  if (on_cpu(s) && cpu::can_use_decoder_layers(x, runs)) {
     return cpu::decoder_layers(x, runs, frequencies, eps, past, weights, s);
   }
   auto layer_by_layer = [&](const mx::array& from,
@@ -31,7 +31,7 @@ mx::array decoder_layers(
     }
     return y;
   };
-  return gpu::takes_decoder_step(x, runs, s)
+  return gpu::can_use_decoder_step(x, runs, s)
       ? gpu::decoder_step(x, runs, past, weights, layer_by_layer, s)
       : layer_by_layer(x, weights);
 }

@@ -35,7 +35,7 @@ mx::array feed_forward(
     const FeedForward& block,
     mx::Dtype dtype,
     mx::Stream s) {
-  if (!on_cpu(s) && gpu::takes_tile_feed_forward(x, block, dtype, s)) {
+  if (!on_cpu(s) && gpu::can_use_tile_feed_forward(x, block, dtype, s)) {
     return gpu::tile_feed_forward(x, residual, block, s);
   }
   auto [sum, hidden] = inner(x, residual, block, dtype, s);
@@ -49,7 +49,7 @@ Normed feed_forward_norm(
     const LayerNorm& next,
     mx::Dtype dtype,
     mx::Stream s) {
-  if (!on_cpu(s) && gpu::takes_tile_feed_forward(x, block, dtype, s)) {
+  if (!on_cpu(s) && gpu::can_use_tile_feed_forward(x, block, dtype, s)) {
     return gpu::tile_feed_forward_norm(x, residual, block, next, s);
   }
   auto [sum, hidden] = inner(x, residual, block, dtype, s);

@@ -63,7 +63,8 @@ mx::array relative_frame_attention(
     return gpu::relative_frame_attention(
         qkv, positions, content_bias, position_bias, heads, s);
   }
-  auto run = on_cpu(s) ? cpu::relative_attention : reference::relative_attention;
+  auto run =
+      on_cpu(s) ? cpu::relative_attention : reference::relative_attention;
   auto in = split(qkv, 1, s);
   return run(
       in.q, in.k, in.v, positions, content_bias, position_bias, heads, s);

@@ -1,9 +1,9 @@
 #include "nightingale/ops/linear.h"
 
-#include "nightingale/error.h"
-#include "nightingale/backends/cpu/code_linear.h"
 #include "nightingale/backends/cpu/ops.h"
+#include "nightingale/backends/cpu/quantized_linear.h"
 #include "nightingale/backends/gpu/linear.h"
+#include "nightingale/error.h"
 
 namespace nightingale::ops {
 
@@ -34,7 +34,7 @@ mx::array linear(
   if (!on_cpu(s)) {
     return gpu::linear(x, w, epilogue, s);
   }
-  return w.is_quantized() ? cpu::code_linear(x, w, epilogue, s)
+  return w.is_quantized() ? cpu::quantized_linear(x, w, epilogue, s)
                           : cpu::linear(x, w.w, epilogue, s);
 }
 
@@ -48,7 +48,7 @@ mx::array norm_linear(
   if (!on_cpu(s)) {
     return gpu::norm_linear(x, norm, eps, w, s);
   }
-  return w.is_quantized() ? cpu::norm_code_linear(x, norm, eps, w, s)
+  return w.is_quantized() ? cpu::norm_quantized_linear(x, norm, eps, w, s)
                           : cpu::norm_linear(x, norm, eps, w.w, s);
 }
 
@@ -63,7 +63,7 @@ mx::array norm_swiglu(
     return gpu::norm_swiglu(x, norm, eps, gate_up, s);
   }
   return gate_up.is_quantized()
-      ? cpu::norm_code_swiglu(x, norm, eps, gate_up, s)
+      ? cpu::norm_quantized_swiglu(x, norm, eps, gate_up, s)
       : cpu::norm_swiglu(x, norm, eps, gate_up.w, s);
 }
 

@@ -5,8 +5,8 @@
 #include "mlx/ops.h"
 #include "mlx/transforms.h"
 #include "mlx/utils.h"
+#include "nightingale/backends/cpu/quantized_format.h"
 #include "nightingale/error.h"
-#include "nightingale/backends/cpu/code_format.h"
 
 namespace nightingale::ops {
 
@@ -23,20 +23,22 @@ bool is_floating(const mx::array& x) {
 }
 
 // For what was given as parts of one matrix.
-void check_codes(const Codes& given, int bits) {
-  const auto& [codes, scales, biases] = given;
-  bool fits = codes.dtype() == mx::uint32 && codes.ndim() == 2 &&
+void check_quantized(const QuantizedTensor& given, int bits) {
+  const auto& [quantized, scales, biases] = given;
+  bool fits = quantized.dtype() == mx::uint32 && quantized.ndim() == 2 &&
       is_floating(scales) && is_floating(biases) && scales.ndim() == 2 &&
-      scales.shape() == biases.shape() && scales.shape(0) == codes.shape(0) &&
-      scales.shape(1) * Matrix::kGroup == codes.shape(1) * 32 / bits &&
-      codes.shape(1) * 32 % (bits * Matrix::kGroup) == 0;
+      scales.shape() == biases.shape() &&
+      scales.shape(0) == quantized.shape(0) &&
+      scales.shape(1) * Matrix::kGroup == quantized.shape(1) * 32 / bits &&
+      quantized.shape(1) * 32 % (bits * Matrix::kGroup) == 0;
   if (!fits) {
     std::ostringstream message;
     message << "codes of " << bits << " bits are uint32 [N, K * " << bits
             << " / 32], their scales and biases floating [N, K / "
-            << Matrix::kGroup << "]; found " << codes.dtype() << " "
-            << codes.shape() << ", " << scales.dtype() << " " << scales.shape()
-            << " and " << biases.dtype() << " " << biases.shape();
+            << Matrix::kGroup << "]; found " << quantized.dtype() << " "
+            << quantized.shape() << ", " << scales.dtype() << " "
+            << scales.shape() << " and " << biases.dtype() << " "
+            << biases.shape();
     throw Error(message.str());
   }
 }
@@ -60,7 +62,7 @@ int aligned(size_t count) {
 
 // One after the other, in words.
 mx::array in_one(
-    const mx::array& codes,
+    const mx::array& quantized,
     const mx::array& scales,
     const mx::array& biases,
     mx::Stream s) {
@@ -72,8 +74,8 @@ mx::array in_one(
     return mx::pad(numbers, {0, missing}, zero, "constant", s);
   };
   auto numbers = mx::concatenate({padded(scales), padded(biases)}, 0, s);
-  auto whole =
-      mx::concatenate({flat(codes), mx::view(numbers, mx::uint32, s)}, 0, s);
+  auto whole = mx::concatenate(
+      {flat(quantized), mx::view(numbers, mx::uint32, s)}, 0, s);
   mx::eval(whole);
   return whole;
 }
@@ -101,27 +103,27 @@ Matrix Matrix::quantized(const mx::array& w, int bits, mx::Stream s) {
     return packed(cpu::encode_matrix(rows, bits), w.shape(0), bits);
   }
   auto parts = mx::quantize(w, kGroup, bits, "affine", std::nullopt, s);
-  return from_codes(parts[0], parts[1], parts[2], bits, s);
+  return from_quantized(parts[0], parts[1], parts[2], bits, s);
 }
 
-Matrix Matrix::from_codes(
-    const mx::array& codes,
+Matrix Matrix::from_quantized(
+    const mx::array& quantized,
     const mx::array& scales,
     const mx::array& biases,
     int bits,
     mx::Stream s) {
   check_bits(bits);
-  check_codes({codes, scales, biases}, bits);
+  check_quantized({quantized, scales, biases}, bits);
   if (on_cpu(s)) {
-    Codes rows{
-        mx::contiguous(codes, false, s),
+    QuantizedTensor rows{
+        mx::contiguous(quantized, false, s),
         as_half(scales, s),
         as_half(biases, s)};
-    mx::eval(rows.codes, rows.scales, rows.biases);
-    return packed(cpu::pack_codes(rows, bits), codes.shape(0), bits);
+    mx::eval(rows.quantized, rows.scales, rows.biases);
+    return packed(cpu::pack_quantized(rows, bits), quantized.shape(0), bits);
   }
-  auto whole = in_one(codes, scales, biases, s);
-  int words = static_cast<int>(codes.size());
+  auto whole = in_one(quantized, scales, biases, s);
+  int words = static_cast<int>(quantized.size());
   auto numbers = mx::view(
       mx::slice(whole, {words}, {whole.shape(0)}, s), scales.dtype(), s);
   auto part = [&](int begin) {
@@ -130,7 +132,7 @@ Matrix Matrix::from_codes(
         mx::slice(numbers, {begin}, {end}, s), scales.shape(), s);
   };
   Matrix matrix(
-      mx::reshape(mx::slice(whole, {0}, {words}, s), codes.shape(), s));
+      mx::reshape(mx::slice(whole, {0}, {words}, s), quantized.shape(), s));
   matrix.scales = part(0);
   matrix.biases = part(aligned(scales.size()));
   matrix.bits = bits;
@@ -163,18 +165,18 @@ Matrix Matrix::columns_of(int begin, int count, int taps) const {
   return packed(computed(flat), packed_rows_, bits);
 }
 
-Codes Matrix::unpacked() const {
+QuantizedTensor Matrix::unpacked() const {
   if (!is_quantized()) {
     throw Error("a matrix of floats has no codes");
   }
-  return is_packed() ? cpu::unpack_codes(w, rows(), bits)
-                     : Codes{w, *scales, *biases};
+  return is_packed() ? cpu::unpack_quantized(w, rows(), bits)
+                     : QuantizedTensor{w, *scales, *biases};
 }
 
 mx::array Matrix::dequantized(mx::Dtype dtype, mx::Stream s) const {
-  auto [codes, scales, biases] = unpacked();
+  auto [quantized, scales, biases] = unpacked();
   auto floats = mx::dequantize(
-      codes,
+      quantized,
       mx::astype(scales, mx::float32, s),
       mx::astype(biases, mx::float32, s),
       kGroup,

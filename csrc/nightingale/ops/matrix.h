@@ -8,8 +8,8 @@ namespace nightingale::ops {
 
 // A matrix in MLX's affine format: w = scale * code + bias for each group of
 // columns.
-struct Codes {
-  mx::array codes; // [N, K * bits / 32] uint32
+struct QuantizedTensor {
+  mx::array quantized; // [N, K * bits / 32] uint32
   mx::array scales; // [N, K / group]
   mx::array biases;
 };
@@ -20,8 +20,9 @@ struct Codes {
 struct Matrix {
   static constexpr int kGroup = 64;
 
-  mx::array w; // [N, K]; in codes Codes::codes, or what cpu/code_format.h makes
-  std::optional<mx::array> scales = std::nullopt; // of Codes
+  mx::array w; // [N, K]; in codes QuantizedTensor::codes, or what
+               // cpu/quantized_format.h makes
+  std::optional<mx::array> scales = std::nullopt; // of QuantizedTensor
   std::optional<mx::array> biases = std::nullopt;
   // What `w`, `scales` and `biases` are views of: one after the other, so that
   // a kernel takes one input instead of three, scales and biases filled up to
@@ -40,15 +41,15 @@ struct Matrix {
   static Matrix quantized(const mx::array& w, int bits, mx::Stream s);
 
   // Codes that were made before; scales and biases of any floating type.
-  static Matrix from_codes(
-      const mx::array& codes,
+  static Matrix from_quantized(
+      const mx::array& quantized,
       const mx::array& scales,
       const mx::array& biases,
       int bits,
       mx::Stream s);
 
   // The codes in MLX's format, evaluated.
-  Codes unpacked() const;
+  QuantizedTensor unpacked() const;
 
   // scale * code + bias, [N, K]
   mx::array dequantized(mx::Dtype dtype, mx::Stream s) const;

@@ -45,7 +45,7 @@ Normed linear_add_norm(
     const LayerNorm& norm,
     mx::Dtype dtype,
     mx::Stream s) {
-  if (!on_cpu(s) && gpu::takes_norm_tiles(x, w, s)) {
+  if (!on_cpu(s) && gpu::can_use_norm_tiles(x, w, s)) {
     return gpu::tile_linear_norm(x, w, bias, residual, norm, dtype, s);
   }
   if (!on_cpu(s) && gpu::has_row_kernels(w.rows(), s)) {

@@ -17,7 +17,7 @@ OdeState euler_step(
     auto x = cpu::euler_step(state.x, velocity, guidance, dt, s);
     return {x, cpu::write_columns(state.input, x, s)};
   }
-  if (gpu::takes_euler_step(state, s)) {
+  if (gpu::can_use_euler_step(state, s)) {
     return gpu::euler_step(state, velocity, guidance, dt, s);
   }
   auto x = reference::euler_step(state.x, velocity, guidance, dt, s);

@@ -1,8 +1,8 @@
 #include "nightingale/ops/resnet.h"
 
 #include "mlx/ops.h"
-#include "nightingale/ops/convolution.h"
 #include "nightingale/backends/gpu/resnet.h"
+#include "nightingale/ops/convolution.h"
 #include "nightingale/ops/linear.h"
 
 namespace nightingale::ops {

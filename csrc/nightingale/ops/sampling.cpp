@@ -68,7 +68,7 @@ Sampler Sampler::start(
       mx::array({0, 0})};
 }
 
-Sampler Sampler::rehearsal(mx::Stream s) const {
+Sampler Sampler::fork_for_draft(mx::Stream s) const {
   Sampler copy = *this;
   copy.rules.analyser = false;
   // Not mx::copy, which would share the buffer.
@@ -81,7 +81,7 @@ Sampler choose_token(
     const std::vector<mx::array>& weights,
     Sampler sampler,
     mx::Stream s) {
-  return !on_cpu(s) && gpu::chooses_token(logits, weights, s)
+  return !on_cpu(s) && gpu::can_use_sample_kernel(logits, weights, s)
       ? gpu::choose_token(logits, weights, std::move(sampler), s)
       : choose_in_parts(logits, weights, std::move(sampler), s);
 }

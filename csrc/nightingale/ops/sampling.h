@@ -47,7 +47,7 @@ struct Sampler {
 
   // A copy that chooses as this one would but for the analyser, and whose
   // choices leave this one as it is: for a draft to guess with.
-  Sampler rehearsal(mx::Stream s) const;
+  Sampler fork_for_draft(mx::Stream s) const;
 };
 
 // The next token, in the reference's order: guidance, the analyser, penalty,

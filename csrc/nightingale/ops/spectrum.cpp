@@ -10,7 +10,8 @@ mx::array stft(const mx::array& x, mx::Stream s) {
 }
 
 mx::array polar_spectrum(const mx::array& x, mx::Stream s) {
-  return on_cpu(s) ? cpu::polar_spectrum(x, s) : reference::polar_spectrum(x, s);
+  return on_cpu(s) ? cpu::polar_spectrum(x, s)
+                   : reference::polar_spectrum(x, s);
 }
 
 mx::array istft(const mx::array& x, bool first, bool last, mx::Stream s) {

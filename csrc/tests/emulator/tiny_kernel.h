@@ -7,11 +7,11 @@
 #include <string>
 #include <vector>
 
+#include "backends/gpu/kernel_stream.h"
 #include "mlx/allocator.h"
 #include "mlx/ops.h"
 #include "mlx/random.h"
 #include "mlx/transforms.h"
-#include "backends/gpu/kernel_stream.h"
 
 namespace nightingale::testing {
 

@@ -15,8 +15,8 @@
 #include <utility>
 #include <vector>
 
-#include "nightingale/io/crc32.h"
 #include "nightingale/error.h"
+#include "nightingale/io/crc32.h"
 
 namespace nightingale::testing {
 

@@ -3,9 +3,9 @@
 #include <doctest/doctest.h>
 
 #include "arrays.h"
-#include "nightingale/error.h"
 #include "nightingale/backends/cpu/ops.h"
 #include "nightingale/backends/reference/ops.h"
+#include "nightingale/error.h"
 
 using namespace nightingale;
 using namespace nightingale::testing;
@@ -13,14 +13,14 @@ using ops::Activation;
 
 namespace {
 
-double silu_twin(double x) {
+double silu_reference(double x) {
   return x / (1.0 + std::exp(-x));
 }
 
-double activation_twin(double x, Activation activation) {
+double activation_reference(double x, Activation activation) {
   switch (activation) {
     case Activation::silu:
-      return silu_twin(x);
+      return silu_reference(x);
     case Activation::gelu:
       return 0.5 * x * std::erfc(-x * std::sqrt(0.5));
     case Activation::mish:
@@ -36,9 +36,9 @@ double activation_twin(double x, Activation activation) {
   }
 }
 
-Values activation_twin(Values x, Activation activation) {
+Values activation_reference(Values x, Activation activation) {
   for (double& value : x) {
-    value = activation_twin(value, activation);
+    value = activation_reference(value, activation);
   }
   return x;
 }
@@ -52,7 +52,7 @@ const std::vector<Activation> kActivations{
     Activation::leaky_relu,
     Activation::relu};
 
-Values snake_twin(Values x, const Values& alpha) {
+Values snake_reference(Values x, const Values& alpha) {
   for (size_t i = 0; i < x.size(); ++i) {
     double a = alpha[i % alpha.size()];
     x[i] += std::pow(std::sin(a * x[i]), 2) / a;
@@ -60,11 +60,12 @@ Values snake_twin(Values x, const Values& alpha) {
   return x;
 }
 
-Values swiglu_twin(const Values& gate_up, int channels) {
+Values swiglu_reference(const Values& gate_up, int channels) {
   Values y;
   for (size_t row = 0; row < gate_up.size(); row += 2 * channels) {
     for (int c = 0; c < channels; ++c) {
-      y.push_back(silu_twin(gate_up[row + c]) * gate_up[row + channels + c]);
+      y.push_back(
+          silu_reference(gate_up[row + c]) * gate_up[row + channels + c]);
     }
   }
   return y;
@@ -83,7 +84,7 @@ TEST_CASE("activations of any number of elements") {
     for (int count : {1, 7, 16, 33, 1000, 4096, 4097, 40000}) {
       CAPTURE(count);
       auto x = noise_array({count}, 1);
-      Values expected = activation_twin(values(x), activation);
+      Values expected = activation_reference(values(x), activation);
       auto y = cpu::activate(x, activation, cpu_stream());
       CHECK(relative_error(y, expected) < 1e-6);
       y = reference::activate(x, activation, graph_stream());
@@ -97,7 +98,7 @@ TEST_CASE("activations of halves have their input's type") {
     CAPTURE(static_cast<int>(activation));
     for (mx::Dtype dtype : kFloatTypes) {
       auto x = noise_array({3, 4099}, 1, dtype);
-      Values expected = activation_twin(values(x), activation);
+      Values expected = activation_reference(values(x), activation);
       auto y = cpu::activate(x, activation, cpu_stream());
       CHECK(y.dtype() == dtype);
       CHECK(relative_error(y, expected) < rounding(dtype));
@@ -172,7 +173,7 @@ TEST_CASE("snake of any width, with each channel's alpha") {
         a = 0.1f + std::fabs(a);
       }
       auto alpha = array_of(scales, {channels});
-      Values expected = snake_twin(values(x), values(alpha));
+      Values expected = snake_reference(values(x), values(alpha));
       auto y = cpu::snake(x, alpha, cpu_stream());
       CHECK(relative_error(y, expected) < 1e-6);
       y = reference::snake(x, alpha, graph_stream());
@@ -188,7 +189,7 @@ TEST_CASE("snake of large inputs and of halves") {
   }
   auto x = array_of(numbers, {1, 100, 40});
   auto alpha = array_of(std::vector<float>(40, 1.0f), {40});
-  Values expected = snake_twin(values(x), values(alpha));
+  Values expected = snake_reference(values(x), values(alpha));
   auto y = values(cpu::snake(x, alpha, cpu_stream()));
   for (size_t i = 0; i < y.size(); ++i) {
     // Rounding of x itself, and of a square of a sine.
@@ -197,7 +198,7 @@ TEST_CASE("snake of large inputs and of halves") {
   auto half = noise_array({3, 40}, 1, mx::bfloat16);
   auto rounded = cpu::snake(half, alpha, cpu_stream());
   CHECK(rounded.dtype() == mx::bfloat16);
-  expected = snake_twin(values(half), values(alpha));
+  expected = snake_reference(values(half), values(alpha));
   CHECK(relative_error(rounded, expected) < 4e-3);
 }
 
@@ -207,7 +208,7 @@ TEST_CASE("swiglu gates the second half by the first") {
       CAPTURE(channels);
       CAPTURE(rows);
       auto x = noise_array({1, rows, 2 * channels}, 1);
-      Values expected = swiglu_twin(values(x), channels);
+      Values expected = swiglu_reference(values(x), channels);
       auto y = cpu::swiglu(x, cpu_stream());
       CHECK(y.shape() == mx::Shape{1, rows, channels});
       CHECK(relative_error(y, expected) < 1e-6);
@@ -261,6 +262,6 @@ TEST_CASE("activations of every layout of their input, and of halves") {
   for (mx::Dtype dtype : {mx::float16, mx::bfloat16}) {
     auto half = noise_array({3, 26}, 1, dtype);
     auto y = cpu::swiglu(half, cpu_stream());
-    CHECK(relative_error(y, swiglu_twin(values(half), 13)) < 1e-6);
+    CHECK(relative_error(y, swiglu_reference(values(half), 13)) < 1e-6);
   }
 }

@@ -1,11 +1,11 @@
 #include <doctest/doctest.h>
 
 #include "arrays.h"
-#include "attention_twin.h"
+#include "attention_reference.h"
 #include "mlx/memory.h"
-#include "nightingale/ops/attention.h"
 #include "nightingale/backends/cpu/ops.h"
 #include "nightingale/backends/reference/ops.h"
+#include "nightingale/ops/attention.h"
 
 using namespace nightingale;
 using namespace nightingale::testing;
@@ -21,8 +21,8 @@ struct Backend {
   decltype(&cpu::attention_weights) attention_weights;
 
   mx::array make_cache(const mx::Shape& shape, mx::Dtype dtype) const {
-    auto make =
-        write_heads == cpu::write_heads ? cpu::make_cache : reference::make_cache;
+    auto make = write_heads == cpu::write_heads ? cpu::make_cache
+                                                : reference::make_cache;
     return make(shape, dtype, stream);
   }
 };
@@ -83,7 +83,8 @@ struct Sequence {
   }
 
   Values expected(mx::Dtype dtype) const {
-    return attention_twin(q, rounded(k, dtype), rounded(v, dtype), heads, true);
+    return attention_reference(
+        q, rounded(k, dtype), rounded(v, dtype), heads, true);
   }
 };
 
@@ -166,7 +167,7 @@ TEST_CASE("attention weights are the softmax that one head gives") {
         CHECK(weights.shape() == mx::Shape{rows, count});
         Values expected;
         for (int row = past + length - rows; row < past + length; ++row) {
-          Values p = attention_weights_twin(
+          Values p = attention_weights_reference(
               x.q, rounded(x.k, dtype), heads, 0, head, row, row + 1);
           p.resize(past + length);
           expected.insert(expected.end(), p.begin() + begin, p.end());

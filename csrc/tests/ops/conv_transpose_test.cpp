@@ -1,16 +1,16 @@
 #include <doctest/doctest.h>
 
 #include "arrays.h"
-#include "nightingale/ops/convolution.h"
 #include "nightingale/backends/cpu/ops.h"
 #include "nightingale/backends/reference/ops.h"
+#include "nightingale/ops/convolution.h"
 
 using namespace nightingale;
 using namespace nightingale::testing;
 
 namespace {
 
-Values conv_transpose_twin(
+Values conv_transpose_reference(
     const mx::array& x,
     const mx::array& w,
     const mx::array& bias,
@@ -45,7 +45,7 @@ void check_conv_transpose(
     const mx::array& w,
     const ops::ConvTranspose1d& shape) {
   auto bias = noise_array({w.shape(0)}, 3);
-  Values expected = conv_transpose_twin(x, w, bias, shape);
+  Values expected = conv_transpose_reference(x, w, bias, shape);
   mx::Shape rows{
       x.shape(0), shape.output_rows(x.shape(1), w.shape(1)), w.shape(0)};
   auto y = cpu::conv_transpose1d(x, w, bias, shape, cpu_stream());
@@ -120,7 +120,8 @@ TEST_CASE("conv_transpose1d of halves is computed in float32 on the CPU") {
     ops::ConvTranspose1d shape{2, 1, 1};
     auto y = cpu::conv_transpose1d(x, w, bias, shape, cpu_stream());
     CHECK(y.dtype() == mx::float32);
-    CHECK(relative_error(y, conv_transpose_twin(x, w, bias, shape)) < 1e-6);
+    CHECK(
+        relative_error(y, conv_transpose_reference(x, w, bias, shape)) < 1e-6);
   }
 }
 

@@ -3,8 +3,8 @@
 #include <doctest/doctest.h>
 
 #include "arrays.h"
-#include "convolution_twin.h"
-#include "epilogue_twin.h"
+#include "convolution_reference.h"
+#include "epilogue_reference.h"
 #include "nightingale/backends/cpu/ops.h"
 #include "nightingale/backends/reference/ops.h"
 
@@ -27,7 +27,7 @@ TEST_CASE("conv1d of every stride, dilation, grouping and padding") {
               auto x = noise_array({2, length, 12}, 1);
               auto w = noise_array({18, taps, 12 / groups}, 2);
               ops::Conv1d shape{stride, dilation, groups, left, right};
-              Values expected = conv1d_twin(x, w, shape);
+              Values expected = conv1d_reference(x, w, shape);
               auto y = cpu::conv1d(x, w, shape, {}, cpu_stream());
               CHECK(relative_error(y, expected) < 1e-6);
               y = reference::conv1d(x, w, shape, {}, graph_stream());
@@ -52,7 +52,7 @@ TEST_CASE("conv1d of a filter for every channel") {
           int pad = taps / 2 * dilation;
           ops::Conv1d shape{stride, dilation, channels, pad, pad + 60};
           auto y = cpu::conv1d(x, w, shape, {}, cpu_stream());
-          CHECK(relative_error(y, conv1d_twin(x, w, shape)) < 1e-6);
+          CHECK(relative_error(y, conv1d_reference(x, w, shape)) < 1e-6);
         }
       }
     }
@@ -67,11 +67,11 @@ TEST_CASE("conv1d with every epilogue") {
       auto x = noise_array({2, length, 20}, 1);
       auto w = noise_array({20, 5, 20 / groups}, 2);
       ops::Conv1d shape{.dilation = 3, .groups = groups, .pad_left = 12};
-      Values sums = conv1d_twin(x, w, shape);
+      Values sums = conv1d_reference(x, w, shape);
       int index = 0;
       for (const auto& epilogue : epilogues({2, length, 20})) {
         CAPTURE(index++);
-        Values expected = finish_twin(sums, 20, epilogue);
+        Values expected = apply_epilogue_reference(sums, 20, epilogue);
         auto y = cpu::conv1d(x, w, shape, epilogue, cpu_stream());
         CHECK(relative_error(y, expected) < 2e-6);
         y = reference::conv1d(x, w, shape, epilogue, graph_stream());
@@ -86,14 +86,16 @@ TEST_CASE("conv1d of half inputs gives their type, or the residual's") {
     auto x = noise_array({1, 30, 12}, 1, mx::bfloat16);
     auto w = noise_array({12, 3, 12 / groups}, 2, mx::bfloat16);
     ops::Conv1d shape{.groups = groups, .pad_left = 2};
-    Values expected = conv1d_twin(x, w, shape);
+    Values expected = conv1d_reference(x, w, shape);
     auto y = cpu::conv1d(x, w, shape, {}, cpu_stream());
     CHECK(y.dtype() == mx::bfloat16);
     CHECK(relative_error(y, expected) < 4e-3);
     ops::Epilogue epilogue{.residual = noise_array({1, 30, 12}, 3)};
     y = cpu::conv1d(x, w, shape, epilogue, cpu_stream());
     CHECK(y.dtype() == mx::float32);
-    CHECK(relative_error(y, finish_twin(expected, 12, epilogue)) < 2e-6);
+    CHECK(
+        relative_error(y, apply_epilogue_reference(expected, 12, epilogue)) <
+        2e-6);
   }
 }
 
@@ -104,7 +106,7 @@ TEST_CASE("conv1d of half weights is computed in float32 on the CPU") {
     ops::Conv1d shape{.pad_left = 2};
     auto y = cpu::conv1d(x, w, shape, {}, cpu_stream());
     CHECK(y.dtype() == mx::float32);
-    CHECK(relative_error(y, conv1d_twin(x, w, shape)) < 1e-6);
+    CHECK(relative_error(y, conv1d_reference(x, w, shape)) < 1e-6);
   }
 }
 

@@ -1,8 +1,8 @@
 #include "nightingale/backends/cpu/decoder.h"
 #include "arrays.h"
 #include "nightingale/error.h"
-#include "nightingale/ops/cache_codes.h"
 #include "nightingale/ops/linear.h"
+#include "nightingale/ops/quantized_cache.h"
 #include "nightingale/ops/rotary.h"
 
 using namespace nightingale;
@@ -122,7 +122,7 @@ TEST_CASE("layers of codes that run as one op are their parts") {
         for (int length : {1, 3, 16, 1}) {
           CAPTURE(length);
           auto x = positions(batch, length, length);
-          REQUIRE(cpu::takes_decoder_layers(x, whole.runs(length)));
+          REQUIRE(cpu::can_use_decoder_layers(x, whole.runs(length)));
           check_same(whole.fused(x), parts.in_parts(x));
         }
       }
@@ -136,8 +136,8 @@ TEST_CASE("layers that run as one op and layers that do not take turns") {
   for (int length : {17, 1, 20, 2, 1}) {
     auto x = positions(2, length, ++seed);
     CHECK(
-        cpu::takes_decoder_layers(x, mixed.runs(length)) ==
-        (length <= ops::kIndependentRows));
+        cpu::can_use_decoder_layers(x, mixed.runs(length)) ==
+        (length <= ops::kBatchInvariantRows));
     check_same(mixed.fused(x), parts.in_parts(x));
   }
 }
@@ -157,7 +157,7 @@ TEST_CASE("a step that is queued runs after the one before it") {
 TEST_CASE("layers of floats or with caches that drop positions run by parts") {
   auto x = positions(2, 1, 1);
   Stack floats(2, 0, 0);
-  CHECK(!cpu::takes_decoder_layers(x, floats.runs(1)));
+  CHECK(!cpu::can_use_decoder_layers(x, floats.runs(1)));
   Stack parts(2, 0, 0);
   check_same(floats.fused(x), parts.in_parts(x));
   Stack dropping(2, 8, 8);
@@ -165,7 +165,7 @@ TEST_CASE("layers of floats or with caches that drop positions run by parts") {
       mx::zeros({2, kHeads}, mx::int32),
       mx::zeros({2, kHeads, kCapacity}),
       0.5f};
-  CHECK(!cpu::takes_decoder_layers(x, dropping.runs(1)));
+  CHECK(!cpu::can_use_decoder_layers(x, dropping.runs(1)));
 }
 
 TEST_CASE("positions of another width than the layers are refused") {

@@ -4,23 +4,23 @@
 
 #include <numbers>
 
+#include "backends/cpu/thread_count.h"
+#include "fourier_reference.h"
 #include "io/file_writers.h"
 #include "io/noise_checkpoint.h"
-#include "fourier_twin.h"
 #include "nightingale/backends/cpu/ops.h"
 #include "nightingale/backends/reference/ops.h"
-#include "backends/cpu/thread_count.h"
 
 using namespace nightingale;
 using namespace nightingale::testing;
 
 namespace {
 
-Values frames_twin(const mx::array& frames) {
+Values frames_reference(const mx::array& frames) {
   int size = frames.shape(-1);
   Values all = values(frames), y;
   for (auto at = all.begin(); at != all.end(); at += size) {
-    Values power = power_twin(Values(at, at + size));
+    Values power = power_reference(Values(at, at + size));
     y.insert(y.end(), power.begin(), power.end());
   }
   return y;
@@ -32,7 +32,7 @@ TEST_CASE("power_spectrum is the squared magnitude of the Fourier transform") {
   for (int size : {2, 4, 6, 8, 10, 14, 26, 30, 98, 400, 512, 1920}) {
     CAPTURE(size);
     auto x = noise_array({2, size}, 1);
-    Values expected = frames_twin(x);
+    Values expected = frames_reference(x);
     for (auto [form, power, s] :
          forms(cpu::power_spectrum, reference::power_spectrum)) {
       CAPTURE(form);
@@ -55,7 +55,7 @@ TEST_CASE("power_spectrum is exact in bins far below the loudest") {
     }
     auto x = array_of(tone, {1, size});
     auto power = values(ops::power_spectrum(x, cpu_stream()));
-    Values expected = frames_twin(x);
+    Values expected = frames_reference(x);
     double loudest = expected[7], worst = 0.0, quietest = loudest;
     for (size_t bin = 0; bin < power.size(); ++bin) {
       worst = std::max(worst, std::fabs(power[bin] / expected[bin] - 1));
@@ -71,7 +71,7 @@ TEST_CASE("power_spectrum of any number of frames") {
   auto x = noise_array({2, 35, 40}, 1);
   auto y = ops::power_spectrum(x, s);
   CHECK(y.shape() == mx::Shape{2, 35, 21});
-  CHECK(relative_error(y, frames_twin(x)) < 1e-7);
+  CHECK(relative_error(y, frames_reference(x)) < 1e-7);
   auto none = ops::power_spectrum(mx::zeros({0, 40}, mx::float32, s), s);
   mx::eval(none);
   CHECK(none.shape() == mx::Shape{0, 21});

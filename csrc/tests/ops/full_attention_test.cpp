@@ -1,10 +1,10 @@
 #include <doctest/doctest.h>
 
 #include "arrays.h"
-#include "attention_twin.h"
-#include "nightingale/ops/attention.h"
+#include "attention_reference.h"
 #include "nightingale/backends/cpu/ops.h"
 #include "nightingale/backends/reference/ops.h"
+#include "nightingale/ops/attention.h"
 
 using namespace nightingale;
 using namespace nightingale::testing;
@@ -25,7 +25,7 @@ TEST_CASE("full attention lets every query see every key") {
       auto q = noise_array({2, rows, heads * head_dim}, 1);
       auto k = noise_array({2, keys, heads * head_dim}, 2);
       auto v = noise_array({2, keys, heads * head_dim}, 3);
-      Values expected = attention_twin(q, k, v, heads, false);
+      Values expected = attention_reference(q, k, v, heads, false);
       auto y = cpu::full_attention(q, k, v, heads, cpu_stream());
       CHECK(y.shape() == q.shape());
       CHECK(relative_error(y, expected) < 2e-6);

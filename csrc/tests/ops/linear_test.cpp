@@ -3,8 +3,8 @@
 #include <doctest/doctest.h>
 
 #include "arrays.h"
-#include "epilogue_twin.h"
-#include "linear_twin.h"
+#include "epilogue_reference.h"
+#include "linear_reference.h"
 #include "nightingale/backends/cpu/ops.h"
 #include "nightingale/backends/reference/ops.h"
 
@@ -24,11 +24,11 @@ void check_linear(Sizes n, mx::Dtype dtype, double tolerance = 2e-6) {
   auto x = noise_array({1, n.rows, n.inner}, 1);
   auto w = noise_array({n.outer, n.inner}, 2, dtype);
   mx::Shape shape{1, n.rows, n.outer};
-  Values sums = linear_twin(x, w);
+  Values sums = linear_reference(x, w);
   int index = 0;
   for (const auto& epilogue : epilogues(shape)) {
     CAPTURE(index++);
-    Values expected = finish_twin(sums, n.outer, epilogue);
+    Values expected = apply_epilogue_reference(sums, n.outer, epilogue);
     auto y = cpu::linear(x, w, epilogue, cpu_stream());
     CHECK(y.dtype() == mx::float32);
     CHECK(y.shape() == shape);
@@ -80,7 +80,8 @@ TEST_CASE("linear gives the type of its residual, or else of its input") {
         if (result != dtype) {
           epilogue.residual = noise_array({rows, 9}, 4, result);
         }
-        Values expected = finish_twin(linear_twin(x, w), 9, epilogue);
+        Values expected =
+            apply_epilogue_reference(linear_reference(x, w), 9, epilogue);
         auto y = cpu::linear(x, w, epilogue, cpu_stream());
         CHECK(y.dtype() == result);
         double rounding = result == mx::float32 ? 2e-6

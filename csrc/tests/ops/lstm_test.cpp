@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-#include "lstm_twin.h"
+#include "lstm_reference.h"
 #include "nightingale/backends/cpu/ops.h"
 #include "nightingale/backends/reference/ops.h"
 
@@ -31,7 +31,7 @@ struct Layer {
 };
 
 Values twin(const mx::array& x, const Layer& layer) {
-  return lstm_twin(
+  return lstm_reference(
       values(x), x.shape(0), x.shape(1), layer.w_ih, layer.w_hh, layer.bias);
 }
 

@@ -126,17 +126,18 @@ TEST_CASE("codes go into a matrix and come out of it unchanged") {
             "affine",
             std::nullopt,
             s);
-        auto matrix = Matrix::from_codes(parts[0], parts[1], parts[2], bits, s);
+        auto matrix =
+            Matrix::from_quantized(parts[0], parts[1], parts[2], bits, s);
         CHECK(matrix.rows() == rows);
         CHECK(matrix.columns() == 192);
-        auto [codes, scales, biases] = matrix.unpacked();
-        CHECK(same(codes, parts[0]));
+        auto [quantized, scales, biases] = matrix.unpacked();
+        CHECK(same(quantized, parts[0]));
         CHECK(same(scales, mx::astype(parts[1], mx::float16, s)));
         CHECK(same(biases, mx::astype(parts[2], mx::float16, s)));
-        auto again = Matrix::from_codes(codes, scales, biases, bits, s);
+        auto again = Matrix::from_quantized(quantized, scales, biases, bits, s);
         CHECK(same(again.w, matrix.w));
         auto floats = mx::dequantize(
-            codes,
+            quantized,
             mx::astype(scales, mx::float32, s),
             mx::astype(biases, mx::float32, s),
             64,
@@ -162,16 +163,16 @@ TEST_CASE("codes are read from any layout") {
     CAPTURE(view.name);
     CHECK(same(Matrix::quantized(view.array, 4, s).w, expected.w));
   }
-  auto [codes, scales, biases] = expected.unpacked();
+  auto [quantized, scales, biases] = expected.unpacked();
   auto packed = [&](const auto& c, const auto& a, const auto& b) {
-    return Matrix::from_codes(c, a, b, 4, s).w;
+    return Matrix::from_quantized(c, a, b, 4, s).w;
   };
   auto turned = [&](const mx::array& x) {
     auto t = mx::contiguous(mx::transpose(x, s), false, s);
     return mx::transpose(t, s);
   };
-  CHECK(
-      same(packed(turned(codes), turned(scales), turned(biases)), expected.w));
+  CHECK(same(
+      packed(turned(quantized), turned(scales), turned(biases)), expected.w));
 }
 
 TEST_CASE("codes take the memory of their bits, scales and biases") {
@@ -214,9 +215,10 @@ TEST_CASE("codes that do not fit together are refused") {
   auto s = cpu_stream();
   auto parts =
       mx::quantize(noise_array({6, 128}, 1), 64, 8, "affine", std::nullopt, s);
-  auto from = [&](const auto& codes, const auto& scales, const auto& biases) {
-    return Matrix::from_codes(codes, scales, biases, 8, s);
-  };
+  auto from =
+      [&](const auto& quantized, const auto& scales, const auto& biases) {
+        return Matrix::from_quantized(quantized, scales, biases, 8, s);
+      };
   CHECK_THROWS_WITH_AS(
       from(parts[0], parts[1], mx::slice(parts[2], {0, 0}, {5, 2}, s)),
       "codes of 8 bits are uint32 [N, K * 8 / 32], their scales and biases "
@@ -225,10 +227,10 @@ TEST_CASE("codes that do not fit together are refused") {
       nightingale::Error);
   auto narrow = mx::slice(parts[0], {0, 0}, {6, 16}, s);
   CHECK_THROWS_AS(from(narrow, parts[1], parts[2]), nightingale::Error);
-  auto codes = mx::view(parts[0], mx::int32, s);
-  CHECK_THROWS_AS(from(codes, parts[1], parts[2]), nightingale::Error);
+  auto quantized = mx::view(parts[0], mx::int32, s);
+  CHECK_THROWS_AS(from(quantized, parts[1], parts[2]), nightingale::Error);
   CHECK_THROWS_AS(
-      Matrix::from_codes(parts[0], parts[1], parts[2], 4, s),
+      Matrix::from_quantized(parts[0], parts[1], parts[2], 4, s),
       nightingale::Error);
   auto large = mx::multiply(parts[1], mx::array(1e9f), s);
   CHECK_THROWS_WITH_AS(

@@ -5,9 +5,9 @@
 #include <doctest/doctest.h>
 
 #include "arrays.h"
-#include "attention_twin.h"
-#include "cpu/thread_count.h"
-#include "epilogue_twin.h"
+#include "attention_reference.h"
+#include "backends/cpu/thread_count.h"
+#include "epilogue_reference.h"
 #include "nightingale/backends/cpu/ops.h"
 
 using namespace nightingale;
@@ -36,7 +36,8 @@ void check_product(
     int index = 0;
     for (const auto& epilogue : epilogues(sums.shape(), dtype)) {
       CAPTURE(index++);
-      Values expected = finish_twin(values(sums), w.shape(0), epilogue);
+      Values expected =
+          apply_epilogue_reference(values(sums), w.shape(0), epilogue);
       auto y = cpu::conv1d(x, w, shape, epilogue, s);
       CHECK(y.dtype() == epilogue.result_dtype(x));
       CHECK(relative_error(y, expected) < rounding(y));
@@ -66,7 +67,7 @@ TEST_CASE("bfloat16 linear sums in float32, with every epilogue") {
       auto sums = values(cpu::linear(wide(x), wide(w), {}, s));
       for (mx::Dtype dtype : {mx::float32, mx::bfloat16}) {
         for (const auto& epilogue : epilogues({1, rows, outer}, dtype)) {
-          Values expected = finish_twin(sums, outer, epilogue);
+          Values expected = apply_epilogue_reference(sums, outer, epilogue);
           auto y = cpu::linear(x, w, epilogue, s);
           CHECK(y.dtype() == epilogue.result_dtype(x));
           CHECK(relative_error(y, expected) < rounding(y));
@@ -131,7 +132,7 @@ TEST_CASE("bfloat16 full attention is near that of float32") {
       auto y = cpu::full_attention(q, k, v, 2, s);
       CHECK(y.dtype() == mx::bfloat16);
       CHECK(y.shape() == q.shape());
-      Values expected = attention_twin(q, k, v, 2, false);
+      Values expected = attention_reference(q, k, v, 2, false);
       CHECK(relative_error(y, expected) < 1e-2);
     }
   }
@@ -144,7 +145,7 @@ TEST_CASE("bfloat16 full attention reads the parts of one array in place") {
   if (cpu::has_bf16_matrix_units()) {
     CHECK(y.inputs()[1].id() == parts[1].id());
   }
-  Values expected = attention_twin(parts[0], parts[1], parts[2], 2, false);
+  Values expected = attention_reference(parts[0], parts[1], parts[2], 2, false);
   CHECK(relative_error(y, expected) < 1e-2);
 }
 

@@ -11,7 +11,7 @@ using namespace nightingale::testing;
 
 namespace {
 
-Values rms_norm_twin(Values x, const Values& w, double eps) {
+Values rms_norm_reference(Values x, const Values& w, double eps) {
   size_t channels = w.size();
   for (size_t row = 0; row < x.size(); row += channels) {
     double squares = 0.0;
@@ -25,7 +25,8 @@ Values rms_norm_twin(Values x, const Values& w, double eps) {
   return x;
 }
 
-Values layer_norm_twin(Values x, const Values& w, const Values& b, double eps) {
+Values
+layer_norm_reference(Values x, const Values& w, const Values& b, double eps) {
   size_t channels = w.size();
   for (size_t row = 0; row < x.size(); row += channels) {
     double mean = 0.0, variance = 0.0;
@@ -43,7 +44,7 @@ Values layer_norm_twin(Values x, const Values& w, const Values& b, double eps) {
   return x;
 }
 
-Values norm_mish_twin(Values normed, const Values& shift) {
+Values norm_mish_reference(Values normed, const Values& shift) {
   for (size_t i = 0; i < normed.size(); ++i) {
     double x = normed[i];
     normed[i] = x * std::tanh(std::log1p(std::exp(x))) +
@@ -61,13 +62,14 @@ TEST_CASE("norms over the last axis, of any width and number of rows") {
       CAPTURE(rows);
       auto x = noise_array({1, rows, channels}, 1);
       auto w = noise_array({channels}, 2), b = noise_array({channels}, 3);
-      Values rms = rms_norm_twin(values(x), values(w), 1e-5f);
+      Values rms = rms_norm_reference(values(x), values(w), 1e-5f);
       auto y = cpu::rms_norm(x, w, 1e-5f, cpu_stream());
       CHECK(relative_error(y, rms) < 1e-6);
       y = reference::rms_norm(x, w, 1e-5f, graph_stream());
       CHECK(relative_error(y, rms) < graph_tolerance(1e-6));
 
-      Values layer = layer_norm_twin(values(x), values(w), values(b), 1e-5f);
+      Values layer =
+          layer_norm_reference(values(x), values(w), values(b), 1e-5f);
       y = cpu::layer_norm(x, w, b, 1e-5f, mx::float32, cpu_stream());
       CHECK(relative_error(y, layer) < 1e-6);
       y = reference::layer_norm(x, w, b, 1e-5f, mx::float32, graph_stream());
@@ -83,7 +85,8 @@ TEST_CASE("layer_norm of a small signal on a large offset") {
   }
   auto x = array_of(numbers, {1, 1024});
   auto w = noise_array({1024}, 2), b = noise_array({1024}, 3);
-  Values expected = layer_norm_twin(values(x), values(w), values(b), 1e-5f);
+  Values expected =
+      layer_norm_reference(values(x), values(w), values(b), 1e-5f);
   // A float32 mean of 1000 is right to 6e-5, next to a deviation of 1.
   auto y = cpu::layer_norm(x, w, b, 1e-5f, mx::float32, cpu_stream());
   CHECK(relative_error(y, expected) < 1e-4);
@@ -121,8 +124,8 @@ TEST_CASE("norms of half inputs are computed in float32 on the CPU") {
   for (mx::Dtype dtype : {mx::float16, mx::bfloat16}) {
     auto x = noise_array({3, 70}, 1, dtype);
     auto w = noise_array({70}, 2, dtype), b = noise_array({70}, 3, dtype);
-    Values rms = rms_norm_twin(values(x), values(w), 1e-5f);
-    Values layer = layer_norm_twin(values(x), values(w), values(b), 1e-5f);
+    Values rms = rms_norm_reference(values(x), values(w), 1e-5f);
+    Values layer = layer_norm_reference(values(x), values(w), values(b), 1e-5f);
     auto y = cpu::rms_norm(x, w, 1e-5f, cpu_stream());
     CHECK(relative_error(y, rms) < 1e-6);
     y = cpu::layer_norm(x, w, b, 1e-5f, mx::float32, cpu_stream());
@@ -157,13 +160,15 @@ TEST_CASE("norm_mish is the norm, then mish, then the shift") {
       auto x = noise_array({1, rows, channels}, 1);
       auto w = noise_array({channels}, 2), b = noise_array({channels}, 3);
       auto shift = noise_array({channels}, 4);
-      Values normed = layer_norm_twin(values(x), values(w), values(b), 1e-5f);
+      Values normed =
+          layer_norm_reference(values(x), values(w), values(b), 1e-5f);
       for (bool shifts : {false, true}) {
         CAPTURE(shifts);
         auto added = shifts ? std::optional(shift) : std::nullopt;
         Values expected =
-            norm_mish_twin(normed, shifts ? values(shift) : Values{});
-        for (auto [form, norm, s] : forms(cpu::norm_mish, reference::norm_mish)) {
+            norm_mish_reference(normed, shifts ? values(shift) : Values{});
+        for (auto [form, norm, s] :
+             forms(cpu::norm_mish, reference::norm_mish)) {
           CAPTURE(form);
           auto y = norm(x, w, b, 1e-5f, added, mx::float32, s);
           CHECK(

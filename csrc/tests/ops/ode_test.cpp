@@ -23,7 +23,8 @@ TEST_CASE("euler_step follows the velocity, guided where there are two") {
         double mixed = batch == 1 ? v[i] : 1.7 * v[i] - 0.7 * v[size + i];
         expected.push_back(from[i] + 0.1 * mixed);
       }
-      for (auto [form, step, s] : forms(cpu::euler_step, reference::euler_step)) {
+      for (auto [form, step, s] :
+           forms(cpu::euler_step, reference::euler_step)) {
         CAPTURE(form);
         auto x = noise_array({1, rows, channels}, 1); // is taken over
         auto y = step(x, velocity, 0.7f, 0.1f, s);

@@ -1,10 +1,10 @@
 #include <doctest/doctest.h>
 
 #include "arrays.h"
-#include "attention_twin.h"
-#include "nightingale/ops/attention.h"
+#include "attention_reference.h"
 #include "nightingale/backends/cpu/ops.h"
 #include "nightingale/backends/reference/ops.h"
+#include "nightingale/ops/attention.h"
 
 using namespace nightingale;
 using namespace nightingale::testing;
@@ -28,7 +28,7 @@ struct Inputs {
   }
 };
 
-Values relative_twin(const Inputs& in, int heads) {
+Values relative_reference(const Inputs& in, int heads) {
   Rows q(in.q), k(in.k), v(in.v);
   int length = q.length, channels = q.channels, depth = channels / heads;
   Values p = values(in.positions), y;
@@ -70,7 +70,7 @@ TEST_CASE("relative attention scores content and distance") {
       CAPTURE(head_dim);
       CAPTURE(length);
       Inputs in(2, length, 2 * head_dim);
-      Values expected = relative_twin(in, 2);
+      Values expected = relative_reference(in, 2);
       auto y = in.run(cpu::relative_attention, 2, cpu_stream());
       CHECK(y.shape() == in.q.shape());
       CHECK(relative_error(y, expected) < 5e-6);

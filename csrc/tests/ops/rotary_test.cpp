@@ -14,7 +14,8 @@ using namespace nightingale::testing;
 namespace {
 
 // Every channel pair (i, i + half) as a complex number, turned.
-Values rotary_twin(const mx::array& x, const mx::array& frequencies, int past) {
+Values
+rotary_reference(const mx::array& x, const mx::array& frequencies, int past) {
   Values y = values(x), turns = values(frequencies);
   int half = turns.size();
   int length = x.shape(1), heads = x.shape(2) / (2 * half);
@@ -64,7 +65,7 @@ TEST_CASE("rotary turns the pairs of every head by position and frequency") {
         CAPTURE(length);
         CAPTURE(heads);
         auto x = noise_array({2, length, heads * 64}, 1);
-        Values expected = rotary_twin(x, frequencies, past);
+        Values expected = rotary_reference(x, frequencies, past);
         // Angles are float32: their error is 2^-24 of up to `position` radians.
         double tolerance = 5e-7 + 1.2e-7 * (past + length);
         auto y = cpu::rotary(x, frequencies, past, cpu_stream());
@@ -116,7 +117,7 @@ TEST_CASE("rotary of the parts of a wider result") {
       CAPTURE(i);
       // Turned before the part itself is computed, as in a forward pass.
       auto turned = values(cpu::rotary(parts[i], frequencies, 7, s));
-      Values expected = rotary_twin(parts[i], frequencies, 7);
+      Values expected = rotary_reference(parts[i], frequencies, 7);
       CHECK(relative_error(turned, expected) < 5e-6);
     }
   }
@@ -127,7 +128,7 @@ TEST_CASE("rotary of one row broadcast to a batch") {
   auto frequencies = noise_array({4}, 2);
   auto x = mx::broadcast_to(noise_array({1, 3, 16}, 1), {4, 3, 16}, s);
   auto y = cpu::rotary(x, frequencies, 7, s);
-  CHECK(relative_error(y, rotary_twin(x, frequencies, 7)) < 3e-6);
+  CHECK(relative_error(y, rotary_reference(x, frequencies, 7)) < 3e-6);
 }
 
 TEST_CASE("rotary takes half inputs and gives float32 on the CPU") {
@@ -136,6 +137,6 @@ TEST_CASE("rotary takes half inputs and gives float32 on the CPU") {
     auto x = noise_array({1, 3, 16}, 1, dtype);
     auto y = cpu::rotary(x, frequencies, 7, cpu_stream());
     CHECK(y.dtype() == mx::float32);
-    CHECK(relative_error(y, rotary_twin(x, frequencies, 7)) < 3e-6);
+    CHECK(relative_error(y, rotary_reference(x, frequencies, 7)) < 3e-6);
   }
 }

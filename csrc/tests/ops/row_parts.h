@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-#include "nightingale/ops/pieces.h"
+#include "nightingale/ops/streaming_conv.h"
 #include "ops/arrays.h"
 
 // Rows in two parts, for the tests of what reads and keeps them.
@@ -15,7 +15,7 @@ inline mx::array alpha_of(int channels) {
 }
 
 // The first `split` rows of x, then the others.
-inline ops::Rows parted(const mx::array& x, int split) {
+inline ops::FrameSpan parted(const mx::array& x, int split) {
   int count = x.shape(1);
   if (split == 0) {
     return {std::nullopt, x};

@@ -15,7 +15,7 @@ namespace {
 
 constexpr double kRemoved = -std::numeric_limits<double>::infinity();
 
-Values softmax_twin(const Values& x) {
+Values softmax_reference(const Values& x) {
   double top = *std::ranges::max_element(x), sum = 0.0;
   Values p;
   for (double v : x) {
@@ -28,7 +28,8 @@ Values softmax_twin(const Values& x) {
   return p;
 }
 
-Values filter_twin(Values x, const Values& seen, const ops::Sampling& options) {
+Values
+filter_reference(Values x, const Values& seen, const ops::Sampling& options) {
   double penalty = options.repetition_penalty;
   for (size_t i = 0; i < x.size(); ++i) {
     x[i] *= !seen[i] ? 1.0 : x[i] < 0.0 ? penalty : 1.0 / penalty;
@@ -42,11 +43,11 @@ Values filter_twin(Values x, const Values& seen, const ops::Sampling& options) {
   for (double& v : x) {
     v /= options.temperature;
   }
-  Values p = softmax_twin(x);
+  Values p = softmax_reference(x);
   for (size_t i = 0; i < x.size(); ++i) {
     x[i] = p[i] < options.min_p * p[best] ? kRemoved : x[i];
   }
-  p = softmax_twin(x);
+  p = softmax_reference(x);
   std::vector<int> order(x.size());
   std::iota(order.begin(), order.end(), 0);
   std::ranges::sort(order, {}, [&](int i) { return x[i]; });
@@ -84,7 +85,8 @@ TEST_CASE("guide moves away from the unconditioned row") {
 TEST_CASE("guide passes a single row on") {
   auto logits = noise_array({1, 77}, 1);
   CHECK(values(cpu::guide(logits, 3.0f, cpu_stream())) == values(logits));
-  CHECK(values(reference::guide(logits, 3.0f, graph_stream())) == values(logits));
+  CHECK(
+      values(reference::guide(logits, 3.0f, graph_stream())) == values(logits));
 }
 
 TEST_CASE("the filter chain keeps what the reference keeps") {
@@ -110,7 +112,7 @@ TEST_CASE("the filter chain keeps what the reference keeps") {
       CAPTURE(options.temperature);
       CAPTURE(options.min_p);
       CAPTURE(options.top_p);
-      Values expected = filter_twin(values(logits), twin_seen, options);
+      Values expected = filter_reference(values(logits), twin_seen, options);
       for (auto [form, filter_logits, s] :
            forms(cpu::filter_logits, reference::filter_logits)) {
         CAPTURE(form);
@@ -171,14 +173,16 @@ TEST_CASE("draw_token draws by Gumbel-max from the words of its key") {
         highest = std::max(highest, score);
       }
       CHECK(cpu::draw_token(logits, key, cpu_stream()).item<int>() == best);
-      CHECK(reference::draw_token(logits, key, graph_stream()).item<int>() == best);
+      CHECK(
+          reference::draw_token(logits, key, graph_stream()).item<int>() ==
+          best);
     }
   }
 }
 
 TEST_CASE("draws are as frequent as softmax says") {
   auto logits = array_of({0.0f, 1.0f, 2.0f, -1.0f}, {4});
-  Values p = softmax_twin(values(logits));
+  Values p = softmax_reference(values(logits));
   std::vector<int> counts(4);
   constexpr int draws = 20000;
   for (uint32_t i = 0; i < draws; ++i) {
@@ -213,7 +217,8 @@ TEST_CASE("forbid_token removes one token and leaves its input alone") {
 }
 
 TEST_CASE("mark_seen sets one place, step after step") {
-  for (auto [form, mark_seen, s] : forms(cpu::mark_seen, reference::mark_seen)) {
+  for (auto [form, mark_seen, s] :
+       forms(cpu::mark_seen, reference::mark_seen)) {
     CAPTURE(form);
     auto seen = mx::zeros({6}, mx::uint8, s);
     for (int token : {5, 0, 5, 3}) {

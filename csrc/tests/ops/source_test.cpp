@@ -28,7 +28,7 @@ struct Source {
 };
 
 // The step is rounded to float32, as it is where it is added up.
-Values source_twin(const Source& source) {
+Values source_reference(const Source& source) {
   auto f0 = floats(source.f0);
   Values starts = values(source.starts), noise = values(source.noise);
   Values w = values(source.w), b = values(source.b), y;
@@ -60,7 +60,7 @@ TEST_CASE("harmonic_source of voiced and unvoiced frames") {
         std::vector<float>{9.9f, 10.0f, 10.1f, 61.7f, 0.0f, 440.0f, 1000.0f}}) {
     CAPTURE(pitch.size());
     auto x = Source::of(pitch);
-    Values expected = source_twin(x);
+    Values expected = source_reference(x);
     for (auto [form, source, s] :
          forms(cpu::harmonic_source, reference::harmonic_source)) {
       CAPTURE(form);
@@ -80,8 +80,8 @@ TEST_CASE("both forms of harmonic_source round the phase alike") {
   auto x = Source::of(pitch);
   auto on_cpu =
       cpu::harmonic_source(x.f0, x.starts, x.noise, x.w, x.b, cpu_stream());
-  auto graph =
-      reference::harmonic_source(x.f0, x.starts, x.noise, x.w, x.b, graph_stream());
+  auto graph = reference::harmonic_source(
+      x.f0, x.starts, x.noise, x.w, x.b, graph_stream());
   CHECK(relative_error(on_cpu, values(graph)) < graph_tolerance(2e-6));
 }
 

@@ -21,7 +21,7 @@ double window(int n) {
 }
 
 // Frames of one signal, straight from the definition.
-Values stft_twin(const Values& x) {
+Values stft_reference(const Values& x) {
   Values y;
   for (size_t begin = 0; begin + 16 <= x.size(); begin += 4) {
     for (int part = 0; part < 2; ++part) {
@@ -65,7 +65,7 @@ Overlapped overlap(const Values& spectrum) {
 
 // Frames before the first and after the last are missing on purpose; a run of
 // four then begins one frame early.
-Values istft_twin(const Values& spectrum, bool first, bool last) {
+Values istft_reference(const Values& spectrum, bool first, bool last) {
   int frames = spectrum.size() / 18, hops = frames - 3 + first + last;
   auto whole = overlap(spectrum);
   Values y;
@@ -91,7 +91,7 @@ TEST_CASE("stft is the windowed Fourier transform of every whole frame") {
   for (int samples : {16, 17, 19, 20, 100, 1203, 5000}) {
     CAPTURE(samples);
     auto x = noise_array({1, samples}, 1);
-    Values expected = stft_twin(values(x));
+    Values expected = stft_reference(values(x));
     for (auto [form, stft, s] : forms(cpu::stft, reference::stft)) {
       CAPTURE(form);
       auto y = stft(x, s);
@@ -118,7 +118,7 @@ TEST_CASE("stft of a batch is that of its rows") {
   Values all = values(x), expected;
   for (int b = 0; b < 3; ++b) {
     Values row(all.begin() + b * 1111, all.begin() + (b + 1) * 1111);
-    expected = joined(expected, stft_twin(row));
+    expected = joined(expected, stft_reference(row));
   }
   CHECK(relative_error(cpu::stft(x, cpu_stream()), expected) < 1e-6);
   CHECK(
@@ -141,7 +141,7 @@ TEST_CASE("istft divides by the windows that are there") {
           mx::eval(y);
           REQUIRE(y.shape() == mx::Shape{1, 4 * hops});
           if (hops > 0) {
-            Values expected = istft_twin(values(x), first, last);
+            Values expected = istft_reference(values(x), first, last);
             CHECK(
                 relative_error(y, expected) <
                 (form == "cpu" ? 1e-6 : graph_tolerance(1e-6)));
@@ -157,7 +157,7 @@ TEST_CASE("istft of a batch is that of its rows") {
   Values all = values(x), expected;
   for (int b = 0; b < 3; ++b) {
     Values row(all.begin() + b * 5400, all.begin() + (b + 1) * 5400);
-    expected = joined(expected, istft_twin(row, true, false));
+    expected = joined(expected, istft_reference(row, true, false));
   }
   for (auto [form, istft, s] : forms(cpu::istft, reference::istft)) {
     CAPTURE(form);

@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "nightingale/backends/cpu/finish.h"
+#include "nightingale/backends/cpu/epilogue.h"
 #include "nightingale/backends/cpu/ops.h"
 #include "nightingale/backends/cpu/primitive.h"
 #include "nightingale/backends/cpu/stored_floats.h"
@@ -37,7 +37,7 @@ Loop loop_of(ops::Activation activation) {
 template <typename F>
 void for_elements(const mx::array& x, mx::array& y, F loop) {
   int64_t size = x.size();
-  parallel_for(pieces(size, kTile), [&](int tile) {
+  parallel_for(ceil_div(size, kTile), [&](int tile) {
     int64_t begin = int64_t(tile) * kTile;
     int count = std::min<int64_t>(kTile, size - begin);
     const float* from = read_floats(x, begin, count);
@@ -49,7 +49,7 @@ void for_elements(const mx::array& x, mx::array& y, F loop) {
 template <typename F>
 void for_wide_rows(int rows, int channels, F body) {
   int rows_per_tile = std::max(1, kTile / std::max(1, channels));
-  parallel_for(pieces(rows, rows_per_tile), [&](int tile) {
+  parallel_for(ceil_div(rows, rows_per_tile), [&](int tile) {
     int end = std::min(rows, (tile + 1) * rows_per_tile);
     for (int row = tile * rows_per_tile; row < end; ++row) {
       body(row);
@@ -122,7 +122,7 @@ mx::array cast(const mx::array& x, mx::Dtype dtype, mx::Stream s) {
         Storage from = storage_of(in[0]);
         Storage to = storage_of(out[0]);
         int64_t size = in[0].size();
-        parallel_for(pieces(size, kTile), [&](int tile) {
+        parallel_for(ceil_div(size, kTile), [&](int tile) {
           int64_t begin = int64_t(tile) * kTile;
           int count = std::min<int64_t>(kTile, size - begin);
           if (to == Storage::f32) {

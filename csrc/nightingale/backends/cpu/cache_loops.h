@@ -6,9 +6,9 @@
 
 namespace nightingale::cpu {
 
-// Vectors in codes, as nightingale/ops/cache_codes.h has them, one after the
-// other. `depth` is one that ops::code_words takes. Every entry is indexed by
-// code_index.
+// Vectors in codes, as nightingale/ops/quantized_cache.h has them, one after
+// the other. `depth` is one that ops::quantized_words takes. Every entry is
+// indexed by quantized_index.
 struct CacheLoops {
   void (*pack[2])(const float* x, int depth, uint32_t* row);
   void (*unpack[2])(const uint32_t* rows, int count, int depth, float* y);
@@ -30,7 +30,7 @@ struct CacheLoops {
       float* out);
 };
 
-constexpr int code_index(int bits) {
+constexpr int quantized_index(int bits) {
   return bits == 8 ? 0 : 1;
 }
 

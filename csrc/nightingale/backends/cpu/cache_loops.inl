@@ -6,8 +6,8 @@ using nightingale::ops::kMostCacheGroups;
 
 // Vec::width codes of a row from element `i`, which is a multiple of that.
 template <int bits>
-inline Vec codes_at(const uint32_t* row, int i) {
-  return load_codes(reinterpret_cast<const uint8_t*>(row), i, Bits<bits>{});
+inline Vec quantized_at(const uint32_t* row, int i) {
+  return load_quantized(reinterpret_cast<const uint8_t*>(row), i, Bits<bits>{});
 }
 
 constexpr uint32_t kNotFinite = 0x7fc0; // a scale that is NaN
@@ -45,28 +45,28 @@ inline uint32_t affine_word(const float* x) {
 }
 
 template <int bits>
-void pack_codes(const float* x, int depth, uint32_t* row) {
+void pack_quantized(const float* x, int depth, uint32_t* row) {
   Vec half = Vec::set1(0.5f), last = Vec::set1((1 << bits) - 1);
-  constexpr int codes_in_word = 32 / bits;
+  constexpr int values_in_word = 32 / bits;
   uint32_t* words = row + depth * bits / 32;
   for (int begin = 0; begin < depth; begin += kCacheGroup) {
     uint32_t word = affine_word<bits>(x + begin);
     CacheAffine affine = affine_of(word);
     Vec offset = Vec::set1(affine.offset);
     Vec scale = Vec::set1(affine.scale > 0.0f ? affine.scale : 1.0f);
-    float codes[kCacheGroup];
+    float quantized[kCacheGroup];
     for (int i = 0; i < kCacheGroup; i += Vec::width) {
       Vec part = Vec::load(x + begin + i);
-      Vec code = floor((part - offset) / scale + half);
+      Vec level = floor((part - offset) / scale + half);
       // NaN, which is not greater, becomes 0.
-      code = where_greater(code, Vec::zero(), code, Vec::zero());
-      min(code, last).store(codes + i);
+      level = where_greater(level, Vec::zero(), level, Vec::zero());
+      min(level, last).store(quantized + i);
     }
     for (int w = 0; w < bits; ++w) {
       uint32_t packed = 0;
-      for (int i = 0; i < codes_in_word; ++i) {
-        auto code = static_cast<uint32_t>(codes[w * codes_in_word + i]);
-        packed |= code << (i * bits);
+      for (int i = 0; i < values_in_word; ++i) {
+        auto level = static_cast<uint32_t>(quantized[w * values_in_word + i]);
+        packed |= level << (i * bits);
       }
       row[begin * bits / 32 + w] = packed;
     }
@@ -76,23 +76,23 @@ void pack_codes(const float* x, int depth, uint32_t* row) {
 
 // Words of a vector's codes, and of all of it.
 template <int bits>
-inline int coded_words(int depth) {
+inline int quantized_words(int depth) {
   return depth * bits / 32;
 }
 template <int bits>
 inline int row_words(int depth) {
-  return coded_words<bits>(depth) + depth / kCacheGroup;
+  return quantized_words<bits>(depth) + depth / kCacheGroup;
 }
 
 template <int bits>
-void unpack_codes(const uint32_t* rows, int count, int depth, float* y) {
-  int coded = coded_words<bits>(depth), words = row_words<bits>(depth);
+void unpack_quantized(const uint32_t* rows, int count, int depth, float* y) {
+  int coded = quantized_words<bits>(depth), words = row_words<bits>(depth);
   for (int t = 0; t < count; ++t, rows += words, y += depth) {
     for (int begin = 0; begin < depth; begin += kCacheGroup) {
       CacheAffine affine = affine_of(rows[coded + begin / kCacheGroup]);
       Vec scale = Vec::set1(affine.scale), offset = Vec::set1(affine.offset);
       for (int i = begin; i < begin + kCacheGroup; i += Vec::width) {
-        fma(codes_at<bits>(rows, i), scale, offset).store(y + i);
+        fma(quantized_at<bits>(rows, i), scale, offset).store(y + i);
       }
     }
   }
@@ -107,7 +107,7 @@ inline void dot_codes(
     int depth,
     const float* x_sums,
     float* y) {
-  int coded = coded_words<bits>(depth), words = row_words<bits>(depth);
+  int coded = quantized_words<bits>(depth), words = row_words<bits>(depth);
   Vec sums[C];
   float offsets[C];
   for (int c = 0; c < C; ++c) {
@@ -123,7 +123,7 @@ inline void dot_codes(
     for (int i = g * kCacheGroup; i < (g + 1) * kCacheGroup; i += Vec::width) {
       Vec part = Vec::load(x + i);
       for (int c = 0; c < C; ++c) {
-        acc[c] = fma(part, codes_at<bits>(rows + c * words, i), acc[c]);
+        acc[c] = fma(part, quantized_at<bits>(rows + c * words, i), acc[c]);
       }
     }
     for (int c = 0; c < C; ++c) {
@@ -160,7 +160,7 @@ void dots_codes(
 
 // G groups of the sum, from the group `first`.
 template <int bits, int G>
-inline void sum_codes(
+inline void sum_quantized(
     const float* p,
     const uint32_t* rows,
     int count,
@@ -168,7 +168,7 @@ inline void sum_codes(
     int first,
     float* out) {
   constexpr int vectors = kCacheGroup / Vec::width;
-  int coded = coded_words<bits>(depth), words = row_words<bits>(depth);
+  int coded = quantized_words<bits>(depth), words = row_words<bits>(depth);
   Vec acc[G * vectors];
   float offsets[G];
   for (int i = 0; i < G * vectors; ++i) {
@@ -185,8 +185,8 @@ inline void sum_codes(
       offsets[g] += p[t] * affine.offset;
       Vec weight = Vec::set1(p[t] * affine.scale);
       for (int i = g * vectors; i < (g + 1) * vectors; ++i) {
-        acc[i] =
-            fma(weight, codes_at<bits>(rows, begin + i * Vec::width), acc[i]);
+        acc[i] = fma(
+            weight, quantized_at<bits>(rows, begin + i * Vec::width), acc[i]);
       }
     }
   }
@@ -197,7 +197,7 @@ inline void sum_codes(
 }
 
 template <int bits>
-void weighted_sum_codes(
+void weighted_sum_quantized(
     const float* p,
     const uint32_t* rows,
     int count,
@@ -205,17 +205,17 @@ void weighted_sum_codes(
     float* out) {
   int groups = depth / kCacheGroup, g = 0;
   for (; g + 2 <= groups; g += 2) {
-    sum_codes<bits, 2>(p, rows, count, depth, g, out);
+    sum_quantized<bits, 2>(p, rows, count, depth, g, out);
   }
   for (; g < groups; ++g) {
-    sum_codes<bits, 1>(p, rows, count, depth, g, out);
+    sum_quantized<bits, 1>(p, rows, count, depth, g, out);
   }
 }
 
 constexpr CacheLoops cache_loops() {
   return {
-      {pack_codes<8>, pack_codes<4>},
-      {unpack_codes<8>, unpack_codes<4>},
+      {pack_quantized<8>, pack_quantized<4>},
+      {unpack_quantized<8>, unpack_quantized<4>},
       {dots_codes<8>, dots_codes<4>},
-      {weighted_sum_codes<8>, weighted_sum_codes<4>}};
+      {weighted_sum_quantized<8>, weighted_sum_quantized<4>}};
 }

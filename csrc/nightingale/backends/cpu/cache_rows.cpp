@@ -1,8 +1,8 @@
 #include "nightingale/backends/cpu/cache_rows.h"
 
-#include "nightingale/error.h"
-#include "nightingale/ops/cache_codes.h"
 #include "nightingale/backends/cpu/primitive.h"
+#include "nightingale/error.h"
+#include "nightingale/ops/quantized_cache.h"
 
 namespace nightingale::cpu {
 
@@ -15,7 +15,7 @@ const uint32_t* words(const char* rows) {
 } // namespace
 
 CacheRows CacheRows::of(const mx::array& cache, int depth) {
-  int bits = ops::code_bits(cache, depth);
+  int bits = ops::quantized_bits(cache, depth);
   return {
       depth,
       bits,
@@ -25,8 +25,8 @@ CacheRows CacheRows::of(const mx::array& cache, int depth) {
 
 void CacheRows::pack(const float* x, char* row) const {
   if (bits) {
-    auto* codes = reinterpret_cast<uint32_t*>(row);
-    simd().cache.pack[code_index(bits)](x, depth, codes);
+    auto* quantized = reinterpret_cast<uint32_t*>(row);
+    simd().cache.pack[quantized_index(bits)](x, depth, quantized);
   } else {
     simd().pack[static_cast<int>(storage)](x, depth, row);
   }
@@ -34,7 +34,7 @@ void CacheRows::pack(const float* x, char* row) const {
 
 void CacheRows::unpack(const char* rows, int count, float* y) const {
   if (bits) {
-    simd().cache.unpack[code_index(bits)](words(rows), count, depth, y);
+    simd().cache.unpack[quantized_index(bits)](words(rows), count, depth, y);
   } else {
     simd().unpack[static_cast<int>(storage)](rows, int64_t(count) * depth, y);
   }
@@ -43,7 +43,7 @@ void CacheRows::unpack(const char* rows, int count, float* y) const {
 void CacheRows::dots(const float* x, const char* rows, int count, float* y)
     const {
   if (bits) {
-    simd().cache.dots[code_index(bits)](x, words(rows), count, depth, y);
+    simd().cache.dots[quantized_index(bits)](x, words(rows), count, depth, y);
     return;
   }
   DotArgs args;
@@ -65,7 +65,7 @@ void CacheRows::weighted_sum(
     int count,
     float* out) const {
   if (bits) {
-    simd().cache.weighted_sum[code_index(bits)](
+    simd().cache.weighted_sum[quantized_index(bits)](
         p, words(rows), count, depth, out);
   } else {
     simd().weighted_sum[static_cast<int>(storage)](

@@ -6,7 +6,7 @@
 namespace nightingale::cpu {
 
 // How a cache keeps the vectors of a head, one after the other: as floats or
-// as codes (nightingale/ops/cache_codes.h).
+// as codes (nightingale/ops/quantized_cache.h).
 struct CacheRows {
   int depth;
   int bits; // of codes; 0: floats

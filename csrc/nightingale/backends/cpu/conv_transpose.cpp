@@ -30,13 +30,13 @@ struct Phases {
   float* y; // [rows, filters]
 
   int taps_of(int phase) const {
-    return phase < w.shape(1) ? pieces(w.shape(1) - phase, shape.stride) : 0;
+    return phase < w.shape(1) ? ceil_div(w.shape(1) - phase, shape.stride) : 0;
   }
 
   // The first step of `phase` whose row is not trimmed, and how many follow.
   int first_step(int phase) const {
     return phase < shape.trim_left
-        ? pieces(shape.trim_left - phase, shape.stride)
+        ? ceil_div(shape.trim_left - phase, shape.stride)
         : 0;
   }
   int row_of_step(int phase, int step) const {
@@ -44,7 +44,7 @@ struct Phases {
   }
   int steps(int phase) const {
     int first = row_of_step(phase, first_step(phase));
-    return first < rows ? pieces(rows - first, shape.stride) : 0;
+    return first < rows ? ceil_div(rows - first, shape.stride) : 0;
   }
 
   // The weights of one phase's taps for columns [column, column + columns).
@@ -101,19 +101,19 @@ struct Phases {
     tile.w_stride = loops.columns;
     tile.y = sums;
     tile.y_stride = loops.columns;
-    FinishArgs finish{};
-    finish.sums = sums;
-    finish.sums_stride = loops.columns;
-    finish.columns = columns;
-    finish.bias = bias + column;
-    finish.curve = Curve::none;
-    finish.stride = int64_t(shape.stride) * filters;
+    EpilogueArgs epilogue{};
+    epilogue.sums = sums;
+    epilogue.sums_stride = loops.columns;
+    epilogue.columns = columns;
+    epilogue.bias = bias + column;
+    epilogue.curve = Curve::none;
+    epilogue.stride = int64_t(shape.stride) * filters;
     for (int step = begin; step < begin + count; step += loops.rows) {
       tile.x = rows_at(step, tile.taps);
       (columns <= loops.columns / 2 ? loops.half_tile : loops.tile)(tile);
-      finish.rows = std::min(loops.rows, begin + count - step);
-      finish.y = y + int64_t(row_of_step(phase, step)) * filters + column;
-      loops.finish[static_cast<int>(Storage::f32)](finish);
+      epilogue.rows = std::min(loops.rows, begin + count - step);
+      epilogue.y = y + int64_t(row_of_step(phase, step)) * filters + column;
+      loops.epilogue[static_cast<int>(Storage::f32)](epilogue);
     }
   }
 };
@@ -135,8 +135,8 @@ mx::array conv_transpose1d(
       [=](const Arrays& in, Arrays& out) {
         const auto &x = in[0], &w = in[1];
         int filters = w.shape(0), width = simd().product.columns;
-        int panels = pieces(filters, width);
-        int blocks = pieces(pieces(rows, shape.stride) + 1, kStepsPerTile);
+        int panels = ceil_div(filters, width);
+        int blocks = ceil_div(ceil_div(rows, shape.stride) + 1, kStepsPerTile);
         int tiles = x.shape(0) * blocks * shape.stride * panels;
         parallel_for(tiles, [&](int tile) {
           int column = tile % panels * width;

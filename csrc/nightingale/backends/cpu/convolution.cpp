@@ -17,7 +17,7 @@ struct ChannelSums;
 void depthwise(
     const Windows<float>& x,
     const mx::array& weights,
-    const Finish& finish) {
+    const EpilogueWriter& epilogue) {
   int channels = weights.shape(0);
   float* by_tap = scratch<TapWeights>(int64_t(x.taps) * channels);
   float* w = scratch<FloatWeights>(weights.size());
@@ -45,7 +45,7 @@ void depthwise(
     a.channels = channels;
     a.y = scratch<ChannelSums>(channels);
     simd().product.depthwise(a);
-    finish(a.y, channels, row, 1, 0, channels);
+    epilogue(a.y, channels, row, 1, 0, channels);
   });
 }
 
@@ -62,7 +62,7 @@ mx::array conv1d(
   storage_of(x); // an Error here, not on the stream's thread
   storage_of(w);
   Arrays inputs{dense(x, s), dense(w, s)};
-  FinishInputs finish_inputs(epilogue, result, inputs, s);
+  EpilogueInputs epilogue_inputs(epilogue, result, inputs, s);
   bool on_matrix_units = x.dtype() == mx::bfloat16 &&
       w.dtype() == mx::bfloat16 && shape.groups == 1 && has_bf16_matrix_units();
   return make_op(
@@ -71,7 +71,7 @@ mx::array conv1d(
       std::move(inputs),
       [=](const Arrays& in, Arrays& out) {
         const auto &x = in[0], &w = in[1];
-        Finish finish = finish_inputs.on(in, out[0]);
+        EpilogueWriter epilogue = epilogue_inputs.on(in, out[0]);
         int filters = w.shape(0) / shape.groups;
         if (on_matrix_units) {
           matrix_product(
@@ -79,13 +79,13 @@ mx::array conv1d(
                   x, x.data<uint16_t>(), w.shape(2), w.shape(1), shape),
               w.data<uint16_t>(),
               filters,
-              finish);
+              epilogue);
           return;
         }
         auto windows =
             conv_windows(x, floats_of(x), w.shape(2), w.shape(1), shape);
         if (windows.channels == 1 && filters == 1 && shape.groups > 1) {
-          depthwise(windows, w, finish);
+          depthwise(windows, w, epilogue);
           return;
         }
         Storage storage = storage_of(w);
@@ -97,7 +97,7 @@ mx::array conv1d(
               w.data<char>() + group * group_bytes,
               storage,
               filters,
-              finish.from_column(group * filters));
+              epilogue.from_column(group * filters));
           windows.x += windows.channels;
         }
       },

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
-#include "nightingale/backends/cpu/code_product.h"
 #include "nightingale/backends/cpu/layer_attention.h"
 #include "nightingale/backends/cpu/ops.h"
 #include "nightingale/backends/cpu/primitive.h"
+#include "nightingale/backends/cpu/quantized_product.h"
 #include "nightingale/backends/cpu/threads.h"
 
 namespace nightingale::cpu {
@@ -23,20 +23,21 @@ struct GatedIntegers;
 // As many as a round of speculation checks for both guidance rows.
 constexpr int kMostRows = 2 * kDotRows;
 
-struct CodeSize {
+struct QuantizedSize {
   int columns;
   int bits;
 
-  explicit CodeSize(const ops::Matrix& w) : columns(w.rows()), bits(w.bits) {}
+  explicit QuantizedSize(const ops::Matrix& w)
+      : columns(w.rows()), bits(w.bits) {}
 
-  PackedCodes on(const mx::array& packed) const {
+  PackedQuantized on(const mx::array& packed) const {
     return {packed, columns, bits};
   }
 };
 
 // What is known of a layer before its arrays are.
 struct LayerPlan {
-  CodeSize qkv, out, gate_up, down;
+  QuantizedSize qkv, out, gate_up, down;
   ops::AttentionWatch watch;
 };
 
@@ -84,16 +85,16 @@ struct Positions {
   }
 
   // What is added to x.
-  Finish added() const {
-    Finish f;
+  EpilogueWriter added() const {
+    EpilogueWriter f;
     f.residual = x;
     f.y = x;
     f.stride = hidden;
     return f;
   }
 
-  CodeRows normed(const mx::array& norm) const {
-    IntegerRows<NormedIntegers> integers(rows(), hidden / kCodeGroup);
+  QuantizedRows normed(const mx::array& norm) const {
+    IntegerRows<NormedIntegers> integers(rows(), hidden / kQuantizedGroup);
     for (int row = 0; row < rows(); ++row) {
       float* y = scratch<Normed>(hidden);
       simd().rms_norm(
@@ -106,7 +107,7 @@ struct Positions {
   void attend(const LayerPlan& plan, const mx::array* in, mx::array* weights)
       const {
     float* qkv = scratch<Projected>(int64_t(rows()) * plan.qkv.columns);
-    Finish projected;
+    EpilogueWriter projected;
     projected.y = qkv;
     projected.stride = plan.qkv.columns;
     multiply(
@@ -124,7 +125,7 @@ struct Positions {
         .heads = heads,
         .capacity = keys.shape(2),
         .watch = plan.watch,
-        .rows = CacheRows::of(keys, kCodeGroup),
+        .rows = CacheRows::of(keys, kQuantizedGroup),
         .qkv = qkv,
         .angles = angles,
         .keys = keys.data<char>(),
@@ -139,30 +140,30 @@ struct Positions {
       attention.run_head(b, head);
       for (int row = b * length; row < (b + 1) * length; ++row) {
         int64_t at = int64_t(row) * heads + head;
-        integers.put(row, head, 1, attended + at * kCodeGroup);
+        integers.put(row, head, 1, attended + at * kQuantizedGroup);
       }
     });
     multiply(integers.view(), 0, plan.out.on(in[LayerArrays::out]), added());
   }
 
   void feed_forward(const LayerPlan& plan, const mx::array* in) const {
-    CodeRows normed_rows = normed(in[LayerArrays::ffn_norm]);
-    PackedCodes gate_up = plan.gate_up.on(in[LayerArrays::gate_up]);
-    constexpr int tiles = kCodeGroup / kCodeTile;
+    QuantizedRows normed_rows = normed(in[LayerArrays::ffn_norm]);
+    PackedQuantized gate_up = plan.gate_up.on(in[LayerArrays::gate_up]);
+    constexpr int tiles = kQuantizedGroup / kQuantizedTile;
     IntegerRows<GatedIntegers> integers(
-        rows(), gate_up.columns / 2 / kCodeGroup);
+        rows(), gate_up.columns / 2 / kQuantizedGroup);
     parallel_for(integers.groups, [&](int group) {
-      float* gated = scratch<GatedColumns>(int64_t(rows()) * kCodeGroup);
+      float* gated = scratch<GatedColumns>(int64_t(rows()) * kQuantizedGroup);
       for (int i = 0; i < tiles; ++i) {
         multiply_swiglu_tile(
             normed_rows,
             gate_up,
             group * tiles + i,
-            gated + i * kCodeTile,
-            kCodeGroup);
+            gated + i * kQuantizedTile,
+            kQuantizedGroup);
       }
       for (int row = 0; row < rows(); ++row) {
-        integers.put(row, group, 1, gated + row * kCodeGroup);
+        integers.put(row, group, 1, gated + row * kQuantizedGroup);
       }
     });
     multiply(integers.view(), 0, plan.down.on(in[LayerArrays::down]), added());
@@ -184,12 +185,12 @@ bool takes(const ops::DecoderRun& run, int hidden) {
   return fits(layer.qkv, 3 * hidden, hidden) &&
       fits(layer.out, hidden, hidden) && fits(layer.gate_up, 2 * ffn, hidden) &&
       fits(layer.down, hidden, ffn) && !run.cache->eviction &&
-      run.cache->keys.shape(1) * kCodeGroup == hidden;
+      run.cache->keys.shape(1) * kQuantizedGroup == hidden;
 }
 
 } // namespace
 
-bool takes_decoder_layers(
+bool can_use_decoder_layers(
     const mx::array& x,
     const std::vector<ops::DecoderRun>& runs) {
   return x.shape(1) <= kDotRows && row_count(x) <= kMostRows &&
@@ -215,10 +216,10 @@ mx::array decoder_layers(
     check_caches(run.cache->keys, run.cache->values);
     LayerArrays::add(run, inputs, s);
     plans.push_back(
-        {CodeSize(layer.qkv),
-         CodeSize(layer.out),
-         CodeSize(layer.gate_up),
-         CodeSize(layer.down),
+        {QuantizedSize(layer.qkv),
+         QuantizedSize(layer.out),
+         QuantizedSize(layer.gate_up),
+         QuantizedSize(layer.down),
          run.watch});
     for (size_t i = 0; i < run.watch.heads.size(); ++i) {
       outputs.push_back({{run.watch.rows, run.watch.count}});

@@ -6,7 +6,7 @@ namespace nightingale::cpu {
 
 // Whether decoder_layers below runs these: few rows, matrices in codes, caches
 // that drop nothing.
-bool takes_decoder_layers(
+bool can_use_decoder_layers(
     const mx::array& x,
     const std::vector<ops::DecoderRun>& runs);
 

@@ -34,7 +34,7 @@ class StripAttention {
         length_(q.shape(1)),
         keys_(k.shape(1)),
         depth_(q.shape(2) / heads),
-        key_panels_(pieces(keys_, loops_.columns)),
+        key_panels_(ceil_div(keys_, loops_.columns)),
         keys_packed_(
             pack<PackedKeys>(row_of<float>(k, b, 0), k.strides(1), keys_)),
         values_packed_(copy_values(v)) {}
@@ -45,7 +45,7 @@ class StripAttention {
       const mx::array& content_bias,
       const mx::array& position_bias) {
     int rows = positions.shape(0);
-    position_panels_ = pieces(rows, loops_.columns);
+    position_panels_ = ceil_div(rows, loops_.columns);
     positions_packed_ = pack<PackedPositions>(
         positions.data<float>(), positions.shape(1), rows);
     content_bias_ = content_bias.data<float>();
@@ -54,7 +54,7 @@ class StripAttention {
 
   // out: [T, heads * depth]
   void run(float* out) const {
-    int strips = pieces(length_, loops_.rows);
+    int strips = ceil_div(length_, loops_.rows);
     parallel_for(heads_ * strips, [&](int tile) {
       attend(tile / strips, tile % strips, out);
     });
@@ -64,7 +64,7 @@ class StripAttention {
   // Panels of `count` rows, for every head: [heads, panels, depth, columns]
   template <typename Tag>
   const float* pack(const float* rows, int64_t stride, int count) const {
-    int panels = pieces(count, loops_.columns);
+    int panels = ceil_div(count, loops_.columns);
     int64_t size = int64_t(depth_) * loops_.columns;
     float* packed = scratch<Tag>(heads_ * panels * size);
     parallel_for(heads_ * panels, [&](int i) {
@@ -81,7 +81,7 @@ class StripAttention {
 
   // [heads, panels of channels, S, columns]
   const float* copy_values(const mx::array& v) const {
-    int panels = pieces(depth_, loops_.columns);
+    int panels = ceil_div(depth_, loops_.columns);
     int64_t size = int64_t(keys_) * loops_.columns;
     float* copied = scratch<PackedValues>(heads_ * panels * size);
     parallel_for(heads_ * panels, [&](int i) {
@@ -155,7 +155,7 @@ class StripAttention {
     int first = length_ - 1 - last; // row of positions
     int end = first + keys_ + last - begin;
     int panel = first / loops_.columns;
-    int panels = pieces(end, loops_.columns) - panel;
+    int panels = ceil_div(end, loops_.columns) - panel;
     int64_t stride = int64_t(panels) * loops_.columns;
     // The last row is read in whole vectors.
     float* scores =
@@ -207,7 +207,7 @@ class StripAttention {
       int count,
       float* y) const {
     alignas(64) float sums[kMostTileRows * kMostTileColumns];
-    int panels = pieces(depth_, loops_.columns);
+    int panels = ceil_div(depth_, loops_.columns);
     TileArgs a;
     a.x = weights;
     a.row_step = stride;
@@ -260,7 +260,7 @@ mx::array full_attention(
     mx::Stream s) {
   auto is_half = [](const mx::array& x) { return x.dtype() == mx::bfloat16; };
   if (is_half(q) && is_half(k) && is_half(v) &&
-      matrix_attention_takes(q.shape(2) / heads)) {
+      can_use_matrix_attention(q.shape(2) / heads)) {
     return make_op(
         "FullAttention",
         {q.shape(), mx::bfloat16},

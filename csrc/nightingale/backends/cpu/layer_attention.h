@@ -1,7 +1,7 @@
 #pragma once
 
-#include "nightingale/ops/attention.h"
 #include "nightingale/backends/cpu/cache_rows.h"
+#include "nightingale/ops/attention.h"
 
 namespace nightingale::cpu {
 

@@ -53,7 +53,7 @@ columns_of(const DotArgs& whole, Storage storage, int begin, int count) {
 void few_rows(const DotArgs& whole, Storage storage) {
   auto dots = simd().dots[static_cast<int>(storage)];
   constexpr int size = kDotColumns;
-  parallel_for(pieces(whole.columns, size), [&](int tile) {
+  parallel_for(ceil_div(whole.columns, size), [&](int tile) {
     int begin = tile * size, count = std::min(size, whole.columns - begin);
     dots(columns_of(whole, storage, begin, count));
   });
@@ -65,7 +65,7 @@ void few_rows_swiglu(const DotArgs& whole, Storage storage) {
   auto dots = simd().dots[static_cast<int>(storage)];
   constexpr int size = kDotColumns;
   int features = whole.columns / 2;
-  parallel_for(pieces(features, size), [&](int tile) {
+  parallel_for(ceil_div(features, size), [&](int tile) {
     int begin = tile * size, count = std::min(size, features - begin);
     float* gate = scratch<GateAndUp>(2 * whole.rows * count);
     float* up = gate + whole.rows * count;
@@ -99,9 +99,9 @@ void blas_rows(
     const void* stored,
     Storage storage,
     int columns,
-    const Finish& finish) {
+    const EpilogueWriter& epilogue) {
   int64_t depth = x.channels;
-  parallel_for(pieces(columns, kGemmColumns), [&](int tile) {
+  parallel_for(ceil_div(columns, kGemmColumns), [&](int tile) {
     int column = tile * kGemmColumns;
     int count = std::min(kGemmColumns, columns - column);
     const void* part = static_cast<const char*>(stored) +
@@ -128,34 +128,41 @@ void blas_rows(
           0.0f,
           sums,
           count);
-      finish(sums, count, row, rows, column, count);
+      epilogue(sums, count, row, rows, column, count);
     }
   });
 }
 
 // Few rows, whose sums may be the result already.
-void finished_few_rows(DotArgs a, Storage storage, const Finish& finish) {
+void few_rows_with_epilogue(
+    DotArgs a,
+    Storage storage,
+    const EpilogueWriter& epilogue) {
   bool adds_only =
-      finish.curve == Curve::none && finish.storage == Storage::f32;
+      epilogue.curve == Curve::none && epilogue.storage == Storage::f32;
   if (adds_only) {
-    a.bias = finish.bias;
-    a.residual = static_cast<const float*>(finish.residual);
-    a.residual_stride = finish.stride;
-    a.y = static_cast<float*>(finish.y);
+    a.bias = epilogue.bias;
+    a.residual = static_cast<const float*>(epilogue.residual);
+    a.residual_stride = epilogue.stride;
+    a.y = static_cast<float*>(epilogue.y);
     few_rows(a, storage);
     return;
   }
   a.y = scratch<FewSums>(int64_t(a.rows) * a.columns);
   few_rows(a, storage);
-  finish(a.y, a.y_stride, 0, a.rows, 0, a.columns);
+  epilogue(a.y, a.y_stride, 0, a.rows, 0, a.columns);
 }
 
 // w: [N, K]
-void any_rows(const float* x, int rows, const mx::array& w, const Finish& f) {
+void any_rows(
+    const float* x,
+    int rows,
+    const mx::array& w,
+    const EpilogueWriter& f) {
   Storage storage = storage_of(w);
   int columns = w.shape(0), depth = w.shape(1);
   if (rows <= kDotRows) {
-    finished_few_rows(dots_of(x, rows, w), storage, f);
+    few_rows_with_epilogue(dots_of(x, rows, w), storage, f);
     return;
   }
   auto windows = row_windows(x, rows, depth);
@@ -167,8 +174,8 @@ void any_rows(const float* x, int rows, const mx::array& w, const Finish& f) {
 }
 
 // A result that is the sums themselves. y: [..., N]
-Finish plain_result(mx::array& y) {
-  Finish f;
+EpilogueWriter plain_result(mx::array& y) {
+  EpilogueWriter f;
   f.y = y.data<void>();
   f.stride = y.shape(-1);
   return f;
@@ -201,7 +208,7 @@ mx::array linear(
   storage_of(x); // an Error here, not on the stream's thread
   storage_of(w);
   Arrays inputs{dense(x, s), dense(w, s)};
-  FinishInputs finish(epilogue, shape, inputs, s);
+  EpilogueInputs epilogue_inputs(epilogue, shape, inputs, s);
   bool on_matrix_units = x.dtype() == mx::bfloat16 &&
       w.dtype() == mx::bfloat16 && has_bf16_matrix_units();
   return make_op(
@@ -209,7 +216,7 @@ mx::array linear(
       {shape, epilogue.result_dtype(x)},
       std::move(inputs),
       [=](const Arrays& in, Arrays& out) {
-        Finish f = finish.on(in, out[0]);
+        EpilogueWriter f = epilogue_inputs.on(in, out[0]);
         int rows = row_count(in[0]);
         if (on_matrix_units && rows > kDotRows) {
           matrix_product(

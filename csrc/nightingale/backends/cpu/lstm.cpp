@@ -32,7 +32,7 @@ class Recurrence {
         // A cache line more, so that the rows of a tile do not crowd a few sets
         // of the cache.
         stride_(units_ + 16),
-        rows_(pieces(batch_, loops_.rows) * loops_.rows),
+        rows_(ceil_div(batch_, loops_.rows) * loops_.rows),
         w_(scratch<StateWeights>(panels() * panel_size() * kGates)),
         before_(scratch<States>(2 * rows_ * stride_)),
         after_(before_ + rows_ * stride_),
@@ -62,7 +62,7 @@ class Recurrence {
 
  private:
   int panels() const {
-    return pieces(units_, loops_.columns);
+    return ceil_div(units_, loops_.columns);
   }
   int64_t panel_size() const {
     return int64_t(units_) * loops_.columns;

@@ -99,7 +99,7 @@ void run_tile(
     const uint16_t* panel,
     int column,
     int columns,
-    const Finish& finish) {
+    const EpilogueWriter& epilogue) {
   alignas(64) float sums[kMatrixTile * kMatrixTile];
   MatrixTileArgs a;
   a.x = tile.x;
@@ -110,7 +110,7 @@ void run_tile(
   a.w = panel;
   a.y = sums;
   loops().tile(a);
-  finish(
+  epilogue(
       sums + tile.skip * kMatrixTile,
       kMatrixTile,
       tile.first,
@@ -127,7 +127,7 @@ void run_block(
     const uint16_t* packed,
     int first,
     int last,
-    const Finish& finish) {
+    const EpilogueWriter& epilogue) {
   loops().begin();
   run_tiles(
       x,
@@ -139,7 +139,7 @@ void run_block(
       first,
       last,
       [&](const auto& tile, const uint16_t* panel, int column, int columns) {
-        run_tile(x, tile, panel, column, columns, finish);
+        run_tile(x, tile, panel, column, columns, epilogue);
       });
   loops().end();
 }
@@ -226,12 +226,12 @@ void panel_product(
     const Windows<uint16_t>& narrow,
     F rows,
     int columns,
-    const Finish& finish) {
+    const EpilogueWriter& epilogue) {
   Windows<uint16_t> x = widened(narrow);
   int64_t depth = narrow.depth();
   int64_t panel_size = int64_t(x.depth()) * kMatrixTile;
   int tiles = row_tiles(x, kMatrixTile);
-  int panels = pieces(columns, kMatrixTile);
+  int panels = ceil_div(columns, kMatrixTile);
   int group = std::max<int64_t>(1, kPackedNumbers / panel_size);
   auto* packed =
       scratch<PackedWeights, uint16_t>(std::min(group, panels) * panel_size);
@@ -250,10 +250,10 @@ void panel_product(
           narrow.channels,
           packed + i * panel_size);
     });
-    parallel_for(pieces(tiles, kTilesPerBlock), [&](int block) {
+    parallel_for(ceil_div(tiles, kTilesPerBlock), [&](int block) {
       int from = block * kTilesPerBlock;
       int to = std::min(tiles, from + kTilesPerBlock);
-      run_block(x, from, to, packed, first, last, finish);
+      run_block(x, from, to, packed, first, last, epilogue);
     });
   }
 }
@@ -269,16 +269,19 @@ void matrix_product(
     const Windows<uint16_t>& x,
     const uint16_t* w,
     int columns,
-    const Finish& finish) {
+    const EpilogueWriter& epilogue) {
   int64_t depth = x.depth();
   panel_product(
-      x, [&](int column, int) { return w + column * depth; }, columns, finish);
+      x,
+      [&](int column, int) { return w + column * depth; },
+      columns,
+      epilogue);
 }
 
 void matrix_product(
     const Windows<uint16_t>& x,
-    const PackedCodes& w,
-    const Finish& finish) {
+    const PackedQuantized& w,
+    const EpilogueWriter& epilogue) {
   auto rows = [&](int column, int count) {
     float* floats = scratch<DecodedRows>(count * w.depth());
     auto* rounded = scratch<RoundedRows, uint16_t>(count * w.depth());
@@ -287,10 +290,10 @@ void matrix_product(
         floats, count * w.depth(), rounded);
     return rounded;
   };
-  panel_product(x, rows, w.columns, finish);
+  panel_product(x, rows, w.columns, epilogue);
 }
 
-bool matrix_attention_takes(int head_dim) {
+bool can_use_matrix_attention(int head_dim) {
   return has_bf16_matrix_units() && head_dim % kMatrixTile == 0;
 }
 
@@ -300,7 +303,7 @@ void matrix_attention(
     const mx::array& v,
     int heads,
     mx::array& out) {
-  int strips = pieces(q.shape(1), kMatrixTile);
+  int strips = ceil_div(q.shape(1), kMatrixTile);
   PackedHeads packed(heads, k.shape(1), q.shape(2) / heads);
   for (int b = 0; b < q.shape(0); ++b) {
     parallel_for(2 * heads, [&](int i) {

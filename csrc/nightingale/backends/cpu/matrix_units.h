@@ -13,17 +13,17 @@ void matrix_product(
     const Windows<uint16_t>& x,
     const uint16_t* w,
     int columns,
-    const Finish& finish);
+    const EpilogueWriter& epilogue);
 
 // The same with a matrix in codes, decoded panel by panel.
 void matrix_product(
     const Windows<uint16_t>& x,
-    const PackedCodes& w,
-    const Finish& finish);
+    const PackedQuantized& w,
+    const EpilogueWriter& epilogue);
 
 // full_attention of bfloat16 arrays whose last axis is contiguous, for heads of
-// a size that matrix_attention_takes.
-bool matrix_attention_takes(int head_dim);
+// a size that can_use_matrix_attention.
+bool can_use_matrix_attention(int head_dim);
 void matrix_attention(
     const mx::array& q,
     const mx::array& k,

@@ -20,7 +20,7 @@ mx::array euler_step(
         constexpr int64_t tile_size = 1 << 14;
         bool guided = in[1].shape(0) == 2;
         int64_t size = in[0].size();
-        parallel_for(pieces(size, tile_size), [&](int tile) {
+        parallel_for(ceil_div(size, tile_size), [&](int tile) {
           int64_t begin = tile * tile_size;
           int64_t count = std::min(tile_size, size - begin);
           const float* v = in[1].data<float>() + begin;

@@ -14,7 +14,7 @@ namespace nightingale::cpu {
 
 // Up to this many rows a linear or a cached attention runs as dot products,
 // whose sums do not depend on the number of rows; above it tiles are faster.
-constexpr int kDotRows = ops::kIndependentRows;
+constexpr int kDotRows = ops::kBatchInvariantRows;
 
 #include "nightingale/ops/forms.inl"
 

@@ -7,11 +7,11 @@
 
 #include "mlx/backend/cpu/encoder.h"
 #include "mlx/ops.h"
-#include "nightingale/error.h"
 #include "nightingale/backends/cpu/buffers.h"
 #include "nightingale/backends/cpu/ops.h"
 #include "nightingale/backends/cpu/scratch.h"
 #include "nightingale/backends/cpu/threads.h"
+#include "nightingale/error.h"
 
 namespace nightingale::cpu {
 
@@ -173,7 +173,7 @@ const float* floats_of(const mx::array& x) {
   constexpr int64_t size = 1 << 14;
   int64_t count = x.size();
   float* floats = scratch<ConvertedInput>(count);
-  parallel_for(pieces(count, size), [&](int tile) {
+  parallel_for(ceil_div(count, size), [&](int tile) {
     int64_t begin = tile * size;
     simd().unpack[static_cast<int>(storage)](
         x.data<char>() + begin * storage_bytes(storage),

@@ -8,8 +8,8 @@
 
 #include "mlx/array.h"
 #include "mlx/primitives.h"
-#include "nightingale/ops/backend.h"
 #include "nightingale/backends/cpu/simd.h"
+#include "nightingale/ops/backend.h"
 
 namespace nightingale::cpu {
 

@@ -25,12 +25,12 @@ struct Weights {
   Storage storage;
   int64_t depth;
   int columns;
-  const PackedCodes* codes = nullptr; // in place of `data`
+  const PackedQuantized* quantized = nullptr; // in place of `data`
 
   const void* rows(int column, int count) const {
-    if (codes) {
+    if (quantized) {
       float* decoded = scratch<DecodedRows>(count * depth);
-      decode_rows(*codes, column, count, decoded);
+      decode_rows(*quantized, column, count, decoded);
       return decoded;
     }
     return static_cast<const char*>(data) +
@@ -52,7 +52,7 @@ void run_tile(
     const float* panel,
     int column,
     int columns,
-    const Finish& finish) {
+    const EpilogueWriter& epilogue) {
   const auto& loops = simd().product;
   alignas(64) float sums[kMostTileRows * kMostTileColumns];
   TileArgs a;
@@ -66,7 +66,7 @@ void run_tile(
   a.y = sums;
   a.y_stride = loops.columns;
   (columns <= loops.columns / 2 ? loops.half_tile : loops.tile)(a);
-  finish(
+  epilogue(
       sums + tile.skip * loops.columns,
       loops.columns,
       tile.first,
@@ -83,7 +83,7 @@ void run_block(
     const float* packed,
     int first,
     int last,
-    const Finish& finish) {
+    const EpilogueWriter& epilogue) {
   const auto& loops = simd().product;
   run_tiles(
       x,
@@ -95,7 +95,7 @@ void run_block(
       first,
       last,
       [&](const auto& tile, const float* panel, int column, int columns) {
-        run_tile(x, tile, panel, column, columns, finish);
+        run_tile(x, tile, panel, column, columns, epilogue);
       });
 }
 
@@ -103,17 +103,17 @@ void run_block(
 void spread_columns(
     const Windows<float>& x,
     const Weights& w,
-    const Finish& finish) {
+    const EpilogueWriter& epilogue) {
   const auto& loops = simd().product;
   int tiles = row_tiles(x, loops.rows);
-  parallel_for(pieces(w.columns, loops.columns), [&](int panel) {
+  parallel_for(ceil_div(w.columns, loops.columns), [&](int panel) {
     int first = panel * loops.columns;
     int last = std::min(w.columns, first + loops.columns);
     float* packed = scratch<OwnPanel>(w.depth * loops.columns);
     pack_panel(w, first, packed);
     for (int begin = 0; begin < tiles; begin += kTilesPerBlock) {
       int end = std::min(tiles, begin + kTilesPerBlock);
-      run_block(x, begin, end, packed, first, last, finish);
+      run_block(x, begin, end, packed, first, last, epilogue);
     }
   });
 }
@@ -122,10 +122,10 @@ void spread_columns(
 void spread_rows(
     const Windows<float>& x,
     const Weights& w,
-    const Finish& finish) {
+    const EpilogueWriter& epilogue) {
   const auto& loops = simd().product;
   int tiles = row_tiles(x, loops.rows);
-  int panels = pieces(w.columns, loops.columns);
+  int panels = ceil_div(w.columns, loops.columns);
   int64_t panel_size = std::max<int64_t>(1, w.depth) * loops.columns;
   int group = std::max<int64_t>(1, kPackedFloats / panel_size);
   float* packed = scratch<PackedWeights>(std::min(group, panels) * panel_size);
@@ -136,19 +136,22 @@ void spread_rows(
     parallel_for(count, [&](int i) {
       pack_panel(w, first + i * loops.columns, packed + i * panel_size);
     });
-    parallel_for(pieces(tiles, kTilesPerBlock), [&](int block) {
+    parallel_for(ceil_div(tiles, kTilesPerBlock), [&](int block) {
       int from = block * kTilesPerBlock;
       int to = std::min(tiles, from + kTilesPerBlock);
-      run_block(x, from, to, packed, first, last, finish);
+      run_block(x, from, to, packed, first, last, epilogue);
     });
   }
 }
 
-void product(const Windows<float>& x, const Weights& w, const Finish& finish) {
+void product(
+    const Windows<float>& x,
+    const Weights& w,
+    const EpilogueWriter& epilogue) {
   const auto& loops = simd().product;
   bool few_rows = row_tiles(x, loops.rows) <= kFewTiles &&
       w.columns >= kFewTiles * loops.columns / 2;
-  (few_rows ? spread_columns : spread_rows)(x, w, finish);
+  (few_rows ? spread_columns : spread_rows)(x, w, epilogue);
 }
 
 } // namespace
@@ -163,7 +166,7 @@ bool crowds_sets(const Windows<T>& x) {
 
 template <typename T>
 RowTile<T> row_tile(const Windows<T>& x, int rows, int index, T* padded) {
-  int tiles = pieces(x.rows, rows), b = index / tiles;
+  int tiles = ceil_div(x.rows, rows), b = index / tiles;
   int first = index % tiles * rows, count = std::min(rows, x.rows - first);
   // The last tile begins early enough to be whole, where there are the rows.
   int begin = std::max(0, std::min(first, x.rows - rows));
@@ -205,15 +208,16 @@ void product(
     const void* w,
     Storage storage,
     int columns,
-    const Finish& finish) {
-  product(x, Weights{w, storage, x.depth(), columns}, finish);
+    const EpilogueWriter& epilogue) {
+  product(x, Weights{w, storage, x.depth(), columns}, epilogue);
 }
 
 void product(
     const Windows<float>& x,
-    const PackedCodes& w,
-    const Finish& finish) {
-  product(x, Weights{nullptr, Storage::f32, x.depth(), w.columns, &w}, finish);
+    const PackedQuantized& w,
+    const EpilogueWriter& epilogue) {
+  product(
+      x, Weights{nullptr, Storage::f32, x.depth(), w.columns, &w}, epilogue);
 }
 
 } // namespace nightingale::cpu

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 
-#include "nightingale/ops/convolution.h"
-#include "nightingale/backends/cpu/finish.h"
-#include "nightingale/backends/cpu/packed_codes.h"
+#include "nightingale/backends/cpu/epilogue.h"
+#include "nightingale/backends/cpu/packed_quantized.h"
 #include "nightingale/backends/cpu/scratch.h"
 #include "nightingale/backends/cpu/threads.h"
+#include "nightingale/ops/convolution.h"
 
 namespace nightingale::cpu {
 
@@ -104,7 +104,7 @@ int64_t padded_size(const Windows<T>& x, int rows) {
 
 template <typename T>
 int row_tiles(const Windows<T>& x, int rows) {
-  return x.batch * pieces(x.rows, rows);
+  return x.batch * ceil_div(x.rows, rows);
 }
 
 // Row tiles that meet a panel while it is in the first-level cache.
@@ -146,12 +146,12 @@ void product(
     const void* w,
     Storage storage,
     int columns,
-    const Finish& finish);
+    const EpilogueWriter& epilogue);
 
 // The same with a matrix in codes, decoded panel by panel.
 void product(
     const Windows<float>& x,
-    const PackedCodes& w,
-    const Finish& finish);
+    const PackedQuantized& w,
+    const EpilogueWriter& epilogue);
 
 } // namespace nightingale::cpu

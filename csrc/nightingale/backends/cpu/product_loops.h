@@ -27,7 +27,7 @@ struct TileArgs {
 
 // y = curve(sums + bias) + residual. The columns' vectors start at the first
 // column of the tile; y and residual are of one type.
-struct FinishArgs {
+struct EpilogueArgs {
   const float* sums;
   int64_t sums_stride;
   int rows;
@@ -76,7 +76,7 @@ struct ProductLoops {
       float* panel);
 
   // Indexed by Storage of y.
-  void (*finish[3])(const FinishArgs& args);
+  void (*epilogue[3])(const EpilogueArgs& args);
 
   void (*depthwise)(const DepthwiseArgs& args);
 };

@@ -2,7 +2,7 @@
 
 using nightingale::cpu::Curve;
 using nightingale::cpu::DepthwiseArgs;
-using nightingale::cpu::FinishArgs;
+using nightingale::cpu::EpilogueArgs;
 using nightingale::cpu::ProductLoops;
 using nightingale::cpu::TileArgs;
 
@@ -106,7 +106,7 @@ inline void store_some(Vec x, T* p, int count) {
 
 // The columns of one vector, in all rows.
 template <bool whole, typename T, typename F>
-inline void finish_columns(const FinishArgs& a, int column, F make_curve) {
+inline void finish_columns(const EpilogueArgs& a, int column, F make_curve) {
   int count = a.columns - column;
   auto at_columns = [&](const float* p) {
     return load_some<whole>(p + column, count);
@@ -127,7 +127,7 @@ inline void finish_columns(const FinishArgs& a, int column, F make_curve) {
 // make_curve(at_columns) gives the curve of some columns, where at_columns(p)
 // loads theirs of a parameter.
 template <typename T, typename F>
-inline void finish_all(const FinishArgs& a, F make_curve) {
+inline void finish_all(const EpilogueArgs& a, F make_curve) {
   int column = 0;
   for (; column + Vec::width <= a.columns; column += Vec::width) {
     finish_columns<true, T>(a, column, make_curve);
@@ -138,28 +138,28 @@ inline void finish_all(const FinishArgs& a, F make_curve) {
 }
 
 template <typename T, typename F>
-inline void finish_each(const FinishArgs& a, F curve) {
+inline void apply_each(const EpilogueArgs& a, F curve) {
   finish_all<T>(a, [=](auto) { return curve; });
 }
 
 template <typename T>
-void finish(const FinishArgs& a) {
+void epilogue(const EpilogueArgs& a) {
   switch (a.curve) {
     case Curve::none:
-      return finish_each<T>(a, [](Vec x) { return x; });
+      return apply_each<T>(a, [](Vec x) { return x; });
     case Curve::silu:
-      return finish_each<T>(a, [](Vec x) { return silu_vec(x); });
+      return apply_each<T>(a, [](Vec x) { return silu_vec(x); });
     case Curve::gelu:
-      return finish_each<T>(a, [](Vec x) { return gelu_vec(x); });
+      return apply_each<T>(a, [](Vec x) { return gelu_vec(x); });
     case Curve::mish:
-      return finish_each<T>(a, [](Vec x) { return mish_vec(x); });
+      return apply_each<T>(a, [](Vec x) { return mish_vec(x); });
     case Curve::elu:
-      return finish_each<T>(a, [](Vec x) { return elu_vec(x); });
+      return apply_each<T>(a, [](Vec x) { return elu_vec(x); });
     case Curve::leaky_relu:
-      return finish_each<T>(
+      return apply_each<T>(
           a, [](Vec x) { return leaky_vec(x, Vec::set1(0.01f)); });
     case Curve::relu:
-      return finish_each<T>(a, [](Vec x) { return above_zero(x); });
+      return apply_each<T>(a, [](Vec x) { return above_zero(x); });
     case Curve::snake:
       return finish_all<T>(a, [&](auto at_columns) {
         Vec alpha = at_columns(a.alpha), inverse = at_columns(a.inverse_alpha);
@@ -197,6 +197,6 @@ constexpr ProductLoops product_loops() {
       product_tile<kTileVectors>,
       product_tile<kTileVectors / 2>,
       {pack_panel<float>, pack_panel<f16>, pack_panel<bf16>},
-      {finish<float>, finish<f16>, finish<bf16>},
+      {epilogue<float>, epilogue<f16>, epilogue<bf16>},
       depthwise};
 }

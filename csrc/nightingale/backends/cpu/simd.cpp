@@ -8,7 +8,7 @@ extern const Simd simd_plain;
 #if defined(__x86_64__)
 extern const Simd simd_avx2;
 extern const Simd simd_avx512;
-extern const CodeLoops code_loops_vnni;
+extern const QuantizedLoops quantized_loops_vnni;
 #elif defined(__aarch64__)
 extern const Simd simd_neon;
 #endif
@@ -21,7 +21,7 @@ const Simd& simd_vnni() {
   static const Simd table = [] {
     Simd all = simd_avx512;
     all.name = "avx512vnni";
-    all.codes = code_loops_vnni;
+    all.quantized = quantized_loops_vnni;
     return all;
   }();
   return table;

@@ -5,8 +5,8 @@
 #include "nightingale/backends/cpu/activation_loops.h"
 #include "nightingale/backends/cpu/attention_loops.h"
 #include "nightingale/backends/cpu/cache_loops.h"
-#include "nightingale/backends/cpu/code_loops.h"
 #include "nightingale/backends/cpu/product_loops.h"
+#include "nightingale/backends/cpu/quantized_loops.h"
 #include "nightingale/backends/cpu/signal_loops.h"
 #include "nightingale/backends/cpu/storage.h"
 
@@ -89,7 +89,7 @@ struct Simd {
 
   ActivationLoops activation;
   AttentionLoops attention;
-  CodeLoops codes;
+  QuantizedLoops quantized;
   CacheLoops cache;
   ProductLoops product;
   SignalLoops signal;

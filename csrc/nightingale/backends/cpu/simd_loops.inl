@@ -333,8 +333,8 @@ void norm_mish(
 #include "nightingale/backends/cpu/activation_loops.inl"
 #include "nightingale/backends/cpu/attention_loops.inl"
 #include "nightingale/backends/cpu/cache_loops.inl"
-#include "nightingale/backends/cpu/code_loops.inl"
 #include "nightingale/backends/cpu/product_loops.inl"
+#include "nightingale/backends/cpu/quantized_loops.inl"
 #include "nightingale/backends/cpu/source_loops.inl"
 #include "nightingale/backends/cpu/spectrum_loops.inl"
 
@@ -358,7 +358,7 @@ constexpr Simd make_simd(const char* name) {
       silu_mul,
       activation_loops(),
       attention_loops(),
-      code_loops(),
+      quantized_loops(),
       cache_loops(),
       product_loops(),
       signal_loops()};

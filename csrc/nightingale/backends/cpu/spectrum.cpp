@@ -42,7 +42,7 @@ const float* kept_synthesis_basis() {
 // row.
 template <typename F>
 void for_frames(int batch, int frames, F body) {
-  int tiles = pieces(frames, kFramesPerTile);
+  int tiles = ceil_div(frames, kFramesPerTile);
   parallel_for(batch * tiles, [&](int tile) {
     int begin = tile % tiles * kFramesPerTile;
     body(tile / tiles, begin, std::min(kFramesPerTile, frames - begin));

@@ -10,7 +10,7 @@ void set_threads(int count);
 int threads();
 
 // How many pieces of `size` cover `count`.
-constexpr int pieces(int64_t count, int64_t size) {
+constexpr int ceil_div(int64_t count, int64_t size) {
   return static_cast<int>((count + size - 1) / size);
 }
 

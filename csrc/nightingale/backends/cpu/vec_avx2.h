@@ -12,10 +12,10 @@ struct Vec {
   static constexpr int row_block = 2; // 16 registers hold no more
   static constexpr int large_row_block = 2;
   static constexpr int tile_rows = 6; // by 2 vectors: 12 of 16
-  static constexpr int code_rows = 4; // by 2 vectors
-  static constexpr int code_parts = 2;
-  static constexpr int code_split_rows = 0;
-  static constexpr int code_pair_rows = 0;
+  static constexpr int quantized_rows = 4; // by 2 vectors
+  static constexpr int quantized_parts = 2;
+  static constexpr int quantized_split_rows = 0;
+  static constexpr int quantized_pair_rows = 0;
 
   static Vec zero() {
     return {_mm256_setzero_ps()};
@@ -186,19 +186,20 @@ struct PairSums {
   }
 };
 
-// Codes [i, i + width) of a row; i is a multiple of the width.
-inline Vec load_codes(const uint8_t* row, int i, Bits<8>) {
-  __m128i codes = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(row + i));
-  return {_mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(codes))};
+// QuantizedTensor [i, i + width) of a row; i is a multiple of the width.
+inline Vec load_quantized(const uint8_t* row, int i, Bits<8>) {
+  __m128i quantized =
+      _mm_loadl_epi64(reinterpret_cast<const __m128i*>(row + i));
+  return {_mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(quantized))};
 }
-inline Vec load_codes(const uint8_t* row, int i, Bits<4>) {
+inline Vec load_quantized(const uint8_t* row, int i, Bits<4>) {
   int word;
   __builtin_memcpy(&word, row + i / 2, 4);
   const __m256i shifts = _mm256_set_epi32(28, 24, 20, 16, 12, 8, 4, 0);
-  __m256i codes = _mm256_and_si256(
+  __m256i quantized = _mm256_and_si256(
       _mm256_srlv_epi32(_mm256_set1_epi32(word), shifts),
       _mm256_set1_epi32(15));
-  return {_mm256_cvtepi32_ps(codes)};
+  return {_mm256_cvtepi32_ps(quantized)};
 }
 
 #include "nightingale/backends/cpu/exp_poly.inl"

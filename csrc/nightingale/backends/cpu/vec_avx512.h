@@ -12,10 +12,12 @@ struct Vec {
   static constexpr int row_block = 4;
   static constexpr int large_row_block = 6; // by 4 columns: 24 of 32 registers
   static constexpr int tile_rows = 14; // by 2 vectors: 28 of 32 registers
-  static constexpr int code_rows = 10; // by 2 vectors: 20 of 32
-  static constexpr int code_parts = 2;
-  static constexpr int code_split_rows = 4; // up to which two sums take turns
-  static constexpr int code_pair_rows = 2; // up to which two tiles take turns
+  static constexpr int quantized_rows = 10; // by 2 vectors: 20 of 32
+  static constexpr int quantized_parts = 2;
+  static constexpr int quantized_split_rows =
+      4; // up to which two sums take turns
+  static constexpr int quantized_pair_rows =
+      2; // up to which two tiles take turns
 
   static Vec zero() {
     return {_mm512_setzero_ps()};
@@ -212,12 +214,13 @@ struct PairSums {
   }
 };
 
-// Codes [i, i + width) of a row; i is a multiple of the width.
-inline Vec load_codes(const uint8_t* row, int i, Bits<8>) {
-  __m128i codes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(row + i));
-  return {_mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(codes))};
+// QuantizedTensor [i, i + width) of a row; i is a multiple of the width.
+inline Vec load_quantized(const uint8_t* row, int i, Bits<8>) {
+  __m128i quantized =
+      _mm_loadu_si128(reinterpret_cast<const __m128i*>(row + i));
+  return {_mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(quantized))};
 }
-inline Vec load_codes(const uint8_t* row, int i, Bits<4>) {
+inline Vec load_quantized(const uint8_t* row, int i, Bits<4>) {
   // A word to each half of the lanes, and each its own four bits of it.
   const __m512i shifts = _mm512_set_epi32(
       28, 24, 20, 16, 12, 8, 4, 0, 28, 24, 20, 16, 12, 8, 4, 0);
@@ -227,9 +230,9 @@ inline Vec load_codes(const uint8_t* row, int i, Bits<4>) {
       _mm512_set_epi32(1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0);
   __m512i spread =
       _mm512_permutexvar_epi32(halves, _mm512_castsi128_si512(words));
-  __m512i codes = _mm512_and_si512(
+  __m512i quantized = _mm512_and_si512(
       _mm512_srlv_epi32(spread, shifts), _mm512_set1_epi32(15));
-  return {_mm512_cvtepi32_ps(codes)};
+  return {_mm512_cvtepi32_ps(quantized)};
 }
 
 #include "nightingale/backends/cpu/exp_poly.inl"

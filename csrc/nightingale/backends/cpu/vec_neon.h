@@ -12,10 +12,10 @@ struct Vec {
   static constexpr int row_block = 4;
   static constexpr int large_row_block = 6; // by 4 columns: 24 of 32 registers
   static constexpr int tile_rows = 8;
-  static constexpr int code_rows = 2; // by 4 vectors of 2 sums: 16 of 32
-  static constexpr int code_parts = 4;
-  static constexpr int code_split_rows = 0;
-  static constexpr int code_pair_rows = 0;
+  static constexpr int quantized_rows = 2; // by 4 vectors of 2 sums: 16 of 32
+  static constexpr int quantized_parts = 4;
+  static constexpr int quantized_split_rows = 0;
+  static constexpr int quantized_pair_rows = 0;
 
   static Vec zero() {
     return {vdupq_n_f32(0.0f)};
@@ -170,20 +170,20 @@ struct PairSums {
   }
 };
 
-// Codes [i, i + width) of a row; i is a multiple of the width.
-inline Vec load_codes(const uint8_t* row, int i, Bits<8>) {
+// QuantizedTensor [i, i + width) of a row; i is a multiple of the width.
+inline Vec load_quantized(const uint8_t* row, int i, Bits<8>) {
   uint32_t word;
   __builtin_memcpy(&word, row + i, 4);
-  uint16x8_t codes = vmovl_u8(vcreate_u8(word));
-  return {vcvtq_f32_u32(vmovl_u16(vget_low_u16(codes)))};
+  uint16x8_t quantized = vmovl_u8(vcreate_u8(word));
+  return {vcvtq_f32_u32(vmovl_u16(vget_low_u16(quantized)))};
 }
-inline Vec load_codes(const uint8_t* row, int i, Bits<4>) {
+inline Vec load_quantized(const uint8_t* row, int i, Bits<4>) {
   uint16_t word;
   __builtin_memcpy(&word, row + i / 2, 2);
   const int32x4_t shifts = {0, -4, -8, -12};
-  uint32x4_t codes =
+  uint32x4_t quantized =
       vandq_u32(vshlq_u32(vdupq_n_u32(word), shifts), vdupq_n_u32(15));
-  return {vcvtq_f32_u32(codes)};
+  return {vcvtq_f32_u32(quantized)};
 }
 
 #include "nightingale/backends/cpu/exp_poly.inl"

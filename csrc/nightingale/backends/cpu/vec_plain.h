@@ -14,10 +14,10 @@ struct Vec {
   static constexpr int row_block = 2;
   static constexpr int large_row_block = 2;
   static constexpr int tile_rows = 4;
-  static constexpr int code_rows = 2;
-  static constexpr int code_parts = 4;
-  static constexpr int code_split_rows = 0;
-  static constexpr int code_pair_rows = 0;
+  static constexpr int quantized_rows = 2;
+  static constexpr int quantized_parts = 4;
+  static constexpr int quantized_split_rows = 0;
+  static constexpr int quantized_pair_rows = 0;
 
   static Vec zero() {
     return {0.0f};
@@ -79,10 +79,10 @@ inline Vec abs(Vec x) {
 inline Vec where_greater(Vec a, Vec b, Vec yes, Vec no) {
   return a.v > b.v ? yes : no;
 }
-inline Vec load_codes(const uint8_t* row, int i, Bits<8>) {
+inline Vec load_quantized(const uint8_t* row, int i, Bits<8>) {
   return {static_cast<float>(row[i])};
 }
-inline Vec load_codes(const uint8_t* row, int i, Bits<4>) {
+inline Vec load_quantized(const uint8_t* row, int i, Bits<4>) {
   return {static_cast<float>(row[i / 2] >> (i % 2 * 4) & 15)};
 }
 inline void transpose(Vec (&)[1]) {}

@@ -10,7 +10,7 @@ namespace nightingale::gpu {
 
 mx::array
 activate(const mx::array& x, ops::Activation activation, mx::Stream s) {
-  return finish(x, x, {.activation = activation}, s);
+  return apply_epilogue(x, x, {.activation = activation}, s);
 }
 
 mx::array leaky_relu(const mx::array& x, float slope, mx::Stream s) {
@@ -29,7 +29,7 @@ mx::array leaky_relu(const mx::array& x, float slope, mx::Stream s) {
 }
 
 mx::array snake(const mx::array& x, const mx::array& alpha, mx::Stream s) {
-  return finish(x, x, {.snake = alpha}, s);
+  return apply_epilogue(x, x, {.snake = alpha}, s);
 }
 
 } // namespace nightingale::gpu

@@ -39,8 +39,8 @@ bool fits(const ops::Conv1d& shape, const mx::array& w) {
 }
 
 // [B * results, taps * C], and the last `keep` rows of x.
-ops::Fed unfold(
-    const ops::Rows& x,
+ops::StreamOutput unfold(
+    const ops::FrameSpan& x,
     const Windows& windows,
     const std::optional<mx::array>& snake,
     int keep,
@@ -74,8 +74,8 @@ ops::Fed unfold(
 
 // Products of windows with all filters, [B * results, O], in as many pieces as
 // keep the windows small.
-ops::Fed products(
-    const ops::Rows& x,
+ops::StreamOutput products(
+    const ops::FrameSpan& x,
     const mx::array& columns,
     const Windows& windows,
     const std::optional<mx::array>& snake,
@@ -104,8 +104,8 @@ ops::Fed products(
 }
 
 // The rows as they are, through Snake, and the last `keep` of them from before.
-ops::Fed single_rows(
-    const ops::Rows& x,
+ops::StreamOutput single_rows(
+    const ops::FrameSpan& x,
     const std::optional<mx::array>& snake,
     int keep,
     mx::Stream s) {
@@ -115,10 +115,10 @@ ops::Fed single_rows(
 }
 
 // Taken through Snake first: tiles would do it once for every tap.
-ops::Fed snaked_tile_conv(
-    const ops::Rows& x,
+ops::StreamOutput snaked_tile_conv(
+    const ops::FrameSpan& x,
     const ops::Filters& filters,
-    ops::PieceConv conv,
+    ops::StreamingConv conv,
     int keep,
     mx::Stream s) {
   auto rows = single_rows(x, conv.snake, keep, s);
@@ -134,17 +134,17 @@ bool is_plain(const ops::Conv1d& shape, int taps) {
 
 } // namespace
 
-ops::Fed conv1d(
-    const ops::Rows& rows,
+ops::StreamOutput conv1d(
+    const ops::FrameSpan& rows,
     const ops::Filters& filters,
-    const ops::PieceConv& conv,
+    const ops::StreamingConv& conv,
     mx::Stream s,
     int64_t most_window_bytes) {
   auto x = readable(rows, s);
   int count = x.count(), taps = filters.w.taps;
   int results = conv.shape.output_rows(count, taps);
   int keep = conv.keep ? std::max(0, count - conv.first_kept(results)) : 0;
-  if (takes_tile_conv(x, filters, conv, s)) {
+  if (can_use_tile_conv(x, filters, conv, s)) {
     return conv.snake ? snaked_tile_conv(x, filters, conv, keep, s)
                       : tile_conv(x, filters, conv, keep, s);
   }
@@ -152,9 +152,9 @@ ops::Fed conv1d(
   bool plain = is_plain(conv.shape, taps) && !x.before && !conv.snake;
   auto windows = Windows::of(conv.shape, taps, results);
   auto y = plain
-      ? ops::Fed{mx::matmul(mx::flatten(x.x, 0, 1, s), columns, s), {}}
+      ? ops::StreamOutput{mx::matmul(mx::flatten(x.x, 0, 1, s), columns, s), {}}
       : products(x, columns, windows, conv.snake, keep, most_window_bytes, s);
-  y.y = finish(
+  y.y = apply_epilogue(
       y.y,
       {x.x.shape(0), results, columns.shape(1)},
       x.x,
@@ -176,13 +176,13 @@ mx::array conv1d(
       x.dtype() != w.dtype() || results == 0) {
     return reference::conv1d(x, w, shape, epilogue, s);
   }
-  ops::PieceConv conv{.shape = shape, .epilogue = epilogue, .keep = false};
-  ops::Rows rows{std::nullopt, x};
+  ops::StreamingConv conv{.shape = shape, .epilogue = epilogue, .keep = false};
+  ops::FrameSpan rows{std::nullopt, x};
   return gpu::conv1d(rows, ops::Filters::of(w, s), conv, s).y;
 }
 
-ops::Fed conv_transpose1d(
-    const ops::Rows& rows,
+ops::StreamOutput conv_transpose1d(
+    const ops::FrameSpan& rows,
     const mx::array& w,
     const mx::array& bias,
     const ops::ConvTranspose1d& shape,
@@ -191,7 +191,7 @@ ops::Fed conv_transpose1d(
   auto x = readable(rows, s);
   int batch = x.x.shape(0), count = x.count();
   int filters = w.shape(0), taps = w.shape(1), channels = w.shape(2);
-  ops::Fed input{mx::reshape(x.x, {-1, channels}, s), std::nullopt};
+  ops::StreamOutput input{mx::reshape(x.x, {-1, channels}, s), std::nullopt};
   if (x.before || keep > 0) {
     input = single_rows(x, std::nullopt, keep, s);
   }
@@ -225,7 +225,8 @@ mx::array conv_transpose1d(
       shape.output_rows(x.shape(1), w.shape(1)) <= 0) {
     return reference::conv_transpose1d(x, w, bias, shape, s);
   }
-  return gpu::conv_transpose1d(ops::Rows{std::nullopt, x}, w, bias, shape, 0, s)
+  return gpu::conv_transpose1d(
+             ops::FrameSpan{std::nullopt, x}, w, bias, shape, 0, s)
       .y;
 }
 

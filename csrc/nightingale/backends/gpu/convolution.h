@@ -1,6 +1,6 @@
 #pragma once
 
-#include "nightingale/ops/pieces.h"
+#include "nightingale/ops/streaming_conv.h"
 
 namespace nightingale::gpu {
 
@@ -23,17 +23,17 @@ mx::array conv_transpose1d(
 
 constexpr int64_t kMostWindowBytes = 256 << 20;
 
-// As in nightingale/ops/pieces.h, where kernels run. Beyond so many bytes of
-// windows the results are made in parts.
-ops::Fed conv1d(
-    const ops::Rows& x,
+// As in nightingale/ops/streaming_conv.h, where kernels run. Beyond so many
+// bytes of windows the results are made in parts.
+ops::StreamOutput conv1d(
+    const ops::FrameSpan& x,
     const ops::Filters& filters,
-    const ops::PieceConv& conv,
+    const ops::StreamingConv& conv,
     mx::Stream s,
     int64_t most_window_bytes = kMostWindowBytes);
 
-ops::Fed conv_transpose1d(
-    const ops::Rows& x,
+ops::StreamOutput conv_transpose1d(
+    const ops::FrameSpan& x,
     const mx::array& w,
     const mx::array& bias,
     const ops::ConvTranspose1d& shape,

@@ -1,9 +1,9 @@
 #include "nightingale/backends/gpu/decode_attention.h"
 
 #include "mlx/ops.h"
-#include "nightingale/ops/cache_codes.h"
+#include "nightingale/backends/gpu/cache_position.h"
 #include "nightingale/backends/gpu/gemv.h"
-#include "nightingale/backends/gpu/place.h"
+#include "nightingale/ops/quantized_cache.h"
 
 namespace nightingale::gpu {
 
@@ -18,8 +18,8 @@ constexpr int kChunk = 128;
 
 // As the kernels take it: of codes, or of floats.
 int cache_bits(const mx::array& cache) {
-  int codes = ops::code_bits(cache, kHeadDim);
-  return codes ? codes : 8 * static_cast<int>(cache.itemsize());
+  int quantized = ops::quantized_bits(cache, kHeadDim);
+  return quantized ? quantized : 8 * static_cast<int>(cache.itemsize());
 }
 
 std::vector<mx::array> split_rows(const mx::array& rows, mx::Stream s) {
@@ -35,14 +35,14 @@ std::vector<mx::array> split_rows(const mx::array& rows, mx::Stream s) {
 
 } // namespace
 
-bool takes_decode_attention(
+bool can_use_decode_attention(
     const mx::array& qkv,
     const ops::LayerCache& cache,
     const ops::Matrix& out,
     mx::Stream s) {
   int heads = cache.keys.shape(1);
   return qkv.shape(1) == 1 && qkv.shape(2) == 3 * heads * kHeadDim &&
-      takes_gemv(qkv, out, s);
+      can_use_gemv(qkv, out, s);
 }
 
 int attention_parts(int past) {
@@ -61,7 +61,7 @@ ops::ProjectedAttention projected_attention(
   int rows = qkv.shape(0), heads = cache.keys.shape(1);
   int parts = attention_parts(past), watched = watch.heads.size();
   mx::Shape watch_shape{watched, watch.count};
-  auto place = place_of(past, cache.keys.shape(2), s);
+  auto place = cache_position(past, cache.keys.shape(2), s);
   Launch attend{
       .kernel = "decode_attention",
       .inputs = {qkv, frequencies, place, cache.written.value_or(qkv)},

@@ -6,7 +6,7 @@ namespace nightingale::gpu {
 
 // Whether projected_attention below takes these: one new position of one or two
 // rows, heads of 64.
-bool takes_decode_attention(
+bool can_use_decode_attention(
     const mx::array& qkv,
     const ops::LayerCache& cache,
     const ops::Matrix& out,

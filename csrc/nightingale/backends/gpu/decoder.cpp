@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
+#include "nightingale/backends/gpu/cache_position.h"
 #include "nightingale/backends/gpu/decode_attention.h"
 #include "nightingale/backends/gpu/gemv.h"
-#include "nightingale/backends/gpu/place.h"
 #include "nightingale/backends/gpu/primitives.h"
 #include "nightingale/backends/gpu/replay.h"
 
@@ -120,15 +120,15 @@ std::shared_ptr<const Recording> record(
 
 } // namespace
 
-bool takes_decoder_step(
+bool can_use_decoder_step(
     const mx::array& x,
     const std::vector<ops::DecoderRun>& runs,
     mx::Stream s) {
   auto takes = [&](const ops::DecoderRun& run) {
     const auto& [layer, cache, watch] = run;
-    return !cache->eviction && takes_gemv(x, layer->qkv, s) &&
-        takes_gemv(x, layer->out, s) && takes_gemv(x, layer->gate_up, s) &&
-        takes_gemv(x, layer->down, s);
+    return !cache->eviction && can_use_gemv(x, layer->qkv, s) &&
+        can_use_gemv(x, layer->out, s) && can_use_gemv(x, layer->gate_up, s) &&
+        can_use_gemv(x, layer->down, s);
   };
   return x.ndim() == 3 && x.shape(1) == 1 && !runs.empty() &&
       std::all_of(runs.begin(), runs.end(), takes);
@@ -149,7 +149,7 @@ mx::array decoder_step(
     first.step = std::make_shared<DecoderStep>(x, runs, past, s);
     return y;
   }
-  Arrays inputs{x, place_of(past, first.keys.shape(2), s), *last.written};
+  Arrays inputs{x, cache_position(past, first.keys.shape(2), s), *last.written};
   Arrays made;
   if (!step->recording) {
     step->recording = record(inputs, runs, layers, made);

@@ -8,7 +8,7 @@ namespace nightingale::gpu {
 
 // Whether decoder_step below runs these: one new position, layers whose
 // attention is that of nightingale/backends/gpu/decode_attention.h.
-bool takes_decoder_step(
+bool can_use_decoder_step(
     const mx::array& x,
     const std::vector<ops::DecoderRun>& runs,
     mx::Stream s);

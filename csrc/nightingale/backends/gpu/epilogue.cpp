@@ -16,7 +16,7 @@ bool is_empty(const ops::Epilogue& epilogue) {
 
 // One launch. `before` stands before the epilogue's residual, and the sum takes
 // them in from element `shift` on.
-mx::array launch_finish(
+mx::array launch_epilogue(
     const mx::array& y,
     const mx::Shape& shape,
     mx::Dtype dtype,
@@ -50,7 +50,7 @@ mx::array launch_finish(
 
 } // namespace
 
-mx::array finish(
+mx::array apply_epilogue(
     mx::array y,
     const mx::array& x,
     const ops::Epilogue& epilogue,
@@ -59,18 +59,18 @@ mx::array finish(
     return mx::astype(y, epilogue.result_dtype(x), s);
   }
   if (!has_kernels(s) || !is_device_array(y)) {
-    return reference::finish(y, x, epilogue, s);
+    return reference::apply_epilogue(y, x, epilogue, s);
   }
   auto dtype = epilogue.result_dtype(x);
-  return launch_finish(y, y.shape(), dtype, epilogue, std::nullopt, 0, s);
+  return launch_epilogue(y, y.shape(), dtype, epilogue, std::nullopt, 0, s);
 }
 
-mx::array finish(
+mx::array apply_epilogue(
     const mx::array& y,
     const mx::Shape& shape,
     const mx::array& x,
     const ops::Epilogue& epilogue,
-    const std::optional<ops::Rows>& residual,
+    const std::optional<ops::FrameSpan>& residual,
     int begin,
     mx::Stream s) {
   if (!is_device_array(y) || (is_empty(epilogue) && !residual)) {
@@ -79,7 +79,7 @@ mx::array finish(
       auto rows = ops::whole(*residual, s);
       plain.residual = ops::cut(rows, begin, begin + shape[1], s);
     }
-    return finish(mx::reshape(y, shape, s), x, plain, s);
+    return apply_epilogue(mx::reshape(y, shape, s), x, plain, s);
   }
   ops::Epilogue sum = epilogue;
   std::optional<mx::array> before;
@@ -89,7 +89,7 @@ mx::array finish(
     sum.residual = rows.x;
   }
   auto dtype = sum.result_dtype(x);
-  return launch_finish(y, shape, dtype, sum, before, begin * y.shape(-1), s);
+  return launch_epilogue(y, shape, dtype, sum, before, begin * y.shape(-1), s);
 }
 
 } // namespace nightingale::gpu

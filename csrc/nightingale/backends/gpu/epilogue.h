@@ -1,11 +1,11 @@
 #pragma once
 
-#include "nightingale/ops/pieces.h"
+#include "nightingale/ops/streaming_conv.h"
 
 namespace nightingale::gpu {
 
 // `y`, a product that took `x` in, after the epilogue: one launch.
-mx::array finish(
+mx::array apply_epilogue(
     mx::array y,
     const mx::array& x,
     const ops::Epilogue& epilogue,
@@ -13,12 +13,12 @@ mx::array finish(
 
 // The same as an array of `shape`, with rows from `begin` on of `residual`
 // added, if it is given, in place of the epilogue's residual. y: [rows, N]
-mx::array finish(
+mx::array apply_epilogue(
     const mx::array& y,
     const mx::Shape& shape,
     const mx::array& x,
     const ops::Epilogue& epilogue,
-    const std::optional<ops::Rows>& residual,
+    const std::optional<ops::FrameSpan>& residual,
     int begin,
     mx::Stream s);
 

@@ -7,9 +7,9 @@
 #include "mlx/fast.h"
 #include "mlx/ops.h"
 #include "mlx/utils.h"
-#include "nightingale/error.h"
 #include "nightingale/backends/gpu/kernel.h"
 #include "nightingale/backends/gpu/tile_shape.h"
+#include "nightingale/error.h"
 
 namespace nightingale::gpu {
 

@@ -14,7 +14,7 @@ bool is_float(mx::Dtype dtype) {
 
 } // namespace
 
-bool takes_gemv(const mx::array& x, const ops::Matrix& w, mx::Stream s) {
+bool can_use_gemv(const mx::array& x, const ops::Matrix& w, mx::Stream s) {
   return has_kernels(s) && row_count(x) <= kGemvRows && is_float(x.dtype()) &&
       (w.is_quantized() || is_float(w.w.dtype())) &&
       w.columns() % kLaneColumns == 0;
@@ -38,13 +38,13 @@ std::vector<Constant> gemv_constants(
     const GemvShape& shape,
     int rows,
     mx::Dtype result) {
-  bool codes = w.is_quantized();
+  bool quantized = w.is_quantized();
   return {
       {"W", w.w.dtype()},
-      {"S", codes ? w.scales->dtype() : w.w.dtype()},
+      {"S", quantized ? w.scales->dtype() : w.w.dtype()},
       {"Y", result},
-      {"BITS", codes ? w.bits : 8 * static_cast<int>(w.w.itemsize())},
-      {"GROUP", codes ? w.group : 1},
+      {"BITS", quantized ? w.bits : 8 * static_cast<int>(w.w.itemsize())},
+      {"GROUP", quantized ? w.group : 1},
       {"N", w.rows()},
       {"ROWS", rows},
       {"BLOCK", shape.block}};

@@ -14,7 +14,7 @@ namespace nightingale::gpu {
 constexpr int kGemvRows = 2;
 
 // Whether these kernels take x · wᵀ.
-bool takes_gemv(const mx::array& x, const ops::Matrix& w, mx::Stream s);
+bool can_use_gemv(const mx::array& x, const ops::Matrix& w, mx::Stream s);
 
 // Their input `w`.
 const mx::array& stored(const ops::Matrix& w);

@@ -9,9 +9,9 @@
 #include "mlx/backend/cuda/cuda.h"
 #include "mlx/ops.h"
 #include "mlx/transforms.h"
-#include "nightingale/error.h"
 #include "nightingale/backends/gpu/fingerprint.h"
 #include "nightingale/backends/gpu/primitives.h"
+#include "nightingale/error.h"
 
 namespace nightingale::gpu {
 

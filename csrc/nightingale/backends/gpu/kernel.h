@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "mlx/fast.h"
-#include "nightingale/ops/backend.h"
 #include "nightingale/backends/gpu/kernel_source.h"
+#include "nightingale/ops/backend.h"
 
 // The one place that runs the kernels of metal/.
 

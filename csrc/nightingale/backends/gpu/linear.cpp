@@ -71,10 +71,10 @@ mx::array linear(
     const ops::Matrix& w,
     const ops::Epilogue& epilogue,
     mx::Stream s) {
-  if (!takes_gemv(x, w, s) || !is_plain(epilogue)) {
-    return takes_tiles(x, w, epilogue, s)
+  if (!can_use_gemv(x, w, s) || !is_plain(epilogue)) {
+    return can_use_tiles(x, w, epilogue, s)
         ? tile_linear(x, w, epilogue, s)
-        : finish(product(x, w, s), x, epilogue, s);
+        : apply_epilogue(product(x, w, s), x, epilogue, s);
   }
   auto shape = GemvShape::of(w);
   auto result = epilogue.result_dtype(x);
@@ -98,8 +98,9 @@ mx::array norm_linear(
     float eps,
     const ops::Matrix& w,
     mx::Stream s) {
-  return takes_gemv(x, w, s) ? norm_gemv(x, norm, eps, w, false, s)
-                             : product(reference::rms_norm(x, norm, eps, s), w, s);
+  return can_use_gemv(x, w, s)
+      ? norm_gemv(x, norm, eps, w, false, s)
+      : product(reference::rms_norm(x, norm, eps, s), w, s);
 }
 
 mx::array norm_swiglu(
@@ -108,7 +109,7 @@ mx::array norm_swiglu(
     float eps,
     const ops::Matrix& gate_up,
     mx::Stream s) {
-  return takes_gemv(x, gate_up, s)
+  return can_use_gemv(x, gate_up, s)
       ? norm_gemv(x, norm, eps, gate_up, true, s)
       : swiglu(norm_linear(x, norm, eps, gate_up, s), s);
 }

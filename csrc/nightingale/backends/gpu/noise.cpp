@@ -14,7 +14,8 @@ mx::array normal_noise(
     int columns,
     mx::Stream s) {
   if (!has_kernels(s) || rows == 0 || columns == 0) {
-    return reference::normal_noise(seed, stage, sentence, first, rows, columns, s);
+    return reference::normal_noise(
+        seed, stage, sentence, first, rows, columns, s);
   }
   // Of draw_key, what is the same for every row.
   DrawKey root{static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32)};

@@ -5,7 +5,7 @@
 
 namespace nightingale::gpu {
 
-bool takes_euler_step(const ops::OdeState& state, mx::Stream s) {
+bool can_use_euler_step(const ops::OdeState& state, mx::Stream s) {
   return has_kernels(s) && is_device_array(state.x);
 }
 

@@ -4,7 +4,7 @@
 
 namespace nightingale::gpu {
 
-bool takes_euler_step(const ops::OdeState& state, mx::Stream s);
+bool can_use_euler_step(const ops::OdeState& state, mx::Stream s);
 
 // As in nightingale/ops/ode.h: one launch, in place.
 ops::OdeState euler_step(

@@ -4,10 +4,10 @@
 
 #include "mlx/fast.h"
 #include "mlx/ops.h"
-#include "nightingale/ops/cache_codes.h"
+#include "nightingale/backends/gpu/cache_position.h"
 #include "nightingale/backends/gpu/kernel.h"
 #include "nightingale/backends/gpu/linear.h"
-#include "nightingale/backends/gpu/place.h"
+#include "nightingale/ops/quantized_cache.h"
 
 namespace nightingale::gpu {
 
@@ -36,7 +36,7 @@ std::vector<mx::array> read_caches(
   int batch = q.shape(0), heads = q.shape(1);
   KernelOutput floats{{batch, heads, length, kHeadDim}, q.dtype()};
   return launch(
-      {.kernel = "read_codes",
+      {.kernel = "read_quantized",
        .inputs = {cache.keys, cache.values, place, q},
        .outputs = {floats, floats},
        .constants = {{"X", q.dtype()}, {"BITS", bits}, {"HEADS", heads}},
@@ -47,7 +47,7 @@ std::vector<mx::array> read_caches(
 
 } // namespace
 
-bool takes_prefill_attention(
+bool can_use_prefill_attention(
     const mx::array& qkv,
     const ops::LayerCache& cache,
     const ops::AttentionWatch& watch,
@@ -56,7 +56,7 @@ bool takes_prefill_attention(
   return has_kernels(s) && watch.heads.empty() &&
       qkv.shape(2) == 3 * heads * kHeadDim &&
       (cache.keys.dtype() == qkv.dtype() ||
-       ops::code_bits(cache.keys, kHeadDim) != 0);
+       ops::quantized_bits(cache.keys, kHeadDim) != 0);
 }
 
 ops::ProjectedAttention prefill_attention(
@@ -69,15 +69,15 @@ ops::ProjectedAttention prefill_attention(
     mx::Stream s) {
   int batch = qkv.shape(0), length = qkv.shape(1);
   int heads = cache.keys.shape(1);
-  int bits = ops::code_bits(cache.keys, kHeadDim);
-  auto place = place_of(past, cache.keys.shape(2), s);
+  int bits = ops::quantized_bits(cache.keys, kHeadDim);
+  auto place = cache_position(past, cache.keys.shape(2), s);
   std::vector<Constant> constants{{"X", qkv.dtype()}, {"HEADS", heads}};
   constants.push_back(
       bits ? Constant{"BITS", bits} : Constant{"C", cache.keys.dtype()});
   // MLX's attention does not see that the caches are written here, but it takes
   // the queries, which the same launch makes.
   auto q = launch_one(
-      {.kernel = bits ? "append_codes" : "append_heads",
+      {.kernel = bits ? "append_quantized" : "append_heads",
        .inputs =
            {mx::contiguous(qkv, false, s),
             frequencies,

@@ -5,7 +5,7 @@
 namespace nightingale::gpu {
 
 // Whether prefill_attention takes these: heads of 64 that nobody watches.
-bool takes_prefill_attention(
+bool can_use_prefill_attention(
     const mx::array& qkv,
     const ops::LayerCache& cache,
     const ops::AttentionWatch& watch,

@@ -10,10 +10,10 @@
 #include "mlx/fast_primitives.h"
 #include "mlx/primitives.h"
 #include "mlx/transforms.h"
-#include "nightingale/error.h"
 #include "nightingale/backends/gpu/cuda_modules.h"
 #include "nightingale/backends/gpu/fingerprint.h"
 #include "nightingale/backends/gpu/include_files.h"
+#include "nightingale/error.h"
 
 namespace nightingale::gpu {
 

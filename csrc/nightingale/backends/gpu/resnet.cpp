@@ -79,7 +79,7 @@ mx::array normed_conv(
     const ops::LayerNorm& norm,
     mx::Dtype dtype,
     mx::Stream s) {
-  if (takes_tile_conv({x}, conv, dtype, s)) {
+  if (can_use_tile_conv({x}, conv, dtype, s)) {
     return tile_conv_norm({x}, batch, conv, norm, std::nullopt, dtype, s);
   }
   auto product = linear(causal_taps({x}, batch, dtype, s), *conv.matrix, {}, s);
@@ -94,7 +94,7 @@ ops::Normed resnet(
     const ops::LayerNorm& norm,
     mx::Dtype dtype,
     mx::Stream s) {
-  if (takes_tile_conv(input, block.first, dtype, s)) {
+  if (can_use_tile_conv(input, block.first, dtype, s)) {
     return tile_resnet(input, batch, block, shift, norm, dtype, s);
   }
   const auto &first = block.first, &second = block.second;

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "nightingale/backends/gpu/kernel.h"
-#include "nightingale/ops/pieces.h"
+#include "nightingale/ops/streaming_conv.h"
 
 // What the kernels over rows of channels have in common.
 
@@ -33,10 +33,10 @@ inline bool is_device_array(const mx::array& x) {
 }
 
 // In two parts only where kernels can read both.
-inline ops::Rows readable(const ops::Rows& rows, mx::Stream s) {
+inline ops::FrameSpan readable(const ops::FrameSpan& rows, mx::Stream s) {
   bool both = !rows.before ||
       (is_device_array(*rows.before) && is_device_array(rows.x));
-  return both ? rows : ops::Rows{std::nullopt, ops::whole(rows, s)};
+  return both ? rows : ops::FrameSpan{std::nullopt, ops::whole(rows, s)};
 }
 
 } // namespace nightingale::gpu

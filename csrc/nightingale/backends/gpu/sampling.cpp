@@ -44,7 +44,7 @@ mx::array as_kernel_floats(const mx::array& x, mx::Stream s) {
 
 } // namespace
 
-bool chooses_token(
+bool can_use_sample_kernel(
     const mx::array& logits,
     const std::vector<mx::array>& weights,
     mx::Stream s) {

@@ -7,7 +7,7 @@
 namespace nightingale::gpu {
 
 // Whether ops::choose_token can be one launch.
-bool chooses_token(
+bool can_use_sample_kernel(
     const mx::array& logits,
     const std::vector<mx::array>& weights,
     mx::Stream s);

@@ -50,8 +50,8 @@ int ends_of(bool first, bool last) {
 
 } // namespace
 
-ops::Fed
-centred_stft(const ops::Rows& rows, bool first, bool last, mx::Stream s) {
+ops::StreamOutput
+centred_stft(const ops::FrameSpan& rows, bool first, bool last, mx::Stream s) {
   auto x = readable(rows, s);
   int count = x.count(), split = x.before ? x.before->shape(1) : 0;
   int mirrored = kStftSize / 2 * (first + last);
@@ -74,8 +74,8 @@ centred_stft(const ops::Rows& rows, bool first, bool last, mx::Stream s) {
   return {out[0], keep > 0 ? std::optional(out[1]) : std::nullopt};
 }
 
-ops::Fed waveform(
-    const ops::Rows& rows,
+ops::StreamOutput waveform(
+    const ops::FrameSpan& rows,
     bool first,
     bool last,
     float limit,

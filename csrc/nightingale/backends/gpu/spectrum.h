@@ -1,13 +1,18 @@
 #pragma once
 
-#include "nightingale/ops/pieces.h"
+#include "nightingale/ops/streaming_conv.h"
 
 namespace nightingale::gpu {
 
-// As in nightingale/ops/pieces.h, where kernels run: one launch each.
-ops::Fed centred_stft(const ops::Rows& x, bool first, bool last, mx::Stream s);
+// As in nightingale/ops/streaming_conv.h, where kernels run: one launch each.
+ops::StreamOutput
+centred_stft(const ops::FrameSpan& x, bool first, bool last, mx::Stream s);
 
-ops::Fed
-waveform(const ops::Rows& x, bool first, bool last, float limit, mx::Stream s);
+ops::StreamOutput waveform(
+    const ops::FrameSpan& x,
+    bool first,
+    bool last,
+    float limit,
+    mx::Stream s);
 
 } // namespace nightingale::gpu

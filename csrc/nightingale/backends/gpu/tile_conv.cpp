@@ -1,8 +1,8 @@
 #include "nightingale/backends/gpu/tile_conv.h"
 
-#include "nightingale/error.h"
 #include "nightingale/backends/gpu/row_parts.h"
 #include "nightingale/backends/gpu/tile_shape.h"
+#include "nightingale/error.h"
 
 namespace nightingale::gpu {
 
@@ -30,7 +30,7 @@ struct Group {
   }
 };
 
-bool is_readable(const ops::Rows& rows) {
+bool is_readable(const ops::FrameSpan& rows) {
   return rows.x.dtype() == mx::float32 && rows.x.shape(0) == 1 &&
       is_device_array(rows.x) &&
       (!rows.before || is_device_array(*rows.before));
@@ -43,9 +43,9 @@ bool is_small(int64_t rows, int columns) {
 } // namespace
 
 bool fits_tile_conv(
-    const ops::Rows& x,
+    const ops::FrameSpan& x,
     const ops::Filters& filters,
-    const ops::PieceConv& conv) {
+    const ops::StreamingConv& conv) {
   const auto& shape = conv.shape;
   const auto& epilogue = conv.epilogue;
   int count = x.count(), results = shape.output_rows(count, filters.w.taps);
@@ -58,18 +58,18 @@ bool fits_tile_conv(
       is_small(results, filters.w.filters());
 }
 
-bool takes_tile_conv(
-    const ops::Rows& x,
+bool can_use_tile_conv(
+    const ops::FrameSpan& x,
     const ops::Filters& filters,
-    const ops::PieceConv& conv,
+    const ops::StreamingConv& conv,
     mx::Stream s) {
   return has_tiles(s) && fits_tile_conv(x, filters, conv);
 }
 
-ops::Fed tile_conv(
-    const ops::Rows& x,
+ops::StreamOutput tile_conv(
+    const ops::FrameSpan& x,
     const ops::Filters& filters,
-    const ops::PieceConv& conv,
+    const ops::StreamingConv& conv,
     int keep,
     mx::Stream s) {
   if (!fits_tile_conv(x, filters, conv) || conv.snake) {
@@ -78,10 +78,10 @@ ops::Fed tile_conv(
   int channels = filters.w.channels(), columns = filters.w.filters();
   int taps = filters.w.taps, count = x.count();
   int results = conv.shape.output_rows(count, taps);
-  auto split = [](const ops::Rows& rows) {
+  auto split = [](const ops::FrameSpan& rows) {
     return rows.before ? rows.before->shape(1) : 0;
   };
-  auto residual = conv.residual.value_or(ops::Rows{std::nullopt, x.x});
+  auto residual = conv.residual.value_or(ops::FrameSpan{std::nullopt, x.x});
   int parts = (conv.epilogue.snake ? kSnake : 0) |
       (conv.residual ? kResidual : 0) | keep << 2;
   mx::Shape kept = keep > 0 ? mx::Shape{1, keep, channels} : mx::Shape{1};

@@ -72,7 +72,7 @@ bool fits_tile_feed_forward(
       block.down.columns() == hidden && hidden % channels == 0;
 }
 
-bool takes_tile_feed_forward(
+bool can_use_tile_feed_forward(
     const mx::array& x,
     const ops::FeedForward& block,
     mx::Dtype dtype,

@@ -10,7 +10,7 @@ bool fits_tile_feed_forward(
     const ops::FeedForward& block,
     mx::Dtype dtype);
 // And it should run on `s`.
-bool takes_tile_feed_forward(
+bool can_use_tile_feed_forward(
     const mx::array& x,
     const ops::FeedForward& block,
     mx::Dtype dtype,

@@ -3,9 +3,9 @@
 #include <sstream>
 
 #include "mlx/utils.h"
-#include "nightingale/error.h"
 #include "nightingale/backends/gpu/kernel.h"
 #include "nightingale/backends/gpu/tile_shape.h"
+#include "nightingale/error.h"
 
 namespace nightingale::gpu {
 
@@ -72,7 +72,7 @@ bool fits_tiles(
   return fits(x, w) && w.rows() % 16 == 0 && !epilogue.snake;
 }
 
-bool takes_tiles(
+bool can_use_tiles(
     const mx::array& x,
     const ops::Matrix& w,
     const ops::Epilogue& epilogue,
@@ -115,7 +115,10 @@ bool fits_norm_tiles(const mx::array& x, const ops::Matrix& w) {
   return fits(x, w) && fits_whole_rows(w.rows());
 }
 
-bool takes_norm_tiles(const mx::array& x, const ops::Matrix& w, mx::Stream s) {
+bool can_use_norm_tiles(
+    const mx::array& x,
+    const ops::Matrix& w,
+    mx::Stream s) {
   return has_tiles(s) && fits_norm_tiles(x, w) && is_small(w);
 }
 

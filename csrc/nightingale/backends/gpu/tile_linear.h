@@ -13,7 +13,7 @@ bool fits_tiles(
     const ops::Matrix& w,
     const ops::Epilogue& epilogue);
 // And it should run on `s`.
-bool takes_tiles(
+bool can_use_tiles(
     const mx::array& x,
     const ops::Matrix& w,
     const ops::Epilogue& epilogue,
@@ -28,7 +28,7 @@ mx::array tile_linear(
 
 // The same for tile_linear_norm, whose groups make whole rows of the result.
 bool fits_norm_tiles(const mx::array& x, const ops::Matrix& w);
-bool takes_norm_tiles(const mx::array& x, const ops::Matrix& w, mx::Stream s);
+bool can_use_norm_tiles(const mx::array& x, const ops::Matrix& w, mx::Stream s);
 
 // As ops::linear_add_norm: one launch.
 ops::Normed tile_linear_norm(

@@ -18,7 +18,7 @@ bool is_readable(const mx::array& x, mx::Dtype dtype) {
 
 } // namespace
 
-bool takes_tile_conv(
+bool can_use_tile_conv(
     const ops::ResnetInput& input,
     const ops::CausalConv& conv,
     mx::Dtype dtype,

@@ -6,7 +6,7 @@ namespace nightingale::gpu {
 
 // Whether the kernels of tiles are for convolutions of this input, and should
 // run on `s`.
-bool takes_tile_conv(
+bool can_use_tile_conv(
     const ops::ResnetInput& input,
     const ops::CausalConv& conv,
     mx::Dtype dtype,

@@ -3,9 +3,9 @@
 
 #include "mlx/fast.h"
 #include "mlx/ops.h"
-#include "nightingale/ops/cache_codes.h"
-#include "nightingale/backends/reference/cache_codes.h"
 #include "nightingale/backends/reference/ops.h"
+#include "nightingale/backends/reference/quantized_cache.h"
+#include "nightingale/ops/quantized_cache.h"
 
 namespace nightingale::reference {
 
@@ -37,7 +37,7 @@ mx::array
 read(const mx::array& cache, int length, const mx::array& q, mx::Stream s) {
   int depth = q.shape(2) / cache.shape(1);
   auto rows = filled(cache, length, s);
-  int bits = ops::code_bits(cache, depth);
+  int bits = ops::quantized_bits(cache, depth);
   return bits ? decode_heads(rows, bits, q.dtype(), s) : rows;
 }
 
@@ -69,7 +69,7 @@ mx::array write_heads(
   mx::Shape stop = cache.shape();
   stop[2] = past + x.shape(1);
   auto heads = split_heads(x, cache.shape(1), s);
-  int bits = ops::code_bits(cache, heads.shape(3));
+  int bits = ops::quantized_bits(cache, heads.shape(3));
   auto rows =
       bits ? encode_heads(heads, bits, s) : mx::astype(heads, cache.dtype(), s);
   return mx::slice_update(cache, rows, {0, 0, past, 0}, stop, s);

@@ -21,7 +21,7 @@ mx::array conv1d(
   }
   auto y =
       mx::conv1d(padded, w, shape.stride, 0, shape.dilation, shape.groups, s);
-  return finish(y, x, epilogue, s);
+  return apply_epilogue(y, x, epilogue, s);
 }
 
 // The products with all taps, added up where they overlap: MLX's own transposed

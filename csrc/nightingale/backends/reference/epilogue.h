@@ -5,7 +5,7 @@
 namespace nightingale::reference {
 
 // `y`, a product that took `x` in, after the epilogue.
-mx::array finish(
+mx::array apply_epilogue(
     mx::array y,
     const mx::array& x,
     const ops::Epilogue& epilogue,

@@ -4,7 +4,7 @@
 
 namespace nightingale::reference {
 
-mx::array finish(
+mx::array apply_epilogue(
     mx::array y,
     const mx::array& x,
     const ops::Epilogue& epilogue,
@@ -30,12 +30,12 @@ mx::array linear(
   auto columns = mx::transpose(w, s);
   bool plain = epilogue.bias && epilogue.bias->dtype() == x.dtype();
   if (!plain) {
-    return finish(mx::matmul(x, columns, s), x, epilogue, s);
+    return apply_epilogue(mx::matmul(x, columns, s), x, epilogue, s);
   }
   ops::Epilogue rest = epilogue;
   rest.bias = std::nullopt;
   auto y = mx::addmm(*epilogue.bias, x, columns, 1.0f, 1.0f, s);
-  return finish(y, x, rest, s);
+  return apply_epilogue(y, x, rest, s);
 }
 
 mx::array norm_linear(

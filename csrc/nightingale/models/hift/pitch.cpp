@@ -34,8 +34,11 @@ PitchPredictor::PitchPredictor(Weights& weights, mx::Stream s)
   }
 }
 
-Piece PitchPredictor::feed(PitchState& state, Piece x, bool last, mx::Stream s)
-    const {
+Frames PitchPredictor::feed(
+    PitchState& state,
+    Frames x,
+    bool last,
+    mx::Stream s) const {
   for (int i = 0; i < kPitchLayers; ++i) {
     x = nightingale::feed(
         layers_[i],

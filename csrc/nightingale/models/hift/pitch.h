@@ -3,7 +3,7 @@
 #include <array>
 #include <vector>
 
-#include "nightingale/models/hift/pieces.h"
+#include "nightingale/models/hift/streaming_layers.h"
 
 namespace nightingale {
 
@@ -19,7 +19,7 @@ class PitchPredictor {
   PitchPredictor(Weights& weights, mx::Stream s);
 
   // mel: [1, n, mels] → Hz of the frames that are ready: [1, m, 1]
-  Piece feed(PitchState& state, Piece mel, bool last, mx::Stream s) const;
+  Frames feed(PitchState& state, Frames mel, bool last, mx::Stream s) const;
 
  private:
   std::vector<Conv> layers_;

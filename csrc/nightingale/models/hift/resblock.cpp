@@ -31,7 +31,7 @@ ResBlock::ResBlock(
   }
 }
 
-Piece ResBlock::feed(ResBlockState& state, Piece x, bool last, mx::Stream s)
+Frames ResBlock::feed(ResBlockState& state, Frames x, bool last, mx::Stream s)
     const {
   for (size_t i = 0; i < layers_.size(); ++i) {
     const auto& layer = layers_[i];

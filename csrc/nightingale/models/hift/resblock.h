@@ -3,7 +3,7 @@
 #include <array>
 #include <string>
 
-#include "nightingale/models/hift/pieces.h"
+#include "nightingale/models/hift/streaming_layers.h"
 
 namespace nightingale {
 
@@ -27,7 +27,7 @@ class ResBlock {
       const FilterForm& form,
       mx::Stream s);
 
-  Piece feed(ResBlockState& state, Piece x, bool last, mx::Stream s) const;
+  Frames feed(ResBlockState& state, Frames x, bool last, mx::Stream s) const;
 
  private:
   struct Layer {

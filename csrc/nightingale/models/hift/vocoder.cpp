@@ -5,13 +5,13 @@
 
 #include "mlx/ops.h"
 #include "mlx/transforms.h"
-#include "nightingale/io/tensor_sizes.h"
 #include "nightingale/error.h"
 #include "nightingale/family.h"
-#include "nightingale/ops/activation.h"
-#include "nightingale/ops/pace.h"
-#include "nightingale/ops/spectrum.h"
+#include "nightingale/io/tensor_sizes.h"
 #include "nightingale/models/s3gen/quantization.h"
+#include "nightingale/ops/activation.h"
+#include "nightingale/ops/eval_throttle.h"
+#include "nightingale/ops/spectrum.h"
 
 namespace nightingale {
 
@@ -50,7 +50,7 @@ int frames_per_row(int stage) {
   return frames;
 }
 
-void add(const Piece& piece, std::vector<mx::array>& arrays) {
+void add(const Frames& piece, std::vector<mx::array>& arrays) {
   if (piece) {
     arrays.push_back(*piece);
   }
@@ -69,7 +69,7 @@ std::vector<mx::array> kept_arrays(const VocoderState& state) {
   for (const auto& tail : state.pitch.tails) {
     add(tail.rows, arrays);
   }
-  for (const Piece* piece :
+  for (const Frames* piece :
        {&state.source.phases,
         &state.samples,
         &state.before.rows,
@@ -200,15 +200,15 @@ mx::array Vocoder::feed(VocoderState& state, const mx::array& mel, bool last)
 mx::array Vocoder::run(VocoderState& state, const mx::array& mel, bool last)
     const {
   const auto& s = stream_;
-  Piece rows;
+  Frames rows;
   if (mel.shape(0) > 0) {
     rows = mx::expand_dims(mel, 0, s);
   }
   auto pitch = pitch_.feed(state.pitch, rows, last, s);
   auto spectrum = source_spectrum(state, pitch, last);
-  ops::Pace pace(s);
+  ops::EvalThrottle throttle(s);
   if (spectrum) {
-    pace.keep(*spectrum);
+    throttle.keep(*spectrum);
   }
   auto x = nightingale::feed(before_, state.before, rows, last, {}, s);
   if (x) {
@@ -217,7 +217,7 @@ mx::array Vocoder::run(VocoderState& state, const mx::array& mel, bool last)
   for (size_t i = 0; i < stages_.size(); ++i) {
     x = run(i, state, x, spectrum, last);
     if (x) {
-      pace.keep(*x);
+      throttle.keep(*x);
     }
   }
   x = nightingale::feed(after_, state.after, x, last, {}, s);
@@ -231,9 +231,9 @@ mx::array Vocoder::run(VocoderState& state, const mx::array& mel, bool last)
   return samples;
 }
 
-Piece Vocoder::source_spectrum(
+Frames Vocoder::source_spectrum(
     VocoderState& state,
-    const Piece& pitch,
+    const Frames& pitch,
     bool last) const {
   const auto& s = stream_;
   if (!pitch) {
@@ -241,17 +241,17 @@ Piece Vocoder::source_spectrum(
   }
   auto fresh = source_.feed(state.source, mx::flatten(*pitch, s), s);
   auto samples = ops::joined(state.samples, fresh, s);
-  auto fed = ops::centred_stft(samples, !state.source_begun, last, s);
+  auto output = ops::centred_stft(samples, !state.source_begun, last, s);
   state.source_begun = true;
-  state.samples = fed.kept;
-  return fed.y;
+  state.samples = output.kept;
+  return output.y;
 }
 
-Piece Vocoder::run(
+Frames Vocoder::run(
     size_t i,
     VocoderState& state,
-    const Piece& rows,
-    const Piece& spectrum,
+    const Frames& rows,
+    const Frames& spectrum,
     bool last) const {
   const auto& s = stream_;
   const auto& stage = stages_[i];
@@ -262,7 +262,7 @@ Piece Vocoder::run(
   excitation = stage.source_block.feed(kept.source_block, excitation, last, s);
   x = excited(i, kept, x, excitation);
 
-  std::vector<Pieces> branches;
+  std::vector<PendingFrames> branches;
   int ready = std::numeric_limits<int>::max();
   for (size_t j = 0; j < stage.blocks.size(); ++j) {
     auto y = stage.blocks[j].feed(kept.blocks[j], x, last, s);
@@ -275,7 +275,7 @@ Piece Vocoder::run(
     }
     return std::nullopt;
   }
-  std::vector<ops::Rows> parts;
+  std::vector<ops::FrameSpan> parts;
   for (const auto& branch : branches) {
     parts.push_back(*branch);
   }
@@ -285,11 +285,11 @@ Piece Vocoder::run(
   return mean.y;
 }
 
-Piece Vocoder::excited(
+Frames Vocoder::excited(
     size_t stage,
     VocoderState::Stage& state,
-    const Piece& x,
-    const Piece& excitation) const {
+    const Frames& x,
+    const Frames& excitation) const {
   const auto& s = stream_;
   if (x && !state.begun && stage + 1 == stages_.size()) {
     // Mirrored: one row more than samples.
@@ -310,7 +310,7 @@ Piece Vocoder::excited(
   return sum.y;
 }
 
-Piece Vocoder::waveform(VocoderState& state, const Piece& fresh, bool last)
+Frames Vocoder::waveform(VocoderState& state, const Frames& fresh, bool last)
     const {
   const auto& s = stream_;
   auto rows = join(state.frames, fresh, s);
@@ -321,9 +321,9 @@ Piece Vocoder::waveform(VocoderState& state, const Piece& fresh, bool last)
     return std::nullopt;
   }
   state.spectrum_begun = true;
-  auto fed = ops::waveform(*rows, first, last, kLimit, s);
-  state.frames = fed.kept;
-  return fed.y;
+  auto output = ops::waveform(*rows, first, last, kLimit, s);
+  state.frames = output.kept;
+  return output.y;
 }
 
 } // namespace nightingale

@@ -24,20 +24,20 @@ struct VocoderState {
     UpsamplingTail upsampling;
     ConvTail source_down;
     ResBlockState source_block;
-    Piece rows, source; // that wait for each other
+    Frames rows, source; // that wait for each other
     std::array<ResBlockState, kKernels.size()> blocks;
-    std::array<Piece, kKernels.size()> branches; // likewise
+    std::array<Frames, kKernels.size()> branches; // likewise
     bool begun = false;
   };
 
   PitchState pitch;
   SourceState source;
-  Piece samples; // of the source, that coming frames still need
+  Frames samples; // of the source, that coming frames still need
   bool source_begun = false;
   ConvTail before;
   std::array<Stage, kUpsamplings.size()> stages;
   ConvTail after;
-  Piece frames; // of the spectrum, before its polar form, likewise
+  Frames frames; // of the spectrum, before its polar form, likewise
   bool spectrum_begun = false;
 };
 
@@ -82,22 +82,22 @@ class Vocoder {
 
   mx::array run(VocoderState& state, const mx::array& mel, bool last) const;
   // The spectrum of the source's next samples.
-  Piece source_spectrum(VocoderState& state, const Piece& pitch, bool last)
+  Frames source_spectrum(VocoderState& state, const Frames& pitch, bool last)
       const;
   // x: through leaky_relu; what comes out too, by the slope of what follows.
-  Piece run(
+  Frames run(
       size_t stage,
       VocoderState& state,
-      const Piece& x,
-      const Piece& spectrum,
+      const Frames& x,
+      const Frames& spectrum,
       bool last) const;
   // x with the source's rows added, those that are ready.
-  Piece excited(
+  Frames excited(
       size_t stage,
       VocoderState::Stage& state,
-      const Piece& x,
-      const Piece& excitation) const;
-  Piece waveform(VocoderState& state, const Piece& rows, bool last) const;
+      const Frames& x,
+      const Frames& excitation) const;
+  Frames waveform(VocoderState& state, const Frames& rows, bool last) const;
 
   mx::Stream stream_;
   size_t weight_bytes_ = 0;

@@ -1,7 +1,7 @@
 #include "nightingale/models/s3gen/config.h"
 
-#include "nightingale/io/tensor_sizes.h"
 #include "nightingale/error.h"
+#include "nightingale/io/tensor_sizes.h"
 
 namespace nightingale {
 
@@ -33,10 +33,10 @@ void check(const FlowConfig& config, const TensorFile& file) {
       config.middle_levels, "tensors named " + kEstimator + "mid_blocks.*");
   whole_heads(config.width, "the encoder's width");
   whole_heads(config.attention, "the estimator's attention width");
-  if (config.codes != kStartSpeech) {
+  if (config.sound_tokens != kStartSpeech) {
     fail(
-        "it has " + std::to_string(config.codes) + " speech codes, expected " +
-        std::to_string(kStartSpeech));
+        "it has " + std::to_string(config.sound_tokens) +
+        " speech codes, expected " + std::to_string(kStartSpeech));
   }
 }
 
@@ -49,7 +49,7 @@ FlowConfig FlowConfig::of(const TensorFile& file) {
         " is not an S3Gen checkpoint: it has no flow.input_embedding.weight");
   }
   FlowConfig config;
-  config.codes = size_of(file, "flow.input_embedding.weight", 2, 0);
+  config.sound_tokens = size_of(file, "flow.input_embedding.weight", 2, 0);
   config.speaker_size =
       size_of(file, "flow.spk_embed_affine_layer.weight", 2, 1);
   config.width = size_of(file, "flow.input_embedding.weight", 2, 1);

@@ -1,13 +1,13 @@
 #pragma once
 
-#include "nightingale/io/tensor_file.h"
 #include "nightingale/family.h"
+#include "nightingale/io/tensor_file.h"
 
 namespace nightingale {
 
 // Sizes of the flow, as the tensors have them.
 struct FlowConfig {
-  int codes; // speech tokens that are sound
+  int sound_tokens; // speech tokens that are sound
   int speaker_size; // of the x-vector
 
   int width; // of the token encoder

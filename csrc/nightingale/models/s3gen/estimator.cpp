@@ -257,7 +257,7 @@ mx::array Estimator::embed_times(const std::vector<float>& times) const {
 mx::array Estimator::velocity(
     const ops::OdeState& state,
     const std::vector<mx::array>& shifts,
-    ops::Pace& pace) const {
+    ops::EvalThrottle& throttle) const {
   const auto& s = stream_;
   int batch = state.input.shape(0);
   auto skip =
@@ -268,11 +268,11 @@ mx::array Estimator::velocity(
   auto x = ops::causal_conv(skip, batch, down_, product_, s);
   for (size_t i = 1; i + 1 < levels_.size(); ++i) {
     if (i % kLevelsPerPiece == 1) {
-      pace.keep(x);
+      throttle.keep(x);
     }
     x = run(levels_[i], {.x = x}, batch, shifts[i]);
   }
-  pace.keep(x);
+  throttle.keep(x);
   x = run(levels_.back(), {.x = x, .skip = skip}, batch, shifts.back());
   x = ops::causal_conv(x, batch, up_, product_, s);
   x = ops::normed_conv(x, batch, final_, final_norm_, product_, s);

@@ -8,11 +8,11 @@
 #include <vector>
 
 #include "nightingale/io/weights.h"
+#include "nightingale/models/s3gen/config.h"
+#include "nightingale/ops/eval_throttle.h"
 #include "nightingale/ops/feed_forward.h"
 #include "nightingale/ops/ode.h"
-#include "nightingale/ops/pace.h"
 #include "nightingale/ops/resnet.h"
-#include "nightingale/models/s3gen/config.h"
 
 namespace nightingale {
 
@@ -44,7 +44,7 @@ class Estimator {
   mx::array velocity(
       const ops::OdeState& state,
       const std::vector<mx::array>& shifts,
-      ops::Pace& pace) const;
+      ops::EvalThrottle& throttle) const;
 
  private:
   struct Transformer {

@@ -6,12 +6,12 @@
 
 #include "mlx/ops.h"
 #include "mlx/transforms.h"
-#include "nightingale/io/tensor_sizes.h"
 #include "nightingale/error.h"
+#include "nightingale/io/tensor_sizes.h"
+#include "nightingale/models/s3gen/quantization.h"
 #include "nightingale/ops/linear.h"
 #include "nightingale/ops/noise.h"
 #include "nightingale/ops/ode.h"
-#include "nightingale/models/s3gen/quantization.h"
 
 namespace nightingale {
 
@@ -93,10 +93,10 @@ void Flow::check(const MelRequest& request) const {
   }
   for (const auto* tokens : {&request.tokens, &voice.prompt_tokens}) {
     for (int token : *tokens) {
-      if (token < 0 || token >= config_.codes) {
+      if (token < 0 || token >= config_.sound_tokens) {
         throw std::invalid_argument(
             "speech token " + std::to_string(token) + " is not a sound: 0 to " +
-            std::to_string(config_.codes - 1) + " are");
+            std::to_string(config_.sound_tokens - 1) + " are");
       }
     }
   }
@@ -215,17 +215,17 @@ MelState Flow::begin(const MelRequest& request) const {
   auto input = mx::astype(
       mx::concatenate({each, known}, 2, s), estimator_.input_dtype(), s);
   ops::OdeState ode{x, input};
-  ops::Pace pace(s);
-  pace.end_step(ode.results());
-  return {estimator_.times(request.steps), prompt, 0, ode, pace};
+  ops::EvalThrottle throttle(s);
+  throttle.end_step(ode.results());
+  return {estimator_.times(request.steps), prompt, 0, ode, throttle};
 }
 
 void Flow::step(MelState& state) const {
   auto velocity = estimator_.velocity(
-      state.ode, state.times.shifts[state.done], state.pace);
+      state.ode, state.times.shifts[state.done], state.throttle);
   float span = state.times.spans[state.done];
   state.ode = ops::euler_step(state.ode, velocity, kGuidance, span, stream_);
-  state.pace.end_step(state.ode.results());
+  state.throttle.end_step(state.ode.results());
   ++state.done;
 }
 

@@ -41,7 +41,7 @@ struct MelState {
   int prompt_frames;
   int done = 0; // steps
   ops::OdeState ode; // of the prompt's and the new frames
-  ops::Pace pace;
+  ops::EvalThrottle throttle;
 
   bool finished() const {
     return done == static_cast<int>(times.spans.size());

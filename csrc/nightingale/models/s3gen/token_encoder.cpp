@@ -32,7 +32,7 @@ TokenEncoder::TokenEncoder(
       product_(ops::vector_dtype(weights.dtype(), s)),
       table_(weights.take(
           "flow.input_embedding.weight",
-          {config.codes, config.width})),
+          {config.sound_tokens, config.width})),
       entry_(take_entry(weights, config, kEncoder + "embed.out.")),
       upper_entry_(take_entry(weights, config, kEncoder + "up_embed.out.")),
       ahead_w_(take_conv(

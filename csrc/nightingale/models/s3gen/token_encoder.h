@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "nightingale/io/weights.h"
-#include "nightingale/ops/norm.h"
 #include "nightingale/models/s3gen/config.h"
+#include "nightingale/ops/norm.h"
 
 namespace nightingale {
 

@@ -5,12 +5,12 @@
 #include "mlx/ops.h"
 #include "mlx/transforms.h"
 #include "nightingale/error.h"
+#include "nightingale/models/t3/quantization.h"
 #include "nightingale/ops/attention.h"
-#include "nightingale/ops/cache_codes.h"
 #include "nightingale/ops/decoder.h"
 #include "nightingale/ops/linear.h"
+#include "nightingale/ops/quantized_cache.h"
 #include "nightingale/ops/rotary.h"
-#include "nightingale/models/t3/quantization.h"
 
 namespace nightingale {
 
@@ -75,7 +75,7 @@ Backbone::Backbone(
 
 void Backbone::keep_cache(const KvOptions& options, mx::Stream s) {
   if (options.bits != 0) {
-    ops::code_words(kHeadDim, options.bits); // an Error for other bits
+    ops::quantized_words(kHeadDim, options.bits); // an Error for other bits
   }
   if (!(options.budget >= 0.0f && options.budget <= 1.0f)) {
     throw std::invalid_argument(
@@ -163,7 +163,7 @@ mx::array Backbone::forward(
     mx::Stream s) const {
   check_room(cache, input.shape(1));
   for (auto& layer : cache.layers) {
-    // What is fed first is the prompt, which is kept.
+    // What is output first is the prompt, which is kept.
     if (layer.eviction && layer.eviction->kept == 0) {
       layer.eviction->kept = cache.length + input.shape(1);
     }
@@ -173,7 +173,7 @@ mx::array Backbone::forward(
   return run(input, cache, all, text_attention, s);
 }
 
-mx::array Backbone::skim(
+mx::array Backbone::forward_layers(
     const mx::array& input,
     KvCache& cache,
     const std::vector<int>& layers,

@@ -3,9 +3,9 @@
 #include <vector>
 
 #include "nightingale/io/weights.h"
-#include "nightingale/ops/decoder.h"
 #include "nightingale/models/t3/config.h"
 #include "nightingale/models/t3/kv_cache.h"
+#include "nightingale/ops/decoder.h"
 
 namespace nightingale {
 
@@ -50,7 +50,7 @@ class Backbone {
       mx::Stream s) const;
 
   // The same by some of the layers, in this order.
-  mx::array skim(
+  mx::array forward_layers(
       const mx::array& x,
       KvCache& cache,
       const std::vector<int>& layers,

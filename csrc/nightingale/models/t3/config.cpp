@@ -5,9 +5,9 @@
 #include <fstream>
 #include <sstream>
 
+#include "nightingale/error.h"
 #include "nightingale/io/json.h"
 #include "nightingale/io/tensor_sizes.h"
-#include "nightingale/error.h"
 
 namespace nightingale {
 

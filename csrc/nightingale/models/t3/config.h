@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "nightingale/io/tensor_file.h"
 #include "nightingale/family.h"
+#include "nightingale/io/tensor_file.h"
 
 namespace nightingale {
 

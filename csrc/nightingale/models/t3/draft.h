@@ -4,8 +4,8 @@
 #include <memory>
 #include <vector>
 
-#include "nightingale/ops/sampling.h"
 #include "nightingale/models/t3/t3.h"
+#include "nightingale/ops/sampling.h"
 
 namespace nightingale {
 
@@ -54,7 +54,7 @@ void check_draft(const T3& model, const T3& draft);
 // Chooses up to `count` tokens as `sampler` would by the logits of a draft, but
 // for the analyser: `logits_after(token, position)` is asked after each of
 // them. It ends before a stop token.
-std::vector<int> rehearse(
+std::vector<int> propose_tokens(
     const ops::Sampler& sampler,
     int count,
     const std::function<mx::array(const mx::array& token, int position)>&

@@ -20,11 +20,11 @@ class LayerDraft : public Draft {
     int length = spoken.cache.length;
     auto logits_after = [&](const mx::array& token, int position) {
       auto x = model_->next_speech(token, position, rows_);
-      auto logits = model_->skim(x, spoken.cache, kept_);
+      auto logits = model_->forward_layers(x, spoken.cache, kept_);
       return mx::reshape(logits, {rows_, -1}, model_->stream());
     };
     auto tokens =
-        rehearse(spoken.sampler, count, logits_after, model_->stream());
+        propose_tokens(spoken.sampler, count, logits_after, model_->stream());
     spoken.cache.trim(length);
     return tokens;
   }

@@ -30,33 +30,34 @@ class ModelDraft : public Draft {
     keep_common(spoken.tokens);
     auto logits_after = [&](const mx::array& token, int position) {
       if (position >= std::ssize(spoken.tokens)) {
-        fed_.push_back(token.item<int>());
+        output_.push_back(token.item<int>());
         return read(model_->next_speech(token, position, rows_));
       }
       return read(missing(spoken.tokens));
     };
-    return rehearse(spoken.sampler, count, logits_after, model_->stream());
+    return propose_tokens(
+        spoken.sampler, count, logits_after, model_->stream());
   }
 
  private:
-  // Forgets what was fed in and not spoken, and at least the last token, whose
-  // logits come next.
+  // Forgets what was output in and not spoken, and at least the last token,
+  // whose logits come next.
   void keep_common(const std::vector<int>& spoken) {
-    auto differs = std::ranges::mismatch(fed_, spoken).in1;
-    fed_.erase(differs, fed_.end());
-    fed_.resize(std::min(fed_.size(), spoken.size() - 1));
+    auto differs = std::ranges::mismatch(output_, spoken).in1;
+    output_.erase(differs, output_.end());
+    output_.resize(std::min(output_.size(), spoken.size() - 1));
     if (!prompt_) {
-      cache_.trim(begin_ + fed_.size());
+      cache_.trim(begin_ + output_.size());
     }
   }
 
-  // The positions of spoken tokens that were not fed in, after the prompt where
-  // that was not either.
+  // The positions of spoken tokens that were not output in, after the prompt
+  // where that was not either.
   mx::array missing(const std::vector<int>& spoken) {
-    int first = fed_.size(), count = spoken.size() - first;
+    int first = output_.size(), count = spoken.size() - first;
     mx::array tokens(spoken.data() + first, {count}, mx::int32);
     auto x = model_->speech(tokens, first, rows_);
-    fed_ = spoken;
+    output_ = spoken;
     if (prompt_) {
       x = mx::concatenate({*prompt_, x}, 1, model_->stream());
       prompt_.reset();
@@ -71,10 +72,10 @@ class ModelDraft : public Draft {
 
   std::shared_ptr<const T3> model_;
   int rows_;
-  std::optional<mx::array> prompt_; // until it has been fed in
+  std::optional<mx::array> prompt_; // until it has been output in
   int begin_; // where the speech begins in the cache
   KvCache cache_;
-  std::vector<int> fed_; // speech tokens in the cache
+  std::vector<int> output_; // speech tokens in the cache
 };
 
 } // namespace

@@ -12,20 +12,20 @@ constexpr int kShortestRun = 2;
 
 class NgramDraft : public Draft {
  public:
-  explicit NgramDraft(std::vector<int> prompt) : heard_(std::move(prompt)) {
-    prompt_size_ = heard_.size();
+  explicit NgramDraft(std::vector<int> prompt) : history_(std::move(prompt)) {
+    prompt_size_ = history_.size();
   }
 
   std::vector<int> propose(const SpokenSoFar& spoken, int count) override {
-    heard_.insert(
-        heard_.end(),
-        spoken.tokens.begin() + (heard_.size() - prompt_size_),
+    history_.insert(
+        history_.end(),
+        spoken.tokens.begin() + (history_.size() - prompt_size_),
         spoken.tokens.end());
-    int size = heard_.size(), after = size;
+    int size = history_.size(), after = size;
     for (int run = kLongestRun; run >= kShortestRun && after == size; --run) {
       after = after_run(run);
     }
-    auto first = heard_.begin() + after;
+    auto first = history_.begin() + after;
     return {first, first + std::min(count, size - after)};
   }
 
@@ -33,17 +33,17 @@ class NgramDraft : public Draft {
   // Where the last `run` tokens ended the last time they were heard before; the
   // end where they were not.
   int after_run(int run) const {
-    int size = heard_.size();
-    auto pattern = heard_.end() - std::min(run, size);
+    int size = history_.size();
+    auto pattern = history_.end() - std::min(run, size);
     for (int end = size - 1; end >= run; --end) {
-      if (std::equal(pattern, heard_.end(), heard_.begin() + end - run)) {
+      if (std::equal(pattern, history_.end(), history_.begin() + end - run)) {
         return end;
       }
     }
     return size;
   }
 
-  std::vector<int> heard_; // the prompt, then what was spoken
+  std::vector<int> history_; // the prompt, then what was spoken
   size_t prompt_size_;
 };
 

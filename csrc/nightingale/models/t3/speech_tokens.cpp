@@ -64,7 +64,7 @@ SpeechRequest checked(SpeechRequest request, const T3& model) {
       !request.analyser || !config.settings.alignment_heads.empty(),
       "this model names no alignment heads, which the analyser needs");
   require(
-      !request.draft || ops::has_independent_rows(model.stream()),
+      !request.draft || ops::is_batch_invariant(model.stream()),
       "a draft needs the CPU: on a GPU, positions that are checked together "
       "do not have the same bits as one by one, and tokens could change");
   require(
@@ -152,13 +152,14 @@ SpeechTokens::SpeechTokens(
               : std::make_shared<ProposalLength>(request_.proposals)),
       spoken_{kStartSpeech} {}
 
-// What is fed in next: the last token, after the prompt where that was not yet.
+// What is output in next: the last token, after the prompt where that was not
+// yet.
 mx::array SpeechTokens::step_input() const {
   if (!prompt_) {
     return model_->next_speech(sampler_.token, sampler_.position, rows_);
   }
   // The reference gives the start of speech twice: once at the end of the
-  // prompt, once as the first token fed in.
+  // prompt, once as the first token output in.
   auto start = model_->speech(sampler_.token, sampler_.position, rows_);
   return mx::concatenate({*prompt_, start}, 1, model_->stream());
 }
@@ -201,10 +202,11 @@ void SpeechTokens::queue_together(
     require(
         other->model_ == model_ && !other->draft_ &&
             model_->kv().budget == 0.0f &&
-            ops::has_independent_rows(model_->stream()),
+            ops::is_batch_invariant(model_->stream()),
         "only utterances of one model on the CPU, without drafts and with "
         "whole caches, are spoken together");
-    if (rows + other->rows_ <= ops::kIndependentRows && !other->has_ended()) {
+    if (rows + other->rows_ <= ops::kBatchInvariantRows &&
+        !other->has_ended()) {
       group.push_back(other.get());
       rows += other->rows_;
     }
@@ -267,14 +269,14 @@ void SpeechTokens::check(
     const std::vector<int>& proposals,
     SpeculationRound& round) {
   const auto& s = model_->stream();
-  std::vector<int> fed{spoken_.back()};
-  fed.insert(fed.end(), proposals.begin(), proposals.end());
-  int count = fed.size(), past = cache_.length;
+  std::vector<int> output{spoken_.back()};
+  output.insert(output.end(), proposals.begin(), proposals.end());
+  int count = output.size(), past = cache_.length;
   TextAttention text_attention = text_;
   text_attention.rows = count;
   Stopwatch pass;
-  auto x =
-      model_->speech(mx::array(fed.data(), {count}), sampler_.position, rows_);
+  auto x = model_->speech(
+      mx::array(output.data(), {count}), sampler_.position, rows_);
   auto logits = model_->forward(
       x, cache_, count, request_.analyser ? &text_attention : nullptr);
   mx::eval(logits);
@@ -291,8 +293,8 @@ void SpeechTokens::check(
           mx::slice(head, {chosen, 0}, {chosen + 1, head.shape(1)}, s));
     }
     int token = choose(mx::reshape(row, {rows_, -1}, s), weights);
-    agreed =
-        chosen + 1 < count && token == fed[chosen + 1] && token != kStopSpeech;
+    agreed = chosen + 1 < count && token == output[chosen + 1] &&
+        token != kStopSpeech;
     ++chosen;
   }
   round.choice_seconds = choices.seconds();

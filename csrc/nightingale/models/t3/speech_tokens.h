@@ -6,10 +6,10 @@
 #include <optional>
 #include <vector>
 
-#include "nightingale/ops/sampling.h"
 #include "nightingale/models/t3/draft.h"
 #include "nightingale/models/t3/proposal_length.h"
 #include "nightingale/models/t3/t3.h"
+#include "nightingale/ops/sampling.h"
 
 namespace nightingale {
 
@@ -92,7 +92,7 @@ class SpeechTokens {
   std::shared_ptr<const T3> model_;
   SpeechRequest request_;
   int rows_;
-  std::optional<mx::array> prompt_; // until it has been fed in
+  std::optional<mx::array> prompt_; // until it has been output in
   TextAttention text_; // where the text stands
   KvCache cache_;
   ops::Sampler sampler_;

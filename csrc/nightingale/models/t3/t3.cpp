@@ -6,10 +6,10 @@
 
 #include "mlx/ops.h"
 #include "mlx/transforms.h"
-#include "nightingale/io/tensor_sizes.h"
 #include "nightingale/error.h"
-#include "nightingale/ops/embedding.h"
+#include "nightingale/io/tensor_sizes.h"
 #include "nightingale/models/t3/quantization.h"
+#include "nightingale/ops/embedding.h"
 
 namespace nightingale {
 
@@ -272,11 +272,11 @@ std::vector<mx::array> T3::forward_together(
   return each;
 }
 
-mx::array T3::skim(
+mx::array T3::forward_layers(
     const mx::array& x,
     KvCache& cache,
     const std::vector<int>& layers) const {
-  auto hidden = backbone_.skim(x, cache, layers, stream_);
+  auto hidden = backbone_.forward_layers(x, cache, layers, stream_);
   return backbone_.read_out(hidden, speech_head_, stream_);
 }
 

@@ -95,14 +95,14 @@ class T3 {
 
   // The logits of x: [rows, 1, hidden] by some of the layers, which is what a
   // draft takes for the model's: [rows, 1, speech_vocabulary]
-  mx::array skim(
+  mx::array forward_layers(
       const mx::array& x,
       KvCache& cache,
       const std::vector<int>& layers) const;
 
   // Teacher-forced logits [2, n, speech_vocabulary]: out[:, i] follows
   // speech_tokens[: i + 1], whose first stands at position 0. The tokens after
-  // the first are fed `chunk` at a time; 0 feeds everything at once. voice:
+  // the first are output `chunk` at a time; 0 feeds everything at once. voice:
   // what condition() gave.
   mx::array logits(
       const std::vector<int>& text_tokens,

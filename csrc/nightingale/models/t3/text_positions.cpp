@@ -32,16 +32,16 @@ std::vector<int> text_positions(
   }
   const auto& s = model.stream();
   // Each token is spoken by the query of the one before it.
-  std::vector<int> fed{kStartSpeech};
-  fed.insert(fed.end(), speech_tokens.begin(), speech_tokens.end() - 1);
-  auto weights = model.text_weights(text_tokens, fed, voice);
+  std::vector<int> output{kStartSpeech};
+  output.insert(output.end(), speech_tokens.begin(), speech_tokens.end() - 1);
+  auto weights = model.text_weights(text_tokens, output, voice);
   auto logits = mx::zeros({model.config().speech_vocabulary}, mx::float32, s);
   auto state = ops::AlignmentState::start();
   std::vector<int> positions;
-  for (int step = 0; step < static_cast<int>(fed.size()); ++step) {
+  for (int step = 0; step < static_cast<int>(output.size()); ++step) {
     // The first step has both starts of speech.
     auto watched = rows(weights, step == 0 ? 0 : step + 1, step + 2, s);
-    auto token = mx::array(&fed[step], {1});
+    auto token = mx::array(&output[step], {1});
     state =
         ops::alignment_step(watched, logits, token, state, {}, kStopSpeech, s)
             .state;

@@ -9,9 +9,9 @@
 
 #include "mlx/ops.h"
 #include "nightingale/family.h"
+#include "nightingale/models/voice/filterbank.h"
 #include "nightingale/ops/fourier.h"
 #include "nightingale/ops/linear.h"
-#include "nightingale/models/voice/filterbank.h"
 
 namespace nightingale {
 

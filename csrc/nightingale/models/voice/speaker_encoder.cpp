@@ -7,8 +7,8 @@
 
 #include "mlx/transforms.h"
 #include "nightingale/io/tensor_sizes.h"
-#include "nightingale/ops/convolution.h"
 #include "nightingale/models/voice/features.h"
+#include "nightingale/ops/convolution.h"
 
 namespace nightingale {
 

@@ -3,10 +3,10 @@
 #include <vector>
 
 #include "nightingale/io/weights.h"
-#include "nightingale/ops/backend.h"
 #include "nightingale/models/voice/batch_norm.h"
 #include "nightingale/models/voice/dense_block.h"
 #include "nightingale/models/voice/speaker_head.h"
+#include "nightingale/ops/backend.h"
 
 namespace nightingale {
 

@@ -4,15 +4,15 @@
 
 #include "mlx/ops.h"
 #include "mlx/transforms.h"
-#include "nightingale/io/tensor_sizes.h"
 #include "nightingale/error.h"
 #include "nightingale/family.h"
+#include "nightingale/io/tensor_sizes.h"
+#include "nightingale/models/voice/features.h"
 #include "nightingale/ops/attention.h"
 #include "nightingale/ops/convolution.h"
 #include "nightingale/ops/linear.h"
 #include "nightingale/ops/norm.h"
 #include "nightingale/ops/rotary.h"
-#include "nightingale/models/voice/features.h"
 
 namespace nightingale {
 
@@ -159,11 +159,11 @@ std::vector<int> SpeechTokenizer::tokens(
     int frames = static_cast<int>(most);
     mel = mx::slice(mel, {0, 0}, {frames, kInputMels}, stream_);
   }
-  auto codes = mx::contiguous(code(mel), false, stream_);
-  mx::eval(codes);
-  std::vector<int> tokens(codes.shape(0));
+  auto quantized = mx::contiguous(code(mel), false, stream_);
+  mx::eval(quantized);
+  std::vector<int> tokens(quantized.shape(0));
   for (size_t i = 0; i < tokens.size(); ++i) {
-    tokens[i] = token_of(codes.data<float>() + i * kDigits);
+    tokens[i] = token_of(quantized.data<float>() + i * kDigits);
   }
   return tokens;
 }

@@ -9,10 +9,10 @@
 #include "mlx/ops.h"
 #include "mlx/transforms.h"
 #include "nightingale/io/tensor_sizes.h"
-#include "nightingale/ops/linear.h"
-#include "nightingale/ops/lstm.h"
 #include "nightingale/models/voice/features.h"
 #include "nightingale/models/voice/trim.h"
+#include "nightingale/ops/linear.h"
+#include "nightingale/ops/lstm.h"
 
 namespace nightingale {
 

@@ -57,7 +57,7 @@ Values decoded(const uint32_t* row, int bits, int depth) {
 Words packed(const Simd& simd, int bits, const std::vector<float>& x) {
   int words = words_of(bits, x.size());
   Words row(words + 1, 77);
-  simd.cache.pack[cpu::code_index(bits)](x.data(), x.size(), row.data());
+  simd.cache.pack[cpu::quantized_index(bits)](x.data(), x.size(), row.data());
   CHECK(row.back() == 77);
   row.pop_back();
   return row;
@@ -141,7 +141,7 @@ TEST_CASE("channels that share a scale with one not finite read as NaN") {
         x[at] = bad;
         Words row = packed(simd, bits, x);
         std::vector<float> y(depth);
-        simd.cache.unpack[cpu::code_index(bits)](
+        simd.cache.unpack[cpu::quantized_index(bits)](
             row.data(), 1, depth, y.data());
         for (int d = 0; d < depth; ++d) {
           bool together = d / ops::kCacheGroup == at / ops::kCacheGroup;
@@ -154,7 +154,7 @@ TEST_CASE("channels that share a scale with one not finite read as NaN") {
 
 TEST_CASE("unpack, dots and weighted_sum of codes are those of their values") {
   for_each_case([](const Simd& simd, int bits, int depth) {
-    int index = cpu::code_index(bits), words = words_of(bits, depth);
+    int index = cpu::quantized_index(bits), words = words_of(bits, depth);
     for (int count : {1, 2, 3, 4, 5, 8, 17, 101}) {
       CAPTURE(count);
       Words rows = packed_rows(simd, bits, depth, count);
@@ -192,7 +192,7 @@ TEST_CASE("unpack, dots and weighted_sum of codes are those of their values") {
 
 TEST_CASE("a dot product with codes is the same in any company") {
   for_each_case([](const Simd& simd, int bits, int depth) {
-    int index = cpu::code_index(bits), words = words_of(bits, depth);
+    int index = cpu::quantized_index(bits), words = words_of(bits, depth);
     Words rows = packed_rows(simd, bits, depth, 11);
     auto x = noise(depth, 1);
     std::vector<float> whole(11);

@@ -4,13 +4,13 @@
 
 #include <numeric>
 
+#include "backends/cpu/thread_count.h"
 #include "mlx/ops.h"
-#include "nightingale/ops/attention.h"
 #include "nightingale/backends/cpu/evicting_attention.h"
 #include "nightingale/backends/cpu/ops.h"
+#include "nightingale/ops/attention.h"
 #include "nightingale/ops/rotary.h"
 #include "ops/arrays.h"
-#include "backends/cpu/thread_count.h"
 
 using namespace nightingale;
 using namespace nightingale::testing;

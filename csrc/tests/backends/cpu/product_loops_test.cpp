@@ -148,7 +148,7 @@ TEST_CASE("sums are finished in every type and by every curve") {
             CAPTURE(curve);
             Stored more(simd, residual, storage);
             Stored y(simd, noise(rows * stride, 4), storage);
-            cpu::FinishArgs a{
+            cpu::EpilogueArgs a{
                 sums.data(),
                 stride,
                 rows,
@@ -193,7 +193,7 @@ TEST_CASE("snake is exact to 1e-6 for arguments up to 1e4") {
     for (int i = 0; i < count; ++i) {
       x[i] = (i - count / 2) * 4.8f;
     }
-    cpu::FinishArgs a{
+    cpu::EpilogueArgs a{
         x.data(),
         count,
         1,

@@ -5,18 +5,18 @@
 
 #include <functional>
 
+#include "backends/cpu/thread_count.h"
 #include "nightingale/backends/cpu/ops.h"
 #include "nightingale/backends/cpu/simd.h"
 #include "nightingale/ops/rotary.h"
 #include "ops/arrays.h"
-#include "backends/cpu/thread_count.h"
 
 using namespace nightingale;
 using namespace nightingale::testing;
 
 namespace {
 
-constexpr int kMost = ops::kIndependentRows;
+constexpr int kMost = ops::kBatchInvariantRows;
 constexpr int kHeads = 2, kHeadDim = 64, kChannels = kHeads * kHeadDim;
 
 // An op of rows [begin, end) of the same input → [B, end - begin, C].
@@ -157,7 +157,7 @@ TEST_CASE("a position of self-attention is the same in any company") {
       auto alone = attend(dtype, std::vector<int>(kMost, 1));
       for (int length = 2; length <= kMost; ++length) {
         CAPTURE(length);
-        std::vector<int> pieces(kMost / length, length);
+        std::vector<int> ceil_div(kMost / length, length);
         pieces.resize(pieces.size() + kMost % length, 1);
         auto together = attend(dtype, pieces);
         for (size_t i = 0; i < alone.size(); ++i) {

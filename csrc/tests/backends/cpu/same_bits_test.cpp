@@ -5,10 +5,10 @@
 
 #include <functional>
 
+#include "backends/cpu/thread_count.h"
 #include "nightingale/backends/cpu/ops.h"
 #include "nightingale/ops/rotary.h"
 #include "ops/arrays.h"
-#include "backends/cpu/thread_count.h"
 
 using namespace nightingale;
 using namespace nightingale::testing;

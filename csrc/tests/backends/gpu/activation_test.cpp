@@ -38,6 +38,8 @@ TEST_CASE("activations by the kernel epilogue") {
     CHECK(relative_error(y, values(expected)) < 1e-6);
   }
   auto y = gpu::snake(x, alpha, s);
-  CHECK(relative_error(y, values(reference::snake(x, alpha, cpu_stream()))) < 1e-6);
+  CHECK(
+      relative_error(y, values(reference::snake(x, alpha, cpu_stream()))) <
+      1e-6);
   CHECK(y.shape() == x.shape());
 }

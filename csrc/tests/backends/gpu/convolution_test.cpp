@@ -5,7 +5,7 @@
 #include "kernel_stream.h"
 #include "nightingale/backends/reference/ops.h"
 #include "ops/arrays.h"
-#include "ops/epilogue_twin.h"
+#include "ops/epilogue_reference.h"
 
 using namespace nightingale;
 using namespace nightingale::testing;
@@ -28,8 +28,8 @@ void check_conv1d(
   auto as_float = [](const mx::array& a) {
     return mx::astype(a, mx::float32, cpu_stream());
   };
-  auto expected =
-      reference::conv1d(as_float(x), as_float(w), shape, epilogue, cpu_stream());
+  auto expected = reference::conv1d(
+      as_float(x), as_float(w), shape, epilogue, cpu_stream());
   CHECK(y.shape() == expected.shape());
   CHECK(y.dtype() == epilogue.result_dtype(x));
   CHECK(relative_error(y, values(expected)) < tolerance(y.dtype()));
@@ -104,20 +104,20 @@ TEST_CASE("kernel unfold: a convolution with an epilogue") {
 TEST_CASE("kernel unfold: many windows are laid out in parts") {
   auto x = noise_array({2, 50, 8}, 1), w = noise_array({5, 7, 8}, 2);
   for (int stride : {1, 2}) {
-    ops::PieceConv conv{.shape = {.stride = stride, .pad_left = 6}};
+    ops::StreamingConv conv{.shape = {.stride = stride, .pad_left = 6}};
     conv.epilogue.bias = noise_array({5}, 3);
-    auto fed = [&](int rows) {
+    auto output = [&](int rows) {
       return gpu::conv1d(
-          ops::Rows{std::nullopt, x},
+          ops::FrameSpan{std::nullopt, x},
           ops::Filters::of(w, kernel_stream()),
           conv,
           kernel_stream(),
           rows * 448 * 2);
     };
-    auto whole = fed(50);
+    auto whole = output(50);
     for (int rows : {1, 7, 49}) {
       CAPTURE(rows);
-      auto parts = fed(rows);
+      auto parts = output(rows);
       CHECK(relative_error(parts.y, values(whole.y)) < 1e-6);
       CHECK(same_bits(*parts.kept, *whole.kept));
     }

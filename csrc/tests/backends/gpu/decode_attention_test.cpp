@@ -68,7 +68,7 @@ void check(const Case& c) {
       {.residual = residual},
       cpu);
 
-  REQUIRE(gpu::takes_decode_attention(qkv, cache, w, s));
+  REQUIRE(gpu::can_use_decode_attention(qkv, cache, w, s));
   auto actual = gpu::projected_attention(
       qkv, frequencies(), cache, c.past, c.watch, w, residual, s);
   mx::eval(actual.x, *actual.cache.written);
@@ -137,15 +137,15 @@ TEST_CASE("kernel attention_out: a projection in codes") {
   auto w = noise_array({2 * kDepth, 2 * kDepth}, 3);
   for (int bits : {8, 4}) {
     CAPTURE(bits);
-    auto codes = quantized_for_kernels(w, bits);
-    auto floats = codes.dequantized(mx::float32, cpu);
+    auto quantized = quantized_for_kernels(w, bits);
+    auto floats = quantized.dequantized(mx::float32, cpu);
     auto attended = reference::self_attention(
         qkv, frequencies(), cache_of(c, 4), cache_of(c, 5), c.past, {}, cpu);
     auto expected =
         reference::linear(attended.out, floats, {.residual = residual}, cpu);
     ops::LayerCache cache{cache_of(c, 4), cache_of(c, 5)};
     auto actual = gpu::projected_attention(
-        qkv, frequencies(), cache, c.past, {}, codes, residual, s);
+        qkv, frequencies(), cache, c.past, {}, quantized, residual, s);
     CHECK(relative_error(actual.x, values(expected)) < 5e-6);
   }
 }
@@ -189,7 +189,7 @@ TEST_CASE("kernel decode_attention: other shapes are left to MLX") {
     return mx::zeros({1, 128 / depth, 4, depth}, mx::float32);
   };
   auto one = mx::zeros({1, 1, 384}), two = mx::zeros({1, 2, 384});
-  CHECK(gpu::takes_decode_attention(one, {zeros(64), zeros(64)}, w, s));
-  CHECK_FALSE(gpu::takes_decode_attention(two, {zeros(64), zeros(64)}, w, s));
-  CHECK_FALSE(gpu::takes_decode_attention(one, {zeros(32), zeros(32)}, w, s));
+  CHECK(gpu::can_use_decode_attention(one, {zeros(64), zeros(64)}, w, s));
+  CHECK_FALSE(gpu::can_use_decode_attention(two, {zeros(64), zeros(64)}, w, s));
+  CHECK_FALSE(gpu::can_use_decode_attention(one, {zeros(32), zeros(32)}, w, s));
 }

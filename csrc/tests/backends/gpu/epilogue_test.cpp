@@ -5,7 +5,7 @@
 #include "kernel_stream.h"
 #include "nightingale/backends/reference/epilogue.h"
 #include "ops/arrays.h"
-#include "ops/epilogue_twin.h"
+#include "ops/epilogue_reference.h"
 
 using namespace nightingale;
 using namespace nightingale::testing;
@@ -17,12 +17,12 @@ double tolerance(mx::Dtype result) {
   return result == mx::float32 ? 1e-6 : result == mx::float16 ? 1e-3 : 8e-3;
 }
 
-void check_finish(const mx::array& y, const ops::Epilogue& epilogue) {
-  auto found = gpu::finish(y, y, epilogue, kernel_stream());
+void check_epilogue(const mx::array& y, const ops::Epilogue& epilogue) {
+  auto found = gpu::apply_epilogue(y, y, epilogue, kernel_stream());
   auto dtype = epilogue.result_dtype(y);
   CHECK(found.dtype() == dtype);
   CHECK(found.shape() == y.shape());
-  Values expected = finish_twin(values(y), y.shape(-1), epilogue);
+  Values expected = apply_epilogue_reference(values(y), y.shape(-1), epilogue);
   CHECK(relative_error(found, expected) < tolerance(dtype));
 }
 
@@ -38,13 +38,13 @@ TEST_CASE("kernel epilogue: every activation") {
         Activation::relu}) {
     CAPTURE(static_cast<int>(activation));
     auto y = noise_array({2, 9, 64}, 1);
-    check_finish(y, {.activation = activation});
+    check_epilogue(y, {.activation = activation});
     // Small ones too: as much of themselves as large ones.
     for (float scale : {1e-6f, 1e-3f, 0.2f, 4.0f}) {
       auto scaled = mx::multiply(y, mx::array(scale), cpu_stream());
       Values in = values(scaled);
-      auto found = values(
-          gpu::finish(scaled, y, {.activation = activation}, kernel_stream()));
+      auto found = values(gpu::apply_epilogue(
+          scaled, y, {.activation = activation}, kernel_stream()));
       for (size_t i = 0; i < in.size(); ++i) {
         double expected = activated(in[i], activation);
         double error = std::fabs(found[i] - expected);
@@ -61,7 +61,7 @@ TEST_CASE("kernel epilogue: bias, Snake and residual, of any width") {
     CAPTURE(columns);
     for (const auto& epilogue : epilogues({rows, columns})) {
       if (epilogue.activation == Activation::none) {
-        check_finish(noise_array({rows, columns}, 1), epilogue);
+        check_epilogue(noise_array({rows, columns}, 1), epilogue);
       }
     }
   }
@@ -74,22 +74,23 @@ TEST_CASE("kernel epilogue: types of the product, its parts and the result") {
   };
   for (mx::Dtype dtype : kFloatTypes) {
     auto y = noise_array({3, 12}, 1, dtype);
-    check_finish(y, {.bias = half(bias, dtype)});
-    check_finish(y, {.bias = bias, .activation = Activation::gelu});
-    check_finish(y, {.bias = bias, .residual = residual});
-    check_finish(y, {.residual = half(residual, dtype), .dtype = mx::bfloat16});
-    check_finish(y, {.residual = residual, .dtype = mx::float16});
-    check_finish(y, {.dtype = mx::float16});
+    check_epilogue(y, {.bias = half(bias, dtype)});
+    check_epilogue(y, {.bias = bias, .activation = Activation::gelu});
+    check_epilogue(y, {.bias = bias, .residual = residual});
+    check_epilogue(
+        y, {.residual = half(residual, dtype), .dtype = mx::bfloat16});
+    check_epilogue(y, {.residual = residual, .dtype = mx::float16});
+    check_epilogue(y, {.dtype = mx::float16});
   }
-  check_finish(
+  check_epilogue(
       noise_array({3, 11}, 1, mx::bfloat16), {.bias = noise_array({11}, 2)});
 }
 
 TEST_CASE("kernel epilogue: what has nothing to do is left alone") {
   auto y = noise_array({3, 12}, 1);
   long before = gpu::kernel_launches();
-  CHECK(gpu::finish(y, y, {}, kernel_stream()).id() == y.id());
-  check_finish(noise_array({1, 3}, 1), {.bias = noise_array({3}, 2)});
+  CHECK(gpu::apply_epilogue(y, y, {}, kernel_stream()).id() == y.id());
+  check_epilogue(noise_array({1, 3}, 1), {.bias = noise_array({3}, 2)});
   CHECK(gpu::kernel_launches() == before);
 }
 
@@ -104,8 +105,8 @@ TEST_CASE("kernel epilogue: large inputs, and a NaN stays one") {
         Activation::elu,
         Activation::relu}) {
     CAPTURE(static_cast<int>(activation));
-    auto z =
-        floats(gpu::finish(y, y, {.activation = activation}, kernel_stream()));
+    auto z = floats(
+        gpu::apply_epilogue(y, y, {.activation = activation}, kernel_stream()));
     double floor = activation == Activation::elu ? -1.0 : 0.0;
     CHECK(z[0] == 90.0f);
     CHECK(z[1] == 1e30f);
@@ -124,10 +125,11 @@ TEST_CASE("kernel epilogue: every size of a group gives the same") {
   }
   auto y = noise_array({50, 68}, 1);
   auto epilogue = epilogues({50, 68}).back();
-  auto expected = gpu::finish(y, y, epilogue, kernel_stream());
+  auto expected = gpu::apply_epilogue(y, y, epilogue, kernel_stream());
   mx::eval(expected);
   for (int most : {128, 64, 32}) {
     KernelLimits limits({.threads = most});
-    CHECK(same_bits(gpu::finish(y, y, epilogue, kernel_stream()), expected));
+    CHECK(same_bits(
+        gpu::apply_epilogue(y, y, epilogue, kernel_stream()), expected));
   }
 }

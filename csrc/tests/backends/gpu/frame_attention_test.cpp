@@ -3,9 +3,9 @@
 #include <doctest/doctest.h>
 
 #include "emulated_gpu.h"
-#include "nightingale/error.h"
 #include "nightingale/backends/gpu/frame_attention.h"
 #include "nightingale/backends/reference/ops.h"
+#include "nightingale/error.h"
 #include "ops/arrays.h"
 
 using namespace nightingale;
@@ -14,7 +14,7 @@ using namespace nightingale::testing;
 namespace {
 
 // By the CPU's own ops, in float32.
-Values attention_twin(const mx::array& qkv, int batch, int heads) {
+Values attention_reference(const mx::array& qkv, int batch, int heads) {
   auto s = cpu_stream();
   auto wide = mx::astype(qkv, mx::float32, s);
   return values(ops::frame_attention(wide, batch, heads, s));
@@ -34,7 +34,7 @@ void check_way(Way run, const mx::array& qkv, int batch, int heads) {
   auto found = run(qkv, batch, heads, kernel_stream());
   CHECK(found.dtype() == dtype);
   CHECK(found.shape() == mx::Shape{frames, width});
-  auto expected = attention_twin(qkv, batch, heads);
+  auto expected = attention_reference(qkv, batch, heads);
   CHECK(relative_error(found, expected) < tolerance(dtype));
 }
 

@@ -2,9 +2,9 @@
 
 #include "emulated_gpu.h"
 #include "mlx/ops.h"
-#include "nightingale/error.h"
 #include "nightingale/backends/gpu/linear.h"
 #include "nightingale/backends/reference/ops.h"
+#include "nightingale/error.h"
 #include "ops/arrays.h"
 
 using namespace nightingale;
@@ -30,8 +30,8 @@ std::vector<Weights> all_weights(int rows, int columns) {
   if (columns % 64 == 0) {
     for (int bits : {8, 4}) {
       auto w = noise_array({rows, columns}, 2, mx::float16);
-      auto codes = quantized_for_kernels(w, bits);
-      all.push_back({codes, codes.dequantized(mx::float32, s)});
+      auto quantized = quantized_for_kernels(w, bits);
+      all.push_back({quantized, quantized.dequantized(mx::float32, s)});
     }
   }
   return all;

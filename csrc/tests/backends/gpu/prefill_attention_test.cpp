@@ -52,7 +52,7 @@ void check(
   mx::eval(expected, twin.keys, twin.values);
 
   ops::LayerCache cache{keys, values_};
-  REQUIRE(gpu::takes_prefill_attention(qkv, cache, {}, s));
+  REQUIRE(gpu::can_use_prefill_attention(qkv, cache, {}, s));
   auto actual =
       gpu::prefill_attention(qkv, frequencies, cache, past, w, residual, s);
   mx::eval(actual.x);
@@ -82,7 +82,8 @@ TEST_CASE("kernel append_heads: watched heads and other caches are MLX's") {
   };
   auto qkv = mx::zeros({1, 2, 6 * kDepth});
   ops::AttentionWatch watch{{1}, 1, 0, 1};
-  CHECK(gpu::takes_prefill_attention(qkv, cache(mx::float32), {}, s));
-  CHECK_FALSE(gpu::takes_prefill_attention(qkv, cache(mx::float16), {}, s));
-  CHECK_FALSE(gpu::takes_prefill_attention(qkv, cache(mx::float32), watch, s));
+  CHECK(gpu::can_use_prefill_attention(qkv, cache(mx::float32), {}, s));
+  CHECK_FALSE(gpu::can_use_prefill_attention(qkv, cache(mx::float16), {}, s));
+  CHECK_FALSE(
+      gpu::can_use_prefill_attention(qkv, cache(mx::float32), watch, s));
 }

@@ -2,12 +2,12 @@
 #include "emulated_gpu.h"
 #include "mlx/ops.h"
 #include "mlx/transforms.h"
-#include "nightingale/ops/cache_codes.h"
-#include "nightingale/ops/decoder.h"
+#include "nightingale/backends/gpu/cache_position.h"
 #include "nightingale/backends/gpu/kernel.h"
 #include "nightingale/backends/gpu/linear.h"
-#include "nightingale/backends/gpu/place.h"
 #include "nightingale/backends/reference/ops.h"
+#include "nightingale/ops/decoder.h"
+#include "nightingale/ops/quantized_cache.h"
 #include "nightingale/ops/rotary.h"
 #include "ops/arrays.h"
 
@@ -183,10 +183,11 @@ TEST_CASE("repeated steps count their launches") {
   }
 }
 
-TEST_CASE("place_of tells positions and capacities apart") {
+TEST_CASE("cache_position tells positions and capacities apart") {
   auto s = kernel_stream();
   for (auto [past, capacity] : {std::pair{0, 5}, {4, 5}, {0, 9}, {8, 9}}) {
-    auto place = mx::astype(gpu::place_of(past, capacity, s), mx::float32, s);
+    auto place =
+        mx::astype(gpu::cache_position(past, capacity, s), mx::float32, s);
     auto numbers = values(place);
     CHECK(numbers[0] == past);
     CHECK(numbers[1] == capacity);

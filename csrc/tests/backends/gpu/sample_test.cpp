@@ -286,9 +286,9 @@ TEST_CASE(
   auto s = kernel_stream();
   mx::array logits = mx::zeros({2, 8194}), weights = mx::zeros({1, 9});
   auto heads = [&](int n) { return std::vector<mx::array>(n, weights); };
-  CHECK(gpu::chooses_token(logits, {}, s));
-  CHECK(gpu::chooses_token(logits, heads(4), s));
-  CHECK(!gpu::chooses_token(logits, heads(5), s));
-  CHECK(!gpu::chooses_token(logits, {mx::zeros({3, 9})}, s));
-  CHECK(!gpu::chooses_token(mx::zeros({1, 16384}), {}, s));
+  CHECK(gpu::can_use_sample_kernel(logits, {}, s));
+  CHECK(gpu::can_use_sample_kernel(logits, heads(4), s));
+  CHECK(!gpu::can_use_sample_kernel(logits, heads(5), s));
+  CHECK(!gpu::can_use_sample_kernel(logits, {mx::zeros({3, 9})}, s));
+  CHECK(!gpu::can_use_sample_kernel(mx::zeros({1, 16384}), {}, s));
 }

@@ -12,7 +12,7 @@ using namespace nightingale::testing;
 
 namespace {
 
-ops::Rows parted(const mx::array& x, int split) {
+ops::FrameSpan parted(const mx::array& x, int split) {
   if (split == 0) {
     return {std::nullopt, x};
   }
@@ -47,17 +47,17 @@ TEST_CASE("kernel stft: frames of samples in two parts, mirrored at the ends") {
           CAPTURE(first);
           CAPTURE(last);
           auto x = noise_array({1, count, 1}, 1);
-          auto fed = gpu::centred_stft(parted(x, split), first, last, s);
+          auto output = gpu::centred_stft(parted(x, split), first, last, s);
           auto whole = mirrored(x, first, last);
           int length = whole.shape(1);
           auto expected = reference::stft(
               mx::reshape(whole, {1, length}, cpu_stream()), cpu_stream());
-          REQUIRE(fed.y.shape() == expected.shape());
-          CHECK(relative_error(fed.y, values(expected)) < 1e-6);
-          REQUIRE(fed.kept.has_value() == !last);
+          REQUIRE(output.y.shape() == expected.shape());
+          CHECK(relative_error(output.y, values(expected)) < 1e-6);
+          REQUIRE(output.kept.has_value() == !last);
           if (!last) {
             int from = 4 * expected.shape(1);
-            CHECK(same_bits(*fed.kept, rows_of(whole, from, length)));
+            CHECK(same_bits(*output.kept, rows_of(whole, from, length)));
           }
         }
       }
@@ -80,7 +80,7 @@ TEST_CASE("kernel waveform: frames in two parts become samples") {
           CAPTURE(first);
           CAPTURE(last);
           auto x = noise_array({1, count, 18}, 1);
-          auto fed = gpu::waveform(parted(x, split), first, last, 0.4f, s);
+          auto output = gpu::waveform(parted(x, split), first, last, 0.4f, s);
           auto expected = reference::istft(
               reference::polar_spectrum(x, cpu_stream()),
               first,
@@ -88,15 +88,15 @@ TEST_CASE("kernel waveform: frames in two parts become samples") {
               cpu_stream());
           expected = mx::clip(
               expected, mx::array(-0.4f), mx::array(0.4f), cpu_stream());
-          REQUIRE(fed.y.shape() == mx::Shape{1, 4 * hops});
+          REQUIRE(output.y.shape() == mx::Shape{1, 4 * hops});
           // Exponentials of a few ulp, before most of the sum cancels.
           CHECK(
-              relative_error(fed.y, values(expected)) <
+              relative_error(output.y, values(expected)) <
               (emulated() ? 3e-6 : 3e-5));
-          REQUIRE(fed.kept.has_value() == !last);
+          REQUIRE(output.kept.has_value() == !last);
           if (!last) {
             int from = std::max(0, count - 3);
-            CHECK(same_bits(*fed.kept, rows_of(x, from, count)));
+            CHECK(same_bits(*output.kept, rows_of(x, from, count)));
           }
         }
       }

@@ -3,9 +3,9 @@
 #include <doctest/doctest.h>
 
 #include "emulated_gpu.h"
-#include "nightingale/error.h"
 #include "nightingale/backends/gpu/convolution.h"
 #include "nightingale/backends/reference/ops.h"
+#include "nightingale/error.h"
 #include "ops/arrays.h"
 #include "ops/row_parts.h"
 
@@ -33,7 +33,7 @@ ops::Filters filters_of(int filters, int taps, int channels) {
   return made;
 }
 
-ops::PieceConv conv_of(int filters, const ops::Conv1d& shape) {
+ops::StreamingConv conv_of(int filters, const ops::Conv1d& shape) {
   return {.shape = shape, .epilogue = {.bias = noise_array({filters}, 3)}};
 }
 
@@ -42,9 +42,9 @@ void check_conv(
     const mx::array& x,
     int split,
     const ops::Filters& filters,
-    const ops::PieceConv& conv,
+    const ops::StreamingConv& conv,
     int keep) {
-  auto fed =
+  auto output =
       gpu::tile_conv(parted(x, split), filters, conv, keep, kernel_stream());
   int results = conv.shape.output_rows(x.shape(1), filters.w.taps);
   ops::Epilogue epilogue = conv.epilogue;
@@ -59,9 +59,9 @@ void check_conv(
       conv.shape,
       epilogue,
       cpu_stream());
-  CHECK(fed.y.shape() == expected.shape());
-  CHECK(relative_error(fed.y, values(expected)) < kTolerance);
-  check_kept(fed.kept, x, x.shape(1) - keep);
+  CHECK(output.y.shape() == expected.shape());
+  CHECK(relative_error(output.y, values(expected)) < kTolerance);
+  check_kept(output.kept, x, x.shape(1) - keep);
 }
 
 } // namespace
@@ -166,14 +166,14 @@ TEST_CASE("a convolution of halves takes two launches with Snake before it") {
     CAPTURE(snaked);
     conv.snake = snaked ? std::optional(alpha_of(32)) : std::nullopt;
     long before = gpu::kernel_launches();
-    auto fed = gpu::conv1d(parted(x, 9), filters, conv, s);
-    mx::eval(fed.y);
+    auto output = gpu::conv1d(parted(x, 9), filters, conv, s);
+    mx::eval(output.y);
     CHECK(gpu::kernel_launches() - before == (snaked ? 2 : 1));
     auto read = snaked ? reference::snake(x, *conv.snake, cpu_stream()) : x;
     auto expected = reference::conv1d(
         read, filters.w.matrix.w, conv.shape, conv.epilogue, cpu_stream());
-    CHECK(relative_error(fed.y, values(expected)) < 1e-3);
-    check_kept(fed.kept, x, conv.first_kept(49));
+    CHECK(relative_error(output.y, values(expected)) < 1e-3);
+    check_kept(output.kept, x, conv.first_kept(49));
   }
 }
 

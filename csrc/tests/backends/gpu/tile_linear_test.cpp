@@ -3,12 +3,12 @@
 #include <doctest/doctest.h>
 
 #include "emulated_gpu.h"
-#include "nightingale/error.h"
 #include "nightingale/backends/gpu/linear.h"
 #include "nightingale/backends/reference/ops.h"
+#include "nightingale/error.h"
 #include "nightingale/ops/linear.h"
 #include "ops/arrays.h"
-#include "ops/epilogue_twin.h"
+#include "ops/epilogue_reference.h"
 
 using namespace nightingale;
 using namespace nightingale::testing;
@@ -36,7 +36,7 @@ mx::array weights(int rows, int columns, mx::Dtype dtype) {
   return ops::computed(mx::astype(w, dtype, cpu_stream()));
 }
 
-mx::array product_twin(const mx::array& x, const mx::array& w) {
+mx::array product_reference(const mx::array& x, const mx::array& w) {
   return reference::linear(wide(x), wide(w), {}, cpu_stream());
 }
 
@@ -50,7 +50,8 @@ void check_linear(
   auto dtype = epilogue.result_dtype(x);
   CHECK(y.dtype() == dtype);
   CHECK(y.shape() == shape);
-  auto expected = finish_twin(values(product_twin(x, w)), w.shape(0), epilogue);
+  auto expected = apply_epilogue_reference(
+      values(product_reference(x, w)), w.shape(0), epilogue);
   CHECK(relative_error(y, expected) < tolerance(dtype));
 }
 
@@ -247,7 +248,7 @@ TEST_CASE("products of many rows are tiles where a GPU is better at them") {
     long before = gpu::kernel_launches();
     auto y = ops::linear(x, w, s);
     CHECK(
-        relative_error(y, values(product_twin(x, w))) <
+        relative_error(y, values(product_reference(x, w))) <
         (dtype == mx::float32 ? graph_tolerance(1e-5) : tolerance(dtype)));
     return gpu::kernel_launches() - before;
   };

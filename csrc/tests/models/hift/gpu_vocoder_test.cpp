@@ -1,8 +1,8 @@
 #include <doctest/doctest.h>
 
-#include "nightingale/models/hift/vocoder.h"
 #include "backends/gpu/emulated_gpu.h"
 #include "models/s3gen/tiny_s3gen.h"
+#include "nightingale/models/hift/vocoder.h"
 
 using namespace nightingale;
 using namespace nightingale::testing;
@@ -22,7 +22,7 @@ std::shared_ptr<const Vocoder> vocoder_on(
   return std::make_shared<const Vocoder>(Vocoder::load(path, s, nullptr, form));
 }
 
-Values in_pieces(
+Values in_chunks(
     const Vocoder& vocoder,
     const mx::array& mel,
     const std::vector<int>& sizes) {
@@ -45,11 +45,11 @@ TEST_CASE("a GPU's vocoder sounds as the CPU's, whole and in pieces") {
   EmulatedGpu gpu;
   auto vocoder = vocoder_on(kernel_stream());
   auto mel = tiny_mel(46);
-  Values expected = in_pieces(*tiny_vocoder(), mel, {46});
+  Values expected = in_chunks(*tiny_vocoder(), mel, {46});
   for (const auto& sizes :
        {std::vector<int>{46}, {30, 16}, {3, 19, 1, 20, 3}, {46, 0}}) {
     CAPTURE(sizes.size());
-    Values samples = in_pieces(*vocoder, mel, sizes);
+    Values samples = in_chunks(*vocoder, mel, sizes);
     REQUIRE(samples.size() == expected.size());
     CHECK(relative_error(samples, expected) < graph_tolerance(1e-3));
   }
@@ -81,13 +81,13 @@ TEST_CASE("blocks in halves sound nearly the same, in fewer launches") {
   TinyS3Gen wide{.vocoder = 256};
   auto mel = tiny_mel(6);
   long before = gpu::kernel_launches();
-  Values floats = in_pieces(*vocoder_on(s, wide), mel, {6});
+  Values floats = in_chunks(*vocoder_on(s, wide), mel, {6});
   long by_floats = gpu::kernel_launches() - before;
   for (const auto& sizes : {std::vector<int>{6}, {4, 2}}) {
     CAPTURE(sizes.size());
     before = gpu::kernel_launches();
     Values halves =
-        in_pieces(*vocoder_on(s, wide, {.halves = true}), mel, sizes);
+        in_chunks(*vocoder_on(s, wide, {.halves = true}), mel, sizes);
     long launches = gpu::kernel_launches() - before;
     REQUIRE(halves.size() == floats.size());
     CHECK(relative_error(halves, floats) < graph_tolerance(2e-3));

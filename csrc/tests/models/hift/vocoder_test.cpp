@@ -2,8 +2,8 @@
 
 #include <doctest/doctest.h>
 
-#include "nightingale/backends/cpu/threads.h"
 #include "models/s3gen/tiny_s3gen.h"
+#include "nightingale/backends/cpu/threads.h"
 
 using namespace nightingale;
 using namespace nightingale::testing;
@@ -21,7 +21,7 @@ mx::array whole(const mx::array& mel, const SourceDraws& draws = {}) {
 }
 
 std::vector<float>
-in_pieces(const mx::array& mel, int size, const SourceDraws& draws = {}) {
+in_chunks(const mx::array& mel, int size, const SourceDraws& draws = {}) {
   auto vocoder = tiny_vocoder();
   auto state = vocoder->begin(draws);
   std::vector<float> samples;
@@ -58,7 +58,7 @@ TEST_CASE("pieces of a mel sound as the whole") {
   auto expected = values(whole(mel));
   for (int size : {1, 3, 10, 25, 74, 75}) {
     CAPTURE(size);
-    auto samples = in_pieces(mel, size);
+    auto samples = in_chunks(mel, size);
     REQUIRE(samples.size() == expected.size());
     Values actual(samples.begin(), samples.end());
     CHECK(relative_error(actual, expected) < 1e-3);

@@ -1,8 +1,8 @@
 #include <doctest/doctest.h>
 
+#include "backends/gpu/emulated_gpu.h"
 #include "mlx/memory.h"
 #include "nightingale/backends/gpu/kernel.h"
-#include "backends/gpu/emulated_gpu.h"
 #include "tiny_s3gen.h"
 
 using namespace nightingale;

@@ -3,8 +3,8 @@
 #include <memory>
 
 #include "io/noise_checkpoint.h"
-#include "nightingale/models/s3gen/flow.h"
 #include "nightingale/models/hift/vocoder.h"
+#include "nightingale/models/s3gen/flow.h"
 
 namespace nightingale::testing {
 

@@ -1,9 +1,9 @@
 #include <doctest/doctest.h>
 
+#include "backends/gpu/emulated_gpu.h"
 #include "mlx/ops.h"
 #include "nightingale/backends/gpu/kernel.h"
 #include "nightingale/models/t3/speech_tokens.h"
-#include "backends/gpu/emulated_gpu.h"
 #include "tiny_t3.h"
 
 using namespace nightingale;

@@ -66,14 +66,14 @@ TEST_CASE("n-grams are found in the voice's prompt, and as tokens come") {
   CHECK(draft->propose({spoken, state, cache}, 2) == std::vector<int>{3, 1});
 }
 
-TEST_CASE("a rehearsal chooses as the sampler would and leaves it alone") {
+TEST_CASE("a fork chooses as the sampler would and leaves it alone") {
   auto s = cpu_stream();
   auto logits = noise_array({2, 10}, 3);
   for (float temperature : {0.0f, 0.8f}) {
     for (uint64_t seed : {0, 1, 2, 3}) {
       auto original = sampler(temperature, seed);
-      auto rehearsed =
-          rehearse(original, 4, [&](const auto&, int) { return logits; }, s);
+      auto rehearsed = propose_tokens(
+          original, 4, [&](const auto&, int) { return logits; }, s);
       std::vector<int> chosen;
       auto last = sampler(temperature, seed);
       while (chosen.size() < 4) {

@@ -2,11 +2,11 @@
 
 #include <doctest/doctest.h>
 
-#include "nightingale/error.h"
-#include "nightingale/backends/gpu/kernel.h"
-#include "nightingale/models/t3/speech_tokens.h"
 #include "backends/cpu/thread_count.h"
 #include "backends/gpu/emulated_gpu.h"
+#include "nightingale/backends/gpu/kernel.h"
+#include "nightingale/error.h"
+#include "nightingale/models/t3/speech_tokens.h"
 #include "tiny_t3.h"
 
 using namespace nightingale;

@@ -2,10 +2,10 @@
 
 #include <doctest/doctest.h>
 
-#include "nightingale/error.h"
-#include "nightingale/models/t3/speech_tokens.h"
 #include "backends/cpu/thread_count.h"
 #include "backends/gpu/emulated_gpu.h"
+#include "nightingale/error.h"
+#include "nightingale/models/t3/speech_tokens.h"
 #include "tiny_t3.h"
 
 using namespace nightingale;
@@ -152,7 +152,7 @@ TEST_CASE("logits of several positions are those of one, bit for bit") {
     auto alone = floats(model->logits(kTexts[0], speech, voice, 1));
     for (int threads : {1, 2, 3}) {
       ThreadCount count(threads);
-      for (int chunk = 1; chunk <= ops::kIndependentRows / 2; ++chunk) {
+      for (int chunk = 1; chunk <= ops::kBatchInvariantRows / 2; ++chunk) {
         CAPTURE(threads);
         CAPTURE(chunk);
         auto together = model->logits(kTexts[0], speech, voice, chunk);

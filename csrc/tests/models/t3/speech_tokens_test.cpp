@@ -33,15 +33,16 @@ std::vector<int> speak(
 std::vector<int> argmaxes(
     const SpeechRequest& request,
     const std::vector<int>& spoken) {
-  std::vector<int> fed{kStartSpeech};
-  fed.insert(fed.end(), spoken.begin(), spoken.end() - 1);
-  auto logits = tiny_t3()->logits(request.text_tokens, fed, request.voice, 1);
+  std::vector<int> output{kStartSpeech};
+  output.insert(output.end(), spoken.begin(), spoken.end() - 1);
+  auto logits =
+      tiny_t3()->logits(request.text_tokens, output, request.voice, 1);
   auto x = floats(logits);
   size_t vocabulary = logits.shape(2);
   const float* conditioned = x.data();
-  const float* free = x.data() + fed.size() * vocabulary;
+  const float* free = x.data() + output.size() * vocabulary;
   std::vector<int> best;
-  for (size_t i = 0; i < fed.size() * vocabulary; i += vocabulary) {
+  for (size_t i = 0; i < output.size() * vocabulary; i += vocabulary) {
     std::vector<float> guided(vocabulary);
     for (size_t j = 0; j < vocabulary; ++j) {
       float difference = conditioned[i + j] - free[i + j];

@@ -2,8 +2,8 @@
 
 #include <doctest/doctest.h>
 
-#include "nightingale/models/t3/speech_tokens.h"
 #include "backends/gpu/emulated_gpu.h"
+#include "nightingale/models/t3/speech_tokens.h"
 #include "tiny_t3.h"
 
 using namespace nightingale;

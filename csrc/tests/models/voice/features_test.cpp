@@ -7,7 +7,7 @@
 #include "io/noise_checkpoint.h"
 #include "nightingale/family.h"
 #include "nightingale/models/voice/filterbank.h"
-#include "ops/fourier_twin.h"
+#include "ops/fourier_reference.h"
 
 using namespace nightingale;
 using namespace nightingale::testing;
@@ -41,7 +41,7 @@ double mirrored(const Values& x, int i) {
 
 // The filtered spectra of frames under a Hann window that begin at
 // first + k * hop. `root`: of magnitudes and not of powers.
-Values mel_twin(
+Values mel_reference(
     const mx::array& samples,
     int size,
     int hop,
@@ -56,7 +56,7 @@ Values mel_twin(
       double window = 0.5 - 0.5 * std::cos(kTurn * n / size);
       frame[n] = window * mirrored(x, first + k * hop + n);
     }
-    Values power = power_twin(frame);
+    Values power = power_reference(frame);
     for (int mel = 0; mel < filters.shape(0); ++mel) {
       double sum = 0.0;
       for (size_t bin = 0; bin < power.size(); ++bin) {
@@ -93,7 +93,7 @@ TEST_CASE("prompt_mel is the log of mel magnitudes of mirrored frames") {
     auto x = sound(samples);
     auto filters = slaney_filters(24000, 1920, 80);
     Values expected =
-        mel_twin(x, 1920, 480, -720, samples / 480, filters, true);
+        mel_reference(x, 1920, 480, -720, samples / 480, filters, true);
     for (double& value : expected) {
       value = std::log(std::max(value, 1e-5));
     }
@@ -123,7 +123,7 @@ TEST_CASE("tokenizer_mel is 80 dB of mel powers below the loudest") {
     auto x = sound(samples, 2);
     auto filters = slaney_filters(16000, 400, 128);
     Values expected =
-        mel_twin(x, 400, 160, -200, samples / 160, filters, false);
+        mel_reference(x, 400, 160, -200, samples / 160, filters, false);
     double loudest = -10.0;
     for (double& value : expected) {
       value = std::log10(std::max(value, 1e-10));
@@ -160,7 +160,7 @@ TEST_CASE("voice_mel is mel powers, one frame more") {
     auto x = sound(samples, 3);
     auto filters = slaney_filters(16000, 400, 40);
     int frames = samples / 160 + 1;
-    Values expected = mel_twin(x, 400, 160, -200, frames, filters, false);
+    Values expected = mel_reference(x, 400, 160, -200, frames, filters, false);
     auto mel = voice_mel(x, cpu_stream());
     CHECK(mel.shape() == mx::Shape{frames, 40});
     CHECK(relative_error(mel, expected) < 1e-6);
@@ -188,7 +188,7 @@ TEST_CASE("kaldi_fbank is the log of pre-emphasised frames less its mean") {
         double window = n == 399 ? 0.0 : std::pow(hann, 0.85);
         frame[n] = window * (here - 0.97 * before);
       }
-      Values power = power_twin(frame);
+      Values power = power_reference(frame);
       for (int mel = 0; mel < 80; ++mel) {
         double sum = 0.0;
         for (int bin = 0; bin < 257; ++bin) {

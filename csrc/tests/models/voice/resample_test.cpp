@@ -15,7 +15,7 @@ constexpr double kPi = std::numbers::pi;
 
 // What the recording is at every 1.5 samples: all of it under a sinc whose six
 // zero crossings to either side a Hann window spans.
-Values resample_twin(const Values& x) {
+Values resample_reference(const Values& x) {
   Values y((2 * x.size() + 2) / 3);
   for (size_t j = 0; j < y.size(); ++j) {
     for (size_t i = 0; i < x.size(); ++i) {
@@ -46,7 +46,7 @@ TEST_CASE("resampling puts a windowed sinc on every 1.5 samples") {
     auto x = noise_array({samples}, 1);
     auto y = resample_to_bake_rate(x, cpu_stream());
     CHECK(y.shape() == mx::Shape{(2 * samples + 2) / 3});
-    CHECK(relative_error(y, resample_twin(values(x))) < 1e-6);
+    CHECK(relative_error(y, resample_reference(values(x))) < 1e-6);
   }
 }
 

@@ -2,9 +2,9 @@
 
 #include <doctest/doctest.h>
 
-#include "nightingale/models/voice/features.h"
 #include "backends/cpu/thread_count.h"
-#include "speaker_twin.h"
+#include "nightingale/models/voice/features.h"
+#include "speaker_reference.h"
 #include "tiny_speaker_encoder.h"
 
 using namespace nightingale;

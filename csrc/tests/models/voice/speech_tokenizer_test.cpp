@@ -5,11 +5,11 @@
 #include <limits>
 #include <set>
 
+#include "backends/cpu/thread_count.h"
 #include "nightingale/family.h"
 #include "nightingale/models/voice/features.h"
-#include "backends/cpu/thread_count.h"
 #include "tiny_tokenizer.h"
-#include "tokenizer_twin.h"
+#include "tokenizer_reference.h"
 
 using namespace nightingale;
 using namespace nightingale::testing;
@@ -25,7 +25,7 @@ mx::array sound(int samples, uint32_t seed = 1) {
 }
 
 // Digits of base three, the first of them the least.
-std::vector<int> tokens_twin(const mx::array& code) {
+std::vector<int> tokens_reference(const mx::array& code) {
   Values x = values(code);
   std::vector<int> tokens;
   for (size_t at = 0; at < x.size(); at += 8) {
@@ -60,13 +60,13 @@ TEST_CASE("tokens are their code's digits, of which there are many") {
   auto tokens = tokenizer->tokens(x);
   CHECK(tokens.size() == 25);
   auto mel = tokenizer_mel(x, cpu_stream());
-  CHECK(tokens == tokens_twin(tokenizer->code(mel)));
+  CHECK(tokens == tokens_reference(tokenizer->code(mel)));
   CHECK(std::set<int>(tokens.begin(), tokens.end()).size() > 10);
 }
 
 TEST_CASE("the first digit counts one, the last 2187") {
   auto all = [](std::vector<float> bias) {
-    return TinyTokenizer{.layers = 1, .code_bias = bias}.load()->tokens(
+    return TinyTokenizer{.layers = 1, .quantized_bias = bias}.load()->tokens(
         sound(1000));
   };
   // tanh(0.5) is below a half, tanh(0.6) above.
@@ -99,7 +99,7 @@ TEST_CASE("a limit cuts what is heard, once its level is known") {
       s);
   auto whole = tokenizer_mel(x, s);
   auto heard = mx::slice(whole, {0, 0}, {20, 128}, s);
-  CHECK(tokenizer->tokens(x, 5) == tokens_twin(tokenizer->code(heard)));
+  CHECK(tokenizer->tokens(x, 5) == tokens_reference(tokenizer->code(heard)));
   auto all = tokenizer->tokens(x);
   CHECK(all.size() == 25);
   for (int limit : {25, 26, std::numeric_limits<int>::max(), 0, -1}) {

@@ -13,7 +13,7 @@ struct TinyTokenizer {
   int mels = 128, digits = 8;
   std::string left_out = ""; // a tensor that is missing
   // What every frame's code is made of alone, where it is given.
-  std::vector<float> code_bias = {};
+  std::vector<float> quantized_bias = {};
 
   std::string checkpoint() const {
     NoiseCheckpoint file(left_out);
@@ -49,11 +49,11 @@ struct TinyTokenizer {
       add_norm(file, block + "mlp_ln");
     }
     std::string down = "tokenizer.quantizer._codebook.project_down";
-    if (code_bias.empty()) {
+    if (quantized_bias.empty()) {
       add_linear(file, down, digits, width, 0.5f);
     } else {
       file.add(down + ".weight", {digits, width}, 0.0f);
-      file.add(down + ".bias", {digits}, code_bias);
+      file.add(down + ".bias", {digits}, quantized_bias);
     }
   }
 

@@ -2,9 +2,9 @@
 
 #include <doctest/doctest.h>
 
-#include "nightingale/models/voice/features.h"
 #include "backends/cpu/thread_count.h"
-#include "ops/lstm_twin.h"
+#include "nightingale/models/voice/features.h"
+#include "ops/lstm_reference.h"
 #include "tiny_voice_encoder.h"
 
 using namespace nightingale;
@@ -24,7 +24,8 @@ Values normalised(Values x) {
 }
 
 // The embedding of one part. part: [160, 40]
-Values embed_twin(Weights& weights, const TinyVoiceEncoder& tiny, Values part) {
+Values
+embed_reference(Weights& weights, const TinyVoiceEncoder& tiny, Values part) {
   auto take = [&](const std::string& name) {
     return weights.take(name, weights.shape(name));
   };
@@ -34,7 +35,7 @@ Values embed_twin(Weights& weights, const TinyVoiceEncoder& tiny, Values part) {
         take("lstm.bias_ih" + layer),
         take("lstm.bias_hh" + layer),
         cpu_stream());
-    part = lstm_twin(
+    part = lstm_reference(
         part,
         1,
         160,
@@ -68,7 +69,7 @@ Values twin(const TinyVoiceEncoder& tiny, const std::vector<float>& samples) {
   Values sum(tiny.embedding);
   for (int i = 0; i < parts; ++i) {
     auto begin = mel.begin() + i * 77 * 40;
-    Values part = embed_twin(weights, tiny, {begin, begin + 160 * 40});
+    Values part = embed_reference(weights, tiny, {begin, begin + 160 * 40});
     std::ranges::transform(sum, part, sum.begin(), std::plus<>());
   }
   return normalised(sum);

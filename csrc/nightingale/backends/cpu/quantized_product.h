@@ -1,0 +1,143 @@
+#pragma once
+
+#include <algorithm>
+
+#include "mlx/array.h"
+#include "nightingale/backends/cpu/matrix_units.h"
+#include "nightingale/backends/cpu/packed_quantized.h"
+#include "nightingale/backends/cpu/product.h"
+#include "nightingale/backends/cpu/row_tiles.h"
+
+// Products with matrices in codes, as ops run them. Where integers are
+// multiplied, every row of a result is the same in any company.
+
+namespace nightingale::cpu {
+
+// Room for rows as integers, in memory of the calling thread that is named by
+// `Tag`.
+template <typename Tag>
+struct IntegerRows {
+  int rows;
+  int groups;
+  int16_t* integers;
+  float* scales;
+  float* sums;
+
+  IntegerRows(int rows, int groups)
+      : rows(rows),
+        groups(groups),
+        integers(
+            scratch<Tag, int16_t>(size_t(rows) * groups * kQuantizedGroup)),
+        scales(scratch<Scales>(2 * size_t(rows) * groups)),
+        sums(scales + int64_t(rows) * groups) {}
+
+  // Turns `count` groups of a row, from `first` on, into integers.
+  void put(int row, int first, int count, const float* x) const {
+    int64_t at = int64_t(row) * groups + first;
+    simd().quantized.to_integers(
+        x, count, integers + at * kQuantizedGroup, scales + at, sums + at);
+  }
+
+  // A row of zeros.
+  void clear(int row) const {
+    int64_t at = int64_t(row) * groups;
+    std::fill_n(
+        integers + at * kQuantizedGroup, groups * kQuantizedGroup, int16_t(0));
+    std::fill_n(scales + at, groups, 0.0f);
+    std::fill_n(sums + at, groups, 0.0f);
+  }
+
+  QuantizedRows view() const {
+    return {integers, scales, sums, rows, groups};
+  }
+
+ private:
+  struct Scales;
+};
+
+// Integers of rows that are used together: half of a core's second-level cache.
+constexpr int64_t kCachedIntegers = 1 << 19;
+
+// Calls run(rows, first) for blocks of the windows' rows as integers, `first`
+// being the row of the result that a block begins with. row(t) gives input row
+// t of all batch rows.
+template <typename T, typename Row, typename Run>
+void for_row_blocks(const Windows<T>& x, Row row, Run run) {
+  struct BlockRows;
+  int groups = x.channels / kQuantizedGroup;
+  int64_t depth = int64_t(x.stride) * x.channels;
+  int most = static_cast<int>(std::max<int64_t>(8, kCachedIntegers / depth));
+  for (int b = 0; b < x.batch; ++b) {
+    for (int first = 0; first < x.rows; first += most) {
+      int count = std::min(most, x.rows - first);
+      int source = first * x.stride - x.pad_left;
+      IntegerRows<BlockRows> integers(x.span(count), groups);
+      for_rows(integers.rows, [&](int i) {
+        int t = source + i;
+        if (t >= 0 && t < x.length) {
+          integers.put(i, 0, groups, row(int64_t(b) * x.length + t));
+        } else {
+          integers.clear(i);
+        }
+      });
+      QuantizedRows rows = integers.view();
+      rows.rows = count;
+      rows.taps = x.taps;
+      rows.row_step = int64_t(x.stride) * groups;
+      rows.tap_step = int64_t(x.dilation) * groups;
+      run(rows, b * x.rows + first);
+    }
+  }
+}
+
+// x · wᵀ, finished; the rows of x are those of the result from `first_row` on.
+void multiply(
+    const QuantizedRows& x,
+    int first_row,
+    const PackedQuantized& w,
+    const EpilogueWriter& epilogue);
+
+// Whether this processor multiplies integers faster than floats, and so many
+// rows by codes as well. Others may decode panels of codes, which few rows are
+// not worth.
+bool outruns_floats();
+
+// The product of windows over `x`, which windows(data) gives of its numbers, as
+// floats or as bfloat16. `alike`: every row of float32 is the same in any
+// company, even where decoding would be faster.
+template <typename F>
+void quantized_product(
+    const mx::array& x,
+    F windows,
+    const PackedQuantized& w,
+    const EpilogueWriter& epilogue,
+    bool batch_invariant) {
+  bool few = row_count(x) <= ops::kBatchInvariantRows;
+  if (!few && x.dtype() == mx::bfloat16 && has_bf16_matrix_units()) {
+    matrix_product(windows(x.data<uint16_t>()), w, epilogue);
+    return;
+  }
+  Windows<float> rows = windows(floats_of(x));
+  if (!few && !batch_invariant && !outruns_floats()) {
+    product(rows, w, epilogue);
+    return;
+  }
+  for_row_blocks(
+      rows,
+      [&](int64_t t) { return rows.x + t * rows.row_stride; },
+      [&](const QuantizedRows& block, int first) {
+        multiply(block, first, w, epilogue);
+      });
+}
+
+// Columns [tile, tile + 1) * kQuantizedTile of silu(gate) * up, the rows of `w`
+// being those of the gate and then as many of up, in whole tiles each.
+// y: [x.rows, stride]
+void multiply_swiglu_tile(
+    const QuantizedRows& x,
+    const PackedQuantized& w,
+    int tile,
+    float* y,
+    int64_t stride);
+
+} // namespace nightingale::cpu

@@ -1,0 +1,38 @@
+// append_quantized: append_heads for caches in codes: turns the queries and keys of T
+// new positions and writes keys and values into the caches. A SIMD group takes
+// one vector at a time.
+// qkv: [B, T, 3, HEADS, 64]; frequencies: [32]; place: positions before these,
+// capacity of the caches; keys, values: [B, HEADS, capacity, 2 * BITS + 2]
+// → q: [B, HEADS, T, 64]
+// Reference: graph::rotary, graph::write_heads.
+//
+// inputs: qkv frequencies place after
+// state: keys values
+// outputs: q
+#include "quantized_cache.h"
+#include "rotary.h"
+
+//: kernel
+constexpr int WIDTH = HEADS * 64;
+constexpr int SIMDS = THREADS / 32;
+int lane = int(thread_index_in_simdgroup), simd = int(simdgroup_index_in_threadgroup);
+int t = int(threadgroup_position_in_grid.x), length = int(threadgroups_per_grid.x);
+int b = int(threadgroup_position_in_grid.y);
+int past = place[0], capacity = place[1];
+const device X* from = qkv + long(b * length + t) * 3 * WIDTH;
+for (int i = int(thread_index_in_threadgroup); i < WIDTH; i += THREADS) {
+  int head = i / 64, c = i % 64;
+  q[(long(b * HEADS + head) * length + t) * 64 + c] =
+      X(turned(from + head * 64, frequencies, past + t, c));
+}
+for (int i = simd; i < 2 * HEADS; i += SIMDS) {
+  int head = i / 2;
+  const device X* vector = from + (1 + i % 2) * WIDTH + head * 64;
+  float first = float(vector[lane]), second = float(vector[lane + 32]);
+  if (i % 2 == 0) {
+    first = turned(vector, frequencies, past + t, lane);
+    second = turned(vector, frequencies, past + t, lane + 32);
+  }
+  long at = (long(b * HEADS + head) * capacity + past + t) * row_size<BITS>();
+  pack_row<BITS>(first, second, (i % 2 == 0 ? keys : values) + at, lane);
+}
