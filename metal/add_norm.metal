@@ -2,7 +2,7 @@
 // product begins with: sum = residual + (x + bias), normed = layer_norm(sum).
 // x, residual: [rows, C]; bias, w, b: [C] → sum, normed: [rows, C]
 // A SIMD group for each row, which is read once and stays in registers.
-// Reference: graph::finish, then graph::layer_norm.
+// Reference: reference::apply_epilogue, then reference::layer_norm.
 //
 // inputs: x bias residual w b
 // outputs: sum normed

@@ -1,12 +1,12 @@
-// append_quantized: append_heads for caches in codes: turns the queries and keys of T
+// append_quantized: append_heads for quantized caches: turns the queries and keys of T
 // new positions and writes keys and values into the caches. A SIMD group takes
 // one vector at a time.
-// qkv: [B, T, 3, HEADS, 64]; frequencies: [32]; place: positions before these,
+// qkv: [B, T, 3, HEADS, 64]; frequencies: [32]; position: positions before these,
 // capacity of the caches; keys, values: [B, HEADS, capacity, 2 * BITS + 2]
 // → q: [B, HEADS, T, 64]
-// Reference: graph::rotary, graph::write_heads.
+// Reference: reference::rotary, reference::write_heads.
 //
-// inputs: qkv frequencies place after
+// inputs: qkv frequencies position after
 // state: keys values
 // outputs: q
 #include "quantized_cache.h"
@@ -18,7 +18,7 @@ constexpr int SIMDS = THREADS / 32;
 int lane = int(thread_index_in_simdgroup), simd = int(simdgroup_index_in_threadgroup);
 int t = int(threadgroup_position_in_grid.x), length = int(threadgroups_per_grid.x);
 int b = int(threadgroup_position_in_grid.y);
-int past = place[0], capacity = place[1];
+int past = position[0], capacity = position[1];
 const device X* from = qkv + long(b * length + t) * 3 * WIDTH;
 for (int i = int(thread_index_in_threadgroup); i < WIDTH; i += THREADS) {
   int head = i / 64, c = i % 64;

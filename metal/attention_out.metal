@@ -1,12 +1,12 @@
 // attention_out: puts the parts of decode_attention together and projects them:
 // y = residual + attention · wᵀ for one or two rows; also turns the watched
 // heads' scores into weights.
-// out, scores: what decode_attention gave; place, watched, text: what it
+// out, scores: what decode_attention gave; position, watched, text: what it
 // took; w: [HEADS * 64, HEADS * 64];
 // residual: [ROWS, N] → y: [ROWS, N]; weights: [watched, text[1]]
-// Reference: graph::self_attention, graph::linear.
+// Reference: reference::self_attention, reference::linear.
 //
-// inputs: out place residual w scores watched text
+// inputs: out position residual w scores watched text
 // outputs: y weights
 #include "gemv.h"
 
@@ -65,7 +65,7 @@ constexpr int VALUES = ROWS * BLOCK;
 threadgroup float partial[SIMDS * VALUES];
 uint lane = thread_index_in_simdgroup, simd = simdgroup_index_in_threadgroup;
 int first = int(threadgroup_position_in_grid.x) * BLOCK;
-int parts = place[0] / CHUNK + 1;
+int parts = position[0] / CHUNK + 1;
 
 float sums[VALUES];
 for (int i = 0; i < VALUES; ++i) sums[i] = 0.0f;

@@ -1,9 +1,9 @@
 // decode_attention: one new position attends to the cache, which it is written
 // into first. A threadgroup takes the positions [part * CHUNK, + CHUNK) of one
 // head of one row; attention_out puts the parts together.
-// qkv: [ROWS, 3, HEADS, 64]; frequencies: [32], radians per position; place:
+// qkv: [ROWS, 3, HEADS, 64]; frequencies: [32], radians per position; position:
 // positions before this one, capacity of the caches; keys, values: [ROWS, HEADS,
-// capacity, 64], or codes where BITS is 8 or 4 (see quantized_cache.h); watched: heads of row 0 whose scores for the positions
+// capacity, 64], or quantized where BITS is 8 or 4 (see quantized_cache.h); watched: heads of row 0 whose scores for the positions
 // [text[0], + text[1]) are wanted.
 // → out: [ROWS, HEADS, parts, 72], sums of exp(score - peak) * value, then the
 // peak, the sum of the exponentials and zeros; scores: [watched, text[1]], scaled
@@ -12,9 +12,9 @@
 // and a SIMD group reads four positions at once. All that a lane will need of the
 // cache is loaded first: on the H200 waiting for memory once, not at every
 // position, took a launch from 16 to a few µs.
-// Reference: graph::self_attention.
+// Reference: reference::self_attention.
 //
-// inputs: qkv frequencies place after watched text
+// inputs: qkv frequencies position after watched text
 // state: keys values
 // outputs: out scores
 #include "quantized_cache.h"
@@ -47,7 +47,7 @@ int lane = int(thread_index_in_simdgroup), simd = int(simdgroup_index_in_threadg
 int tid = int(thread_index_in_threadgroup);
 int part = int(threadgroup_position_in_grid.x), parts = int(threadgroups_per_grid.x);
 int head = int(threadgroup_position_in_grid.y), row = int(threadgroup_position_in_grid.z);
-int past = place[0], capacity = place[1];
+int past = position[0], capacity = position[1];
 int first = part * CHUNK, count = min(past + 1 - first, CHUNK);
 
 const device X* q = qkv + (row * 3 * HEADS + head) * 64;

@@ -5,9 +5,9 @@
 // One pass over memory is all it costs: four elements a thread and step. Which
 // parts there are is in numbers, not in constants: the branches cost nothing,
 // compiling for each of them does.
-// Reference: graph::finish.
+// Reference: reference::apply_epilogue.
 //
-// inputs: y bias alpha residual before extent place
+// inputs: y bias alpha residual before extent residual_span
 // outputs: out
 #include "activations.h"
 #include "quads.h"
@@ -26,7 +26,7 @@ for (int i = begin + int(thread_index_in_threadgroup) * WIDTH; i < end; i += THR
   for (int j = 0; j < 4; ++j) r[j] = 0.0f;
   load<WIDTH>(y + i, v);
   if (added) {
-    int at = in_two ? i + place[0] : i, split = in_two ? place[1] : 0;
+    int at = in_two ? i + residual_span[0] : i, split = in_two ? residual_span[1] : 0;
     if (at < split) load<WIDTH>(before + at, r);
     else load<WIDTH>(residual + (at - split), r);
   }

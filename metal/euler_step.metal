@@ -4,7 +4,7 @@
 // velocity: [BATCH, T, C]; numbers: dt, 1 + guidance, guidance; after: not read,
 // it is of the step before
 // x: [1, T, C]; input: [BATCH, T, WIDTH]
-// Reference: graph::euler_step, graph::write_columns.
+// Reference: reference::euler_step, reference::write_columns.
 //
 // inputs: velocity numbers after
 // state: x input

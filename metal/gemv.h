@@ -1,4 +1,4 @@
-// Products of one or two rows with the rows of a matrix, in pieces: the SIMD
+// Products of one or two rows with the rows of a matrix, in parts: the SIMD
 // groups of a threadgroup share out the columns, so that x is read once and
 // every lane has many loads under way, and both rows of x share every weight.
 #include "weights.h"
@@ -19,18 +19,18 @@ template <typename W, typename S, int BITS, int GROUP, int N, int K> struct Weig
   }
 };
 
-// BITS is 8 or 4 for the codes of MLX's affine format, which stand for scale *
-// code + bias. Behind the codes of all N rows are the scales, filled up to a
+// BITS is 8 or 4 for MLX's affine format, scale *
+// q + bias. After the values of all N rows are the scales, filled up to a
 // multiple of eight, then the biases. x_sums[r] is what x[r] adds up to.
 template <typename S, int BITS, int GROUP, int N, int K> struct AffineWeights8 {
-  Quantized8<BITS> codes;
+  Quantized8<BITS> quantized;
   S scale, bias;
   METAL_FUNC void load(const device uint* w, int row, int element) {
     constexpr int STRIDE = K * BITS / 32;
     const device S* scales = (const device S*)(w + long(N) * STRIDE);
     const device S* biases = scales + (N * (K / GROUP) + 7) / 8 * 8;
     int group = row * (K / GROUP) + element / GROUP;
-    codes.fetch(w + long(row) * STRIDE + element * BITS / 32);
+    quantized.fetch(w + long(row) * STRIDE + element * BITS / 32);
     scale = scales[group];
     bias = biases[group];
   }
@@ -38,7 +38,7 @@ template <typename S, int BITS, int GROUP, int N, int K> struct AffineWeights8 {
   METAL_FUNC void add_products(
       thread const float (*x)[8], thread const float* x_sums, thread float* sums) {
     float v[8];
-    codes.unpack(v);
+    quantized.unpack(v);
     for (int r = 0; r < ROWS; ++r)
       sums[r] = fma(float(scale), dot8(x[r], v), fma(float(bias), x_sums[r], sums[r]));
   }

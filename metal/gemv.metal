@@ -1,7 +1,7 @@
 // gemv: y = x · wᵀ (+ residual) for one or two rows.
 // x: [ROWS, K]; w: [N, K]; residual: [ROWS, N] → y: [ROWS, N]
 // Each threadgroup makes BLOCK products.
-// Reference: graph::linear.
+// Reference: reference::linear.
 //
 // inputs: x w residual
 // outputs: y

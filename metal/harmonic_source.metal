@@ -2,7 +2,7 @@
 // harmonics where the pitch is above VOICED, and of noise, weighted and added
 // up. f0: [frames] Hz; starts: [frames, 9] cycles; noise: [480 frames, 9]; w:
 // [9]; b: [1] → y: [480 frames]
-// Reference: graph::harmonic_source.
+// Reference: reference::harmonic_source.
 //
 // inputs: f0 starts noise w b extent
 // outputs: y

@@ -1,6 +1,6 @@
 // leaky_relu: x above 0, slope * x below, four elements a thread and step where
 // their number allows it. extent: that number, and the slope's bits.
-// Reference: graph::leaky_relu.
+// Reference: reference::leaky_relu.
 //
 // inputs: x extent
 // outputs: y

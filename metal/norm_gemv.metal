@@ -3,7 +3,7 @@
 // x: [ROWS, K]; norm: [K]; w: [N, K] → y: [ROWS, N], or [ROWS, N / 2]
 // Each threadgroup makes BLOCK products. The root mean square is taken beside
 // them and applied at the end, so that nothing waits for it.
-// Reference: graph::norm_linear, graph::norm_swiglu.
+// Reference: reference::norm_linear, reference::norm_swiglu.
 //
 // inputs: x norm w
 // outputs: y

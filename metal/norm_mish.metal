@@ -4,7 +4,7 @@
 // the first, so that the convolution is one product.
 // x: [B, T, STRIDE]; bias, w, b, shift: [C] → y: [B, T, TAPS * C]
 // A SIMD group for each row.
-// Reference: graph::norm_mish.
+// Reference: reference::norm_mish.
 //
 // inputs: x bias w b shift
 // outputs: y

@@ -1,10 +1,10 @@
 // normal_noise: unit normal draws, each a function of its row's number and its
 // column. key: the branch of the generator that seed, stage and sentence give;
-// place: the number of the first row, and the columns → y: [rows, columns].
+// window: the number of the first row, and the columns → y: [rows, columns].
 // One block of the generator makes two words, half a row apart: a thread takes
-// both. Reference: graph::normal_noise.
+// both. Reference: reference::normal_noise.
 //
-// inputs: key place extent
+// inputs: key window extent
 // outputs: y
 #include "threefry.h"
 
@@ -41,7 +41,7 @@ METAL_FUNC float normal_of(uint word) {
 
 //: kernel
 constexpr int CHUNK = 1024; // pairs of a group
-int first = place[0], columns = place[1], half_row = columns / 2, odd = columns % 2;
+int first = window[0], columns = window[1], half_row = columns / 2, odd = columns % 2;
 int pairs = half_row + odd, size = extent[0] * pairs;
 int begin = int(threadgroup_position_in_grid.x) * CHUNK, end = min(begin + CHUNK, size);
 for (int i = begin + int(thread_index_in_threadgroup); i < end; i += THREADS) {

@@ -4,7 +4,7 @@
 // stride * t + k is r + trim.
 // The weights' own order makes neighbours read `taps` apart; the other rows of
 // the same inputs read what is between, and no weight is turned.
-// Reference: graph::conv_transpose1d.
+// Reference: reference::conv_transpose1d.
 //
 // inputs: products bias steps rows
 // outputs: y
@@ -18,11 +18,11 @@ int batch = int(threadgroup_position_in_grid.z);
 int size = results * filters;
 int begin = int(threadgroup_position_in_grid.x) * CHUNK, end = min(begin + CHUNK, size);
 for (int i = begin + int(thread_index_in_threadgroup); i < end; i += THREADS) {
-  int row = i / filters, filter = i - row * filters, place = row + trim;
+  int row = i / filters, filter = i - row * filters, position = row + trim;
   float sum = float(bias[filter]);
-  for (int tap = place % stride; tap < taps; tap += stride) {
-    int t = (place - tap) / stride;
-    if (place >= tap && t < count)
+  for (int tap = position % stride; tap < taps; tap += stride) {
+    int t = (position - tap) / stride;
+    if (position >= tap && t < count)
       sum += float(products[((batch * count + t) * filters + filter) * taps + tap]);
   }
   y[batch * size + i] = sum;

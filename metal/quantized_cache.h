@@ -1,5 +1,5 @@
-// Vectors of 64 in a cache: floats, BITS 32 or 16, or codes of BITS 8 or 4 as
-// nightingale/ops/quantized_cache.h has them: x = scale * code + offset, each half with
+// Vectors of 64 in a cache: floats, BITS 32 or 16, or quantized, BITS 8 or 4, as
+// nightingale/ops/quantized_cache.h defines them: x = scale * level + offset, each half with
 // a scale and an offset of its own.
 #include "weights.h"
 
@@ -17,15 +17,15 @@ template <typename C, int BITS> struct Held8 {
   METAL_FUNC void get(thread float* to) { raw.unpack(to); }
 };
 template <int BITS> struct HeldCodes8 {
-  Quantized8<BITS> codes;
+  Quantized8<BITS> quantized;
   uint affine;
   METAL_FUNC void load(const device uint* row, int channel) {
-    codes.fetch(row + channel * BITS / 32);
+    quantized.fetch(row + channel * BITS / 32);
     affine = row[2 * BITS + channel / 32];
   }
   METAL_FUNC void get(thread float* to) {
     float scale = scale_of(affine), offset = offset_of(affine);
-    codes.unpack(to);
+    quantized.unpack(to);
     for (int i = 0; i < 8; ++i) to[i] = fma(scale, to[i], offset);
   }
 };
@@ -37,10 +37,10 @@ METAL_FUNC uint outward(float v) { return (as_type<uint>(v) + 0xffffu) & 0xffff0
 
 METAL_FUNC bool not_finite(float v) { return (as_type<uint>(v) & 0x7f800000u) == 0x7f800000u; }
 
-template <int BITS> METAL_FUNC uint code_of(float v, uint affine) {
+template <int BITS> METAL_FUNC uint quantize_value(float v, uint affine) {
   float scale = scale_of(affine), last = float((1 << BITS) - 1);
-  float code = floor((v - offset_of(affine)) / (scale > 0.0f ? scale : 1.0f) + 0.5f);
-  return uint(clamp(code, 0.0f, last));
+  float level = floor((v - offset_of(affine)) / (scale > 0.0f ? scale : 1.0f) + 0.5f);
+  return uint(clamp(level, 0.0f, last));
 }
 
 // The scales and offsets of the two halves, of which a lane has a number each: on
@@ -61,22 +61,22 @@ template <int BITS> METAL_FUNC uint affine_of(float a, float b, int lane) {
   return not_finite(most) ? 0x7fc0u : offset | (scale >> 16);
 }
 
-// The codes of the lanes that share a word, in that word on each of them.
-template <int BITS> METAL_FUNC uint packed(uint code, int lane) {
+// The values of the lanes that share a word, in that word on each of them.
+template <int BITS> METAL_FUNC uint packed(uint level, int lane) {
   constexpr int EACH = 32 / BITS;
-  uint word = code << uint(lane % EACH * BITS);
+  uint word = level << uint(lane % EACH * BITS);
   for (uint mask = 1; mask < uint(EACH); mask <<= 1) word |= simd_shuffle_xor(word, mask);
   return word;
 }
 
 // A SIMD group packs a vector, of which a lane has number `lane` and the one 32
-// behind it, into a row of a cache, and makes its numbers what the codes stand for.
+// behind it, into a row of a cache, and makes its numbers the values read back.
 template <int BITS>
 METAL_FUNC void pack_row(thread float& a, thread float& b, device uint* row, int lane) {
   constexpr int EACH = 32 / BITS;
   uint affine = affine_of<BITS>(a, b, lane);
   uint low = simd_shuffle(affine, 0u), high = simd_shuffle(affine, 16u);
-  uint first = code_of<BITS>(a, low), second = code_of<BITS>(b, high);
+  uint first = quantize_value<BITS>(a, low), second = quantize_value<BITS>(b, high);
   uint first_word = packed<BITS>(first, lane), second_word = packed<BITS>(second, lane);
   if (lane % EACH == 0) {
     row[lane / EACH] = first_word;

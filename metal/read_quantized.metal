@@ -1,16 +1,16 @@
-// read_quantized: what the first T positions of caches in codes stand for, for
+// read_quantized: the first T positions of quantized caches as floats, for
 // attention that MLX computes.
-// keys, values: [B, HEADS, capacity, 2 * BITS + 2]; place: as append_quantized took
+// keys, values: [B, HEADS, capacity, 2 * BITS + 2]; position: as append_quantized took
 // it; after: what append_quantized gave → k, v: [B, HEADS, T, 64]
-// Reference: graph::decode_heads.
+// Reference: reference::decode_heads.
 //
-// inputs: keys values place after
+// inputs: keys values position after
 // outputs: k v
 #include "quantized_cache.h"
 
 //: kernel
 int t = int(threadgroup_position_in_grid.x), length = int(threadgroups_per_grid.x);
-int b = int(threadgroup_position_in_grid.y), capacity = place[1];
+int b = int(threadgroup_position_in_grid.y), capacity = position[1];
 for (int i = int(thread_index_in_threadgroup); i < HEADS * 16; i += THREADS) {
   int head = i / 16, channel = i % 8 * 8;
   bool is_key = i % 16 < 8;

@@ -1,6 +1,6 @@
 // Reductions over a threadgroup in two halves, so that several share a barrier:
 // every SIMD group leaves its own result, and after the barrier every thread
-// takes that of them all. `partial` has SIMDS places.
+// takes that of them all. `partial` has SIMDS slots.
 
 template <typename T>
 METAL_FUNC void leave_sum(T v, threadgroup T* partial, uint simd, uint lane) {
@@ -45,8 +45,8 @@ template <int SIMDS>
 METAL_FUNC void take_best(
     threadgroup const float* values, threadgroup const uint* indices, uint lane,
     thread float& value, thread uint& index) {
-  uint place = min(lane, uint(SIMDS - 1));
-  value = values[place];
-  index = indices[place];
+  uint slot = min(lane, uint(SIMDS - 1));
+  value = values[slot];
+  index = indices[slot];
   best_of_lanes(value, index);
 }

@@ -2,7 +2,7 @@
 // column T - 1 - i + j of the position scores.
 // content: [B, HEADS, T, T]; position: [B, HEADS, T, 2 * T - 1] → y: [B, HEADS, T, T]
 // A SIMD group for each row, which reads it three times: a row is in the cache.
-// Reference: graph::relative_attention, between its products.
+// Reference: reference::relative_attention, between its products.
 //
 // inputs: content position
 // outputs: y

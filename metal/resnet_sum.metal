@@ -4,7 +4,7 @@
 // columns of a product that both convolutions of the block's input share.
 // x: [rows, C]; residual: [rows, 2 * C]; others: [C] → sum, normed: [rows, C]
 // A SIMD group for each row.
-// Reference: graph::norm_mish, graph::finish, then graph::layer_norm.
+// Reference: reference::norm_mish, reference::apply_epilogue, then reference::layer_norm.
 //
 // inputs: x bias w b residual residual_b next_w next_b
 // outputs: sum normed

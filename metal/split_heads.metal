@@ -2,7 +2,7 @@
 // its own, queries scaled by 1 / sqrt(D). PARTS of 3: q, k, v; of 4: q with the
 // one bias, q with the other, k, v.
 // x: [B, T, 3 * HEADS * D]; bias, other: [HEADS * D] → y: [PARTS, B, HEADS, T, D]
-// Reference: graph::full_attention and graph::relative_attention, up to their products.
+// Reference: reference::full_attention and reference::relative_attention, up to their products.
 //
 // inputs: x bias other
 // outputs: y

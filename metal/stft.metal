@@ -4,9 +4,9 @@
 // whole, 8 of them are mirrored, if `ends` has bit 0, or bit 1. basis: [16, 18]
 // → y: [frames, 18]; kept: the samples that the next frame begins with, or a
 // zero at the end of the whole.
-// Reference: ops::centred_stft, by mx::take, mx::concatenate and graph::stft.
+// Reference: ops::centred_stft, by mx::take, mx::concatenate and reference::stft.
 //
-// inputs: x before basis extent place
+// inputs: x before basis extent range
 // outputs: y kept
 
 METAL_FUNC float sample_at(
@@ -18,7 +18,7 @@ METAL_FUNC float sample_at(
 
 //: kernel
 constexpr int CHUNK = 1024, BINS = 18, SIZE = 16, HOP = 4; // elements of a group
-int split = extent[0], count = extent[1], ends = place[0], frames = place[1];
+int split = extent[0], count = extent[1], ends = range[0], frames = range[1];
 int mirrored = (ends & 1) != 0 ? SIZE / 2 : 0;
 int group = int(threadgroup_position_in_grid.x), id = int(thread_index_in_threadgroup);
 int begin = group * CHUNK, end = min(begin + CHUNK, frames * BINS);

@@ -1,5 +1,5 @@
 // swiglu: silu(gate) * up. gate_up: [rows, 2 * F], the gate first → y: [rows, F]
-// Reference: graph::swiglu.
+// Reference: reference::swiglu.
 //
 // inputs: gate_up
 // outputs: y

@@ -5,7 +5,7 @@
 // A group takes 64 queries of a head, 16 to a SIMD group. Values are what tiles
 // read by columns: they go through threadgroup memory, transposed, in two places
 // by turns, so that one barrier a step is enough.
-// Reference: graph::full_attention.
+// Reference: reference::full_attention.
 //
 // inputs: x extent
 // outputs: y

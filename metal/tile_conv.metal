@@ -7,10 +7,10 @@
 // dilation * k - pad. kept: [keep, C] gets the last rows as they came; where keep is
 // 0, a zero.
 // A group makes DOWN by ACROSS patches, each by one SIMD group. What differs from
-// piece to piece is in numbers, so that a new length compiles nothing.
-// Reference: graph::conv1d.
+// chunk to chunk is in numbers, so that a new length compiles nothing.
+// Reference: reference::conv1d.
 //
-// inputs: x before w bias alpha residual earlier rows window steps place
+// inputs: x before w bias alpha residual earlier rows window steps residual_span
 // outputs: y kept
 #include "snake.h"
 #include "tile_windows.h"
@@ -47,9 +47,9 @@ for (int patch = int(simdgroup_index_in_threadgroup); patch < DOWN * ACROSS; pat
       int column = left + 8 * j + 2 * tile_quarter(lane);
       float v[2], more[2];
       if (added) {
-        int at = row + place[0];
-        if (at < place[1]) load_pair(earlier + (at * N + column), more);
-        else load_pair(residual + ((at - place[1]) * N + column), more);
+        int at = row + residual_span[0];
+        if (at < residual_span[1]) load_pair(earlier + (at * N + column), more);
+        else load_pair(residual + ((at - residual_span[1]) * N + column), more);
       }
 #pragma unroll
       for (int e = 0; e < 2; ++e) {

@@ -3,7 +3,7 @@
 // x: [B, T, CX]; skip: [B, T, CS]; w: [N, 3 * (CX + CS)]; others: [N] → y: [B, T, N]
 // A group makes 16 whole rows. `order` is not read: it is of whoever wrote x in
 // place.
-// Reference: mx::concatenate of shifted rows, graph::linear, then graph::norm_mish.
+// Reference: mx::concatenate of shifted rows, reference::linear, then reference::norm_mish.
 //
 // inputs: x w bias norm_w norm_b extent skip shift order
 // outputs: y

@@ -3,7 +3,7 @@
 // x: [rows, K]; w: [N, K]; bias: [N]; residual: [rows, N] → y: [rows, N]
 // A group makes DOWN by ACROSS patches, each by one SIMD group. A sum's order is
 // that of the columns, whatever the patches and the number of rows.
-// Reference: graph::linear.
+// Reference: reference::linear.
 //
 // inputs: x w bias residual extent
 // outputs: y

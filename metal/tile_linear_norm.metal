@@ -4,7 +4,7 @@
 //   → sum, normed: [rows, N]
 // A group makes 16 whole rows, its SIMD groups a part of the columns each, so that
 // a row's mean and variance need two barriers.
-// Reference: graph::linear, then graph::layer_norm.
+// Reference: reference::linear, then reference::layer_norm.
 //
 // inputs: x w bias residual norm_w norm_b extent
 // outputs: sum normed

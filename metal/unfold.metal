@@ -7,7 +7,7 @@
 // A thread takes its elements once and writes them to every window: reading
 // them for every window cost as many sines as there are taps. What a layer does
 // is in numbers, not in constants: compiling takes longer than it saves.
-// Reference: graph::conv1d's padding, and mx::concatenate, mx::slice.
+// Reference: reference::conv1d's padding, and mx::concatenate, mx::slice.
 //
 // inputs: x before alpha steps rows window
 // outputs: y kept
@@ -30,7 +30,7 @@ int begin = group * CHUNK, end = min(begin + CHUNK, size);
 // Where taps lie side by side, every stride-th of them meets a row.
 int tap_step = dilation == 1 ? stride : 1;
 for (int i = begin + thread_id * WIDTH; i < end; i += THREADS * WIDTH) {
-  int place = i / channels, column = i - place * channels, row = place - pad;
+  int position = i / channels, column = i - position * channels, row = position - pad;
   float v[4];
   for (int j = 0; j < 4; ++j) v[j] = 0.0f;
   if (row >= 0 && row < count) {
@@ -39,8 +39,8 @@ for (int i = begin + thread_id * WIDTH; i < end; i += THREADS * WIDTH) {
     if (snaked)
       for (int j = 0; j < WIDTH; ++j) v[j] = snake(v[j], float(alpha[column + j]));
   }
-  for (int tap = place % tap_step; tap < taps; tap += tap_step) {
-    int at = place - tap * dilation;
+  for (int tap = position % tap_step; tap < taps; tap += tap_step) {
+    int at = position - tap * dilation;
     if (at < 0) break;
     int result = stride == 1 ? at : at / stride;
     if (result < results && result * stride == at)

@@ -6,9 +6,9 @@
 // tables: [18, 16] bins to windowed samples, then [4, 4] gains by what is
 // missing → y: [4 hops]; kept: the last rows, or a zero at the end.
 // A group makes the bins of its frames once: four hops share each.
-// Reference: graph::polar_spectrum, graph::istft and mx::clip.
+// Reference: reference::polar_spectrum, reference::istft and mx::clip.
 //
-// inputs: x before tables extent place
+// inputs: x before tables extent range
 // outputs: y kept
 
 //: kernel
@@ -16,7 +16,7 @@ constexpr int HOPS = 64, BINS = 18, HALF = 9, SIZE = 16, HOP = 4, OVERLAP = 4;
 constexpr int FRAMES = HOPS + OVERLAP - 1, BASIS = BINS * SIZE;
 threadgroup float bins[FRAMES * BINS];
 threadgroup float basis[BASIS];
-int split = extent[0], count = extent[1], ends = place[0], hops = place[1];
+int split = extent[0], count = extent[1], ends = range[0], hops = range[1];
 int group = int(threadgroup_position_in_grid.x), id = int(thread_index_in_threadgroup);
 int first_hop = group * HOPS, first_frame = first_hop - (ends & 1);
 for (int i = id; i < BASIS; i += THREADS) basis[i] = tables[i];

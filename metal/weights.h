@@ -61,7 +61,7 @@ METAL_FUNC float byte_float(uint q, uint i) {
   return as_type<float>(with_byte(0x4b000000u, q, i)) - 8388608.0f;
 }
 
-// Eight codes of 8 or 4 bits, packed in uint, the first in the lowest bits.
+// Eight quantized values of 8 or 4 bits, packed in uint, the first in the lowest bits.
 template <int BITS> struct Quantized8 {};
 template <> struct Quantized8<8> {
   uint2 q;

@@ -166,20 +166,20 @@ TEST_CASE("decoded panels give the product that integers give") {
       ops::Conv1d shape{.pad_left = 2};
       mx::array y = mx::zeros({rows, filters}, mx::float32, s);
       mx::eval(y);
-      cpu::EpilogueWriter finish;
-      finish.y = y.data<float>();
-      finish.stride = filters;
+      cpu::EpilogueWriter epilogue;
+      epilogue.y = y.data<float>();
+      epilogue.stride = filters;
       cpu::product(
           cpu::conv_windows(x, x.data<float>(), 128, 3, shape),
           quantized,
-          finish);
+          epilogue);
       CHECK(relative_error(y, conv1d_reference(x, floats, shape)) < 1e-6);
       if (cpu::has_bf16_matrix_units()) {
         auto half = noise_array({1, rows, 128}, 1, mx::bfloat16);
         cpu::matrix_product(
             cpu::conv_windows(half, half.data<uint16_t>(), 128, 3, shape),
             quantized,
-            finish);
+            epilogue);
         CHECK(relative_error(y, conv1d_reference(half, floats, shape)) < 4e-3);
       }
     }

@@ -167,16 +167,16 @@ TEST_CASE("istft of a batch is that of its rows") {
   }
 }
 
-TEST_CASE("istft of pieces that share three frames is that of the whole") {
+TEST_CASE("istft of parts that share three frames is that of the whole") {
   auto s = cpu_stream();
   auto x = noise_array({1, 700, 18}, 1);
   Values whole = values(cpu::istft(x, true, true, s));
   for (int cut : {3, 4, 300, 696}) {
     CAPTURE(cut);
-    Values pieces = joined(
+    Values parts = joined(
         values(cpu::istft(frames_of(x, 0, cut), true, false, s)),
         values(cpu::istft(frames_of(x, cut - 3, 700), false, true, s)));
-    CHECK(pieces == whole);
+    CHECK(parts == whole);
   }
 }
 

@@ -169,7 +169,7 @@ TEST_CASE("sums are finished in every type and by every curve") {
                 expected[i] = x + (added ? more.worth[i] : 0.0f);
               }
             }
-            simd.product.finish[static_cast<int>(storage)](a);
+            simd.product.epilogue[static_cast<int>(storage)](a);
             std::vector<float> found(rows * stride);
             simd.unpack[static_cast<int>(storage)](
                 y.bytes.data(), found.size(), found.data());
@@ -205,7 +205,7 @@ TEST_CASE("snake is exact to 1e-6 for arguments up to 1e4") {
         nullptr,
         y.data(),
         count};
-    simd.product.finish[0](a);
+    simd.product.epilogue[0](a);
     for (int i = 0; i < count; ++i) {
       double sine = std::sin(double(x[i])), expected = x[i] + sine * sine;
       // The sum with x rounds to x's own precision.

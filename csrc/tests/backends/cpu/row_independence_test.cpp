@@ -124,12 +124,12 @@ TEST_CASE("a position of self-attention is the same in any company") {
   ops::AttentionWatch watch{{0, 1}, 0, 3, 11};
   // What a cache holds after `length` positions, begun anew each time: an op
   // writes into the arrays it is given.
-  auto attend = [&](mx::Dtype dtype, const std::vector<int>& pieces) {
+  auto attend = [&](mx::Dtype dtype, const std::vector<int>& lengths) {
     auto keys = noise_array({2, kHeads, capacity, kHeadDim}, 2, dtype);
     auto values = noise_array({2, kHeads, capacity, kHeadDim}, 3, dtype);
     std::vector<mx::array> outs, weights;
     int done = 0;
-    for (int length : pieces) {
+    for (int length : lengths) {
       watch.rows = length;
       auto step = cpu::self_attention(
           rows_of(qkv, done, done + length),
@@ -157,9 +157,9 @@ TEST_CASE("a position of self-attention is the same in any company") {
       auto alone = attend(dtype, std::vector<int>(kMost, 1));
       for (int length = 2; length <= kMost; ++length) {
         CAPTURE(length);
-        std::vector<int> ceil_div(kMost / length, length);
-        pieces.resize(pieces.size() + kMost % length, 1);
-        auto together = attend(dtype, pieces);
+        std::vector<int> lengths(kMost / length, length);
+        lengths.resize(lengths.size() + kMost % length, 1);
+        auto together = attend(dtype, lengths);
         for (size_t i = 0; i < alone.size(); ++i) {
           CHECK(same_bits(together[i], alone[i]));
         }
