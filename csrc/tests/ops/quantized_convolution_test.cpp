@@ -110,10 +110,16 @@ TEST_CASE("conv1d with codes and every epilogue, of every type") {
 
 TEST_CASE("a convolution in codes of one tap is a product, bit for bit") {
   auto s = cpu_stream();
-  auto w = quantized_of(96, 1, 128);
-  auto x = noise_array({1, 333, 128}, 1);
-  auto conv = ops::conv1d(x, w, {}, {}, s);
-  CHECK(same_bits(floats(conv), floats(ops::linear(x, w.one_tap(), s))));
+  for (int bits : {8, 4}) {
+    auto w = quantized_of(96, 1, 128, bits);
+    for (int rows : {1, ops::kBatchInvariantRows, 17, 333}) {
+      CAPTURE(bits);
+      CAPTURE(rows);
+      auto x = noise_array({1, rows, 128}, 1);
+      auto product = floats(ops::linear(x, w.one_tap(), s));
+      CHECK(same_bits(floats(ops::conv1d(x, w, {}, {}, s)), product));
+    }
+  }
 }
 
 TEST_CASE("conv1d with codes does not depend on threads, nor rows on company") {

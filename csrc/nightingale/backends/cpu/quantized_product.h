@@ -103,8 +103,9 @@ void multiply(
 bool outruns_floats();
 
 // The product of windows over `x`, which windows(data) gives of its numbers, as
-// floats or as bfloat16. `alike`: every row of float32 is the same in any
-// company, even where decoding would be faster.
+// floats or as bfloat16. `batch_invariant`: rows of float32 are multiplied
+// as integers even where decoding would be faster, so that the bits of a row
+// depend neither on the other rows nor on the processor.
 template <typename F>
 void quantized_product(
     const mx::array& x,
