@@ -1,6 +1,6 @@
 """FLOPs, weights, bytes and launches of the models, op by op, counted from their sizes.
 
-The sizes are those of the official tensors as nightingale.synthetic lists them; tests/test_bench.py
+The sizes are those of the official tensors as tools.synthetic lists them; tests/test_bench.py
 holds the counts against the tensors and against what the library says of a loaded model.
 """
 
@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from nightingale.synthetic import T3Size
-from nightingale.synthetic_s3gen import (
+from tools.synthetic import T3Size
+from tools.synthetic.s3gen import (
     HARMONICS,
     HEAD,
     MELS,

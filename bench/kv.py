@@ -56,7 +56,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(args.folder) if args.folder else Path(scratch, "checkpoint")
         if not folder.exists():
-            from nightingale.synthetic import write_checkpoint
+            from tools.synthetic import write_checkpoint
 
             write_checkpoint(folder, size=args.size)
         tts = nightingale.load(folder, dtype=args.dtype, device=args.device)

@@ -7,14 +7,13 @@ from dataclasses import dataclass, replace
 
 from nightingale.model_settings import LOOKAHEAD_TOKENS
 from nightingale.streaming import FRAMES_PER_TOKEN, Chunking
-from nightingale.synthetic import SIZES, SPEECH_VOCABULARY
-from nightingale.synthetic_s3gen import S3GEN_SIZES
+from tools.synthetic import S3GEN_SIZES, SPEECH_VOCABULARY, T3_SIZES
 
 from .apple import Chip
 from .counts import Work, encoder, estimator, flow_times, t3_forward, t3_step, vocoder
 from .t3 import TEXT_TOKENS
 
-T3, S3GEN = SIZES["full"], S3GEN_SIZES["full"]
+T3, S3GEN = T3_SIZES["full"], S3GEN_SIZES["full"]
 VOICE_POSITIONS = 34  # speaker, 32 of the perceiver, emotion
 PROMPT_POSITIONS = TEXT_TOKENS + 4  # with start, stop and the two starts of speech
 FIRST_CHUNK, OVERLAP = Chunking.first, Chunking.overlap  # tokens

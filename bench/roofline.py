@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from nightingale.synthetic import SPEECH_VOCABULARY
+from tools.synthetic import SPEECH_VOCABULARY
 
 from .apple import IPHONES, MACS, SOURCES, Chip
 from .counts import encoder, estimator, t3_forward, t3_step, total, vocoder

@@ -61,9 +61,9 @@ def parse(arguments: argparse.ArgumentParser) -> argparse.Namespace:
 def checkpoint(args: argparse.Namespace) -> Iterator[Path]:
     """The folder that was named, or a synthetic checkpoint made for the run."""
     with tempfile.TemporaryDirectory() as scratch:
-        folder = Path(args.folder) if args.folder else Path(scratch, "checkpoint")
+        folder = Path(args.folder or Path(scratch, "checkpoint")).resolve()
         if not folder.exists():
-            from nightingale.synthetic import write_checkpoint
+            from tools.synthetic import write_checkpoint
 
             write_checkpoint(folder, size=args.size)
         yield folder
@@ -161,9 +161,9 @@ def print_rows(rows: Sequence[Sequence[str]]) -> None:
 
 
 def run_reference(args: argparse.Namespace, job: dict[str, Any]) -> dict[str, Any]:
-    """The outputs of one job of tests/parity/reference.py."""
-    os.environ["NIGHTINGALE_REFERENCE_PYTHON"] = args.reference
-    from tests.parity import live
+    """The outputs of one job of tools/reference/jobs.py."""
+    from tools.reference import client
 
-    out = live.run_reference([{"name": "job", "threads": os.cpu_count(), **job}])
+    jobs = [{"name": "job", "threads": os.cpu_count(), **job}]
+    out = client.run_reference(jobs, python=args.reference)
     return {name.removeprefix("job/"): value for name, value in out.items()}

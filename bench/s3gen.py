@@ -6,8 +6,8 @@
 Full-size synthetic weights, 100 speech tokens (4 s) after a prompt of 10 s, 10 steps with guidance.
 On a GPU everything is timed warm, ten times, and the vocoder also while it streams. Every
 measurement is a process of its own, and the two sides take turns, so that a machine whose speed
-drifts gives fair ratios. --reference names the Python that has chatterbox-tts (tests/parity/
-reference_env.sh makes one); on a GPU its figures are quoted.
+drifts gives fair ratios. --reference names the Python that has chatterbox-tts
+(tools/reference/environment.sh makes one); on a GPU its figures are quoted.
 """
 
 from __future__ import annotations

@@ -54,7 +54,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(args.folder) if args.folder else Path(scratch, "checkpoint")
         if not folder.exists():
-            from nightingale.synthetic import write_checkpoint
+            from tools.synthetic import write_checkpoint
 
             write_checkpoint(folder)
         tts = nightingale.load(folder, device=args.device)

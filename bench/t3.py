@@ -12,7 +12,7 @@ the launches of our kernels that a token takes. Every measurement is a process o
 two sides take turns, so that a machine whose speed drifts gives fair ratios. With --turns all
 precisions are loaded into one process and decode that often by turns: for differences that are
 smaller than those between two processes. --reference names the
-Python that has chatterbox-tts (tests/parity/reference_env.sh makes one); on a GPU its figures are
+Python that has chatterbox-tts (tools/reference/environment.sh makes one); on a GPU its figures are
 quoted.
 """
 

@@ -1,4 +1,4 @@
-"""The `nightingale` command as a process of its own."""
+"""The `nightingale` command, or another, as a process of its own."""
 
 from __future__ import annotations
 
@@ -11,14 +11,16 @@ COMMAND = [sys.executable, "-m", "nightingale"]
 PATIENCE = 300  # seconds that a busy machine may take for what takes one
 
 
-def run(*args: str | Path, **kwargs: Any) -> subprocess.CompletedProcess[str]:
-    command = [*COMMAND, *map(str, args)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, **kwargs)
+def run(
+    *args: str | Path, command: list[str] = COMMAND, **kwargs: Any
+) -> subprocess.CompletedProcess[str]:
+    words = [*command, *map(str, args)]
+    return subprocess.run(words, capture_output=True, text=True, timeout=PATIENCE, **kwargs)
 
 
-def start(*args: str | Path, **kwargs: Any) -> subprocess.Popen[str]:
+def start(*args: str | Path, command: list[str] = COMMAND, **kwargs: Any) -> subprocess.Popen[str]:
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    return subprocess.Popen([*COMMAND, *map(str, args)], **(pipes | kwargs))
+    return subprocess.Popen([*command, *map(str, args)], **(pipes | kwargs))
 
 
 def names_in(folder: Path) -> list[str]:

@@ -13,8 +13,8 @@ import pytest
 
 import nightingale
 from nightingale import _core, embedded, quantized_cache
-from nightingale.synthetic import write_checkpoint
-from nightingale.tensor_writers import write_safetensors
+from nightingale.safetensors_writer import write_safetensors
+from tools.synthetic import write_checkpoint
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

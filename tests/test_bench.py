@@ -25,9 +25,14 @@ from bench import (
 )
 from bench.roofline import PAGE, Target, page
 from bench.t3 import Speech, decode_by_turns, print_turns
-from nightingale.synthetic import SIZES, SPEECH_VOCABULARY, t3_weights
-from nightingale.synthetic_s3gen import S3GEN_SIZES, s3gen_weights
-from nightingale.synthetic_weights import Tensors
+from tools.synthetic import (
+    S3GEN_SIZES,
+    SPEECH_VOCABULARY,
+    T3_SIZES,
+    Tensors,
+    s3gen_weights,
+    t3_weights,
+)
 
 FLOAT32 = 4  # bytes
 
@@ -43,8 +48,8 @@ def elements(tensors: Tensors, *begins: str) -> int:
 
 @pytest.mark.parametrize("size", ["small", "full"])
 def test_every_weight_of_t3_is_counted_once(size: str) -> None:
-    tensors = t3_weights(SIZES[size], text_vocabulary=2454)
-    works = counts.t3_step(SIZES[size], 100, 2, SPEECH_VOCABULARY)
+    tensors = t3_weights(T3_SIZES[size], text_vocabulary=2454)
+    works = counts.t3_step(T3_SIZES[size], 100, 2, SPEECH_VOCABULARY)
     used = elements(tensors, "tfmr.layers.", "tfmr.norm.", "speech_head.")
     assert counts.total(works, "weights") == used
 
@@ -63,7 +68,7 @@ def test_every_weight_of_s3gen_is_counted_once(size: str) -> None:
 
 
 def test_a_loaded_model_reports_the_same(tts: nightingale.TTS) -> None:
-    size = SIZES["small"]
+    size = T3_SIZES["small"]
     works = counts.t3_step(size, 100, 2, SPEECH_VOCABULARY)
     norms = (2 * size.layers + 1) * size.hidden
     assert tts.info["t3"]["step_bytes"] == FLOAT32 * (counts.total(works, "weights") - norms)
@@ -93,14 +98,14 @@ def test_precisions_decode_by_turns(
 def test_a_token_takes_the_launches_that_are_counted(tts: nightingale.TTS, device: str) -> None:
     if device != "gpu":
         pytest.skip("kernels are launched on a GPU: run with --device gpu")
-    works = counts.t3_step(SIZES["small"], 120, 2, SPEECH_VOCABULARY)
+    works = counts.t3_step(T3_SIZES["small"], 120, 2, SPEECH_VOCABULARY)
     _, launches = Speech(tts).decode(10, 30)
     assert launches == counts.total(works, "launches")
 
 
 def test_the_flops_of_a_step_are_those_of_its_products() -> None:
     # By hand: 2 rows of 511.7 M weights, and attention over 375 positions in 30 layers.
-    works = counts.t3_step(SIZES["full"], 375, 2, SPEECH_VOCABULARY)
+    works = counts.t3_step(T3_SIZES["full"], 375, 2, SPEECH_VOCABULARY)
     by_hand = 2 * 2 * (30 * (4 * 1024**2 + 3 * 1024 * 4096) + 8194 * 1024)
     by_hand += 2 * 30 * 4 * 375 * 1024
     assert counts.total(works, "flops") == by_hand

@@ -18,8 +18,10 @@ import numpy as np
 import pytest
 
 import nightingale
-from nightingale import _core, synthetic
-from nightingale.tensor_writers import stream_safetensors, write_safetensors, write_torch
+from nightingale import _core
+from nightingale.safetensors_writer import stream_safetensors, write_safetensors
+from tools import synthetic
+from tools.synthetic.torch_file import write_torch
 
 from .folders import without
 

@@ -1,14 +1,11 @@
-"""The `nightingale` command, run as users run it: usage, `tokens` and `synthetic`."""
+"""The `nightingale` command, run as users run it: usage and `tokens`."""
 
 from __future__ import annotations
 
-import errno
 import json
 import re
-import signal
 import subprocess
 import sys
-import time
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -16,12 +13,9 @@ from typing import Any
 import pytest
 
 import nightingale
-from nightingale import cli, synthetic
+from nightingale import cli
 
-from .command import PATIENCE, names_in, run, start
-
-FILES = ["Cangjie5_TC.json", "conds.pt", "grapheme_mtl_merged_expanded_v1.json"]
-FILES += ["nightingale.json", "s3gen.pt", "t3_mtl23ls_v2.safetensors", "ve.pt"]
+from .command import run, start
 
 
 @pytest.fixture(scope="module")
@@ -108,7 +102,7 @@ def test_a_message_of_several_lines_becomes_one(
         (["tokens", "Hello.", "-f", "x"], "argument -f/--file: not allowed with argument TEXT"),
         (["tokens", "Hello.", "--model", "m", "--seed", "x"], "argument --seed: invalid int"),
         (["tokens", "Hello.", "--model", "m", "--loud"], "unrecognized arguments: --loud"),
-        (["synthetic", "folder", "--size", "huge"], "argument --size: invalid choice: 'huge'"),
+        (["tokens", "Hello.", "--dtype", "huge"], "argument --dtype: invalid choice: 'huge'"),
     ],
 )
 def test_wrong_usage_exits_with_2(
@@ -127,81 +121,6 @@ def test_wrong_usage_exits_with_2_as_a_process() -> None:
     done = run("tokens", "--loud")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("usage: nightingale")
-
-
-def test_synthetic_writes_a_checkpoint_and_one_line_where_there_is_no_terminal(
-    tmp_path: Path, checkpoint: Path
-) -> None:
-    folder = tmp_path / "new" / "model"
-    done = run("synthetic", folder)
-    assert (done.returncode, done.stdout) == (0, "")
-    assert done.stderr == f"{folder}: a small multilingual checkpoint; it speaks noise\n"
-    assert names_in(folder) == FILES
-    assert names_in(folder.parent) == ["model"]
-    for name in FILES:
-        assert (folder / name).read_bytes() == (checkpoint / name).read_bytes()
-
-
-def test_synthetic_replaces_its_own_files_only(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert cli.main(["synthetic", str(tmp_path)]) == 0
-    assert cli.main(["synthetic", str(tmp_path), "--seed", "1"]) == 0
-    before = (tmp_path / "t3_mtl23ls_v2.safetensors").read_bytes()
-    (tmp_path / "notes.txt").write_text("mine")
-    capsys.readouterr()
-
-    assert cli.main(["synthetic", str(tmp_path), "--seed", "2"]) == 1
-    output, errors = capsys.readouterr()
-    assert output == ""
-    assert errors == (
-        f"nightingale: {tmp_path} holds notes.txt, which this checkpoint would not replace; "
-        "give a new or empty folder\n"
-    )
-    assert names_in(tmp_path) == sorted([*FILES, "notes.txt"])
-    assert (tmp_path / "notes.txt").read_text() == "mine"
-    assert (tmp_path / "t3_mtl23ls_v2.safetensors").read_bytes() == before
-
-
-def test_synthetic_does_not_write_over_a_file(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "model").write_text("mine")
-    assert cli.main(["synthetic", str(tmp_path / "model")]) == 1
-    assert capsys.readouterr().err.endswith("model is a file, expected a folder\n")
-    assert (tmp_path / "model").read_text() == "mine"
-
-
-def test_a_full_disk_leaves_nothing_half_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def fail(path: Path, tree: Any) -> None:
-        assert (path.parent / "t3_mtl23ls_v2.safetensors").is_file()  # half the work is done
-        raise OSError(errno.ENOSPC, "No space left on device", str(path))
-
-    monkeypatch.setattr(synthetic, "write_torch", fail)
-    assert cli.main(["synthetic", str(tmp_path / "model")]) == 1
-    output, errors = capsys.readouterr()
-    assert output == ""
-    assert errors.startswith(f"nightingale: [Errno {errno.ENOSPC}] No space left on device")
-    assert len(errors.splitlines()) == 1
-    assert names_in(tmp_path) == []
-
-
-def test_ctrl_c_leaves_nothing_half_written(tmp_path: Path) -> None:
-    with start("synthetic", tmp_path / "model", "--size", "full") as writer:
-        try:
-            deadline = time.monotonic() + PATIENCE
-            while not any(tmp_path.glob(".model.*/.t3_*.partial")):
-                assert writer.poll() is None
-                assert time.monotonic() < deadline
-                time.sleep(0.01)
-            writer.send_signal(signal.SIGINT)
-            output, errors = writer.communicate(timeout=PATIENCE)
-        finally:
-            writer.kill()
-    assert (writer.returncode, output, errors) == (130, "", "nightingale: stopped\n")
-    assert names_in(tmp_path) == []
 
 
 def test_a_reader_that_leaves_early_causes_no_traceback(model: list[str]) -> None:

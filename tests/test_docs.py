@@ -36,7 +36,7 @@ NOT_RUN = {
     r"pytest\b": "is what runs this",
     r".*\bResembleAI/": "needs a network and gigabytes",
     r"for wheel in |cmake |build/|python3 csrc/tests/": "needs a compiler, and minutes",
-    r"tests/parity/reference_env\.sh |python -m bench\.": "needs the reference, and minutes",
+    r"tools/reference/environment\.sh |python -m (bench\.|tools\.v)": "needs the reference, and minutes",
 }
 
 
@@ -84,24 +84,16 @@ def runnable(script: str) -> str:
 
 
 @pytest.fixture
-def folder(
-    document: Path,
-    checkpoint: Path,
-    quick_checkpoint: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> Path:
+def folder(quick_checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Where a document's examples run: with a checkpoint, a recording and an empty home."""
-    # The quick one, but where `nightingale synthetic try` replaces it by its own files.
-    replaced = "nightingale synthetic try" in document.read_text("utf-8")
-    given = checkpoint if replaced else quick_checkpoint
-    shutil.copytree(given, tmp_path / "try", copy_function=os.link)  # links cost nothing
+    shutil.copytree(quick_checkpoint, tmp_path / "try", copy_function=os.link)  # links cost nothing
     soundfile.write(tmp_path / "reference.wav", speech(10, 24000), 24000)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))  # for tools
     monkeypatch.setenv("PATH", sysconfig.get_path("scripts"), prepend=os.pathsep)
     return tmp_path
 

@@ -174,7 +174,7 @@ def test_a_load_option_out_of_range_is_refused(
 def test_load_without_a_model_says_what_to_give(no_embedded_checkpoint: None) -> None:
     message = error_of(nightingale.Error, nightingale.load)
     assert "no model was named" in message
-    assert "nightingale synthetic FOLDER" in message
+    assert "give a folder, or a hub id such as ResembleAI/chatterbox" in message
 
 
 @pytest.mark.parametrize("model", ["no-such-folder", "no/such/folder", "no such/folder"])

@@ -21,8 +21,8 @@ import nightingale
 from nightingale import _core, cli, quantized_cache
 from nightingale._core import T3, TensorFile, Vocoder
 from nightingale.quantization import notes_of, s3gen_bits, t3_bits, write_quantized
-from nightingale.synthetic_s3gen import S3GEN_SIZES, s3gen_weights
-from nightingale.tensor_writers import write_safetensors
+from nightingale.safetensors_writer import write_safetensors
+from tools.synthetic import S3GEN_SIZES, s3gen_weights
 
 from .command import names_in, run
 

@@ -11,7 +11,7 @@ import pytest
 import nightingale
 from nightingale import _core, loading
 from nightingale.engine import Engine
-from nightingale.synthetic import write_checkpoint
+from tools.synthetic import write_checkpoint
 
 from .command import run
 

@@ -1,15 +1,29 @@
-"""Made-up checkpoints: their files, and that each tensor is the same in all of them."""
+"""Synthetic checkpoints and the command that writes them."""
 
 from __future__ import annotations
 
+import errno
+import signal
+import sys
+import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from nightingale import _core, synthetic
-from nightingale.tensor_writers import stream_torch
+from nightingale import _core
+from tools import synthetic
+from tools.synthetic import checkpoint as writer
+from tools.synthetic.__main__ import main
+from tools.synthetic.torch_file import stream_torch
 
+from .command import PATIENCE, names_in, run, start
+
+ROOT = Path(__file__).parents[1]
+SYNTHETIC = [sys.executable, "-m", "tools.synthetic"]
+FILES = ["Cangjie5_TC.json", "conds.pt", "grapheme_mtl_merged_expanded_v1.json"]
+FILES += ["nightingale.json", "s3gen.pt", "t3_mtl23ls_v2.safetensors", "ve.pt"]
 MIXER = "flow.decoder.estimator.time_embed_mixer.weight"
 TABLES = {"tokenizer._mel_filters", "tokenizer.window"}
 
@@ -170,3 +184,88 @@ def test_a_streamed_torch_file_asks_for_one_tensor_at_a_time(tmp_path: Path, dty
     for i, (name, (_, shape)) in enumerate(layout.items()):
         found = np.asarray(file.read(name), np.float32)
         np.testing.assert_array_equal(found, np.full(shape, i + 1, np.float32))
+
+
+def test_the_command_writes_a_checkpoint_and_one_line_where_there_is_no_terminal(
+    tmp_path: Path, checkpoint: Path
+) -> None:
+    folder = tmp_path / "new" / "model"
+    done = run(folder, command=SYNTHETIC, cwd=ROOT)
+    assert (done.returncode, done.stdout) == (0, "")
+    assert done.stderr == f"{folder}: a small multilingual checkpoint; its audio is noise\n"
+    assert names_in(folder) == FILES
+    assert names_in(folder.parent) == ["model"]
+    for name in FILES:
+        assert (folder / name).read_bytes() == (checkpoint / name).read_bytes()
+
+
+def test_the_command_replaces_its_own_files_only(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([str(tmp_path)]) == 0
+    assert main([str(tmp_path), "--seed", "1"]) == 0
+    before = (tmp_path / "t3_mtl23ls_v2.safetensors").read_bytes()
+    (tmp_path / "notes.txt").write_text("mine")
+    capsys.readouterr()
+
+    assert main([str(tmp_path), "--seed", "2"]) == 1
+    output, errors = capsys.readouterr()
+    assert output == ""
+    assert errors == (
+        f"nightingale: {tmp_path} holds notes.txt, which this checkpoint would not replace; "
+        "give a new or empty folder\n"
+    )
+    assert names_in(tmp_path) == sorted([*FILES, "notes.txt"])
+    assert (tmp_path / "notes.txt").read_text() == "mine"
+    assert (tmp_path / "t3_mtl23ls_v2.safetensors").read_bytes() == before
+
+
+def test_the_command_does_not_write_over_a_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "model").write_text("mine")
+    assert main([str(tmp_path / "model")]) == 1
+    assert capsys.readouterr().err.endswith("model is a file, expected a folder\n")
+    assert (tmp_path / "model").read_text() == "mine"
+
+
+def test_a_full_disk_leaves_nothing_half_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(path: Path, tree: Any) -> None:
+        assert (path.parent / "t3_mtl23ls_v2.safetensors").is_file()  # half the work is done
+        raise OSError(errno.ENOSPC, "No space left on device", str(path))
+
+    monkeypatch.setattr(writer, "write_torch", fail)
+    assert main([str(tmp_path / "model")]) == 1
+    output, errors = capsys.readouterr()
+    assert output == ""
+    assert errors.startswith(f"nightingale: [Errno {errno.ENOSPC}] No space left on device")
+    assert len(errors.splitlines()) == 1
+    assert names_in(tmp_path) == []
+
+
+def test_ctrl_c_leaves_nothing_half_written(tmp_path: Path) -> None:
+    with start(tmp_path / "model", "--size", "full", command=SYNTHETIC, cwd=ROOT) as process:
+        try:
+            deadline = time.monotonic() + PATIENCE
+            while not any(tmp_path.glob(".model.*/.t3_*.partial")):
+                assert process.poll() is None
+                assert time.monotonic() < deadline
+                time.sleep(0.01)
+            process.send_signal(signal.SIGINT)
+            output, errors = process.communicate(timeout=PATIENCE)
+        finally:
+            process.kill()
+    assert (process.returncode, output, errors) == (130, "", "nightingale: stopped\n")
+    assert names_in(tmp_path) == []
+
+
+def test_wrong_usage_of_the_command_exits_with_2(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(["folder", "--size", "huge"])
+    assert caught.value.code == 2
+    output, errors = capsys.readouterr()
+    assert output == ""
+    assert errors.startswith("usage: tools.synthetic")
+    assert "argument --size: invalid choice: 'huge'" in errors

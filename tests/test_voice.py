@@ -13,8 +13,10 @@ import numpy as np
 import pytest
 
 import nightingale
-from nightingale import Voice, synthetic
-from nightingale.tensor_writers import write_safetensors, write_torch
+from nightingale import Voice
+from nightingale.safetensors_writer import write_safetensors
+from tools import synthetic
+from tools.synthetic.torch_file import write_torch
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +37,7 @@ def names_in(folder: Path) -> list[str]:
 
 
 def test_the_official_file_loads_without_its_batch_dimension(voice: Voice) -> None:
-    official = synthetic.voice()
+    official = synthetic.default_voice()
     assert voice.speaker_emb.shape == (256,)
     assert voice.cond_prompt_speech_tokens.dtype == np.int32
     assert voice.emotion_adv == 0.5

@@ -15,7 +15,7 @@ import pytest
 
 import nightingale
 from nightingale import Voice
-from nightingale.tensor_writers import write_safetensors
+from nightingale.safetensors_writer import write_safetensors
 from nightingale.voice_folder import VoiceFolder, default_voice_folder, voice_name
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from ._core import Error
-from .tensor_writers import atomic_path
+from .atomic_files import atomic_path
 
 FORMATS = ("wav", "flac", "ogg", "mp3")
 BLOCK = 24000  # samples; libsndfile's Vorbis encoder overflows the stack with minutes at once

@@ -151,7 +151,7 @@ def _embedded() -> Path:
     folder = embedded_model()
     if folder is None:
         raise Error(
-            "no model was named and this installation carries none: give a folder or a hub id, "
-            "or make a checkpoint to try with `nightingale synthetic FOLDER`"
+            "no model was named and this installation carries none: give a folder, or a hub id "
+            "such as ResembleAI/chatterbox"
         )
     return folder

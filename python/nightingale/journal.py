@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from ._core import Error
+from .atomic_files import atomic_path, unfinished_files
 from .manifest import Line
-from .tensor_writers import atomic_path, unfinished_files
 
 JOURNAL = "results.jsonl"
 LOCK = ".lock"

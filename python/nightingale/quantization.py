@@ -15,9 +15,10 @@ import numpy as np
 
 from . import _core
 from ._core import Error, TensorFile
+from .atomic_files import atomic_path
 from .checkpoint import VOICES_FOLDER, Checkpoint
 from .model_settings import SETTINGS_FILE
-from .tensor_writers import SAFETENSORS_DTYPES, atomic_path, safetensors_header, stored_bytes
+from .safetensors_writer import SAFETENSORS_DTYPES, safetensors_header, stored_bytes
 
 GROUP = 64  # columns that share a scale and a bias
 VERSION = 1  # of what is noted in a file

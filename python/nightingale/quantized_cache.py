@@ -14,8 +14,8 @@ from typing import Any
 
 from . import _core
 from ._core import Error
+from .atomic_files import unfinished_files
 from .quantization import Progress, notes_of, t3_bits, write_quantized
-from .tensor_writers import unfinished_files
 from .user_folders import user_folder
 
 logger = logging.getLogger(__name__)

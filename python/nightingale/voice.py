@@ -10,7 +10,7 @@ import numpy as np
 
 from ._core import Error, TensorFile
 from .arguments import floats, number, token_ids
-from .tensor_writers import write_safetensors
+from .safetensors_writer import write_safetensors
 
 
 @dataclass(frozen=True, eq=False)

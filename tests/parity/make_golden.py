@@ -1,6 +1,6 @@
 """Regenerates golden/*.npz from the PyTorch reference on the small synthetic checkpoints.
 
-    NIGHTINGALE_REFERENCE_PYTHON=... python make_golden.py
+    NIGHTINGALE_REFERENCE_PYTHON=... python -m tests.parity.make_golden
 
 Arrays are named "case/output"; tables over many cases are concatenated, with `lengths` to split.
 """
@@ -11,14 +11,13 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-import cases
 import numpy as np
-import text_cases
-import voice_cases
-from live import run_reference
 
 from nightingale.checkpoint import CANGJIE_TABLE, MULTILINGUAL_TOKENIZER
-from nightingale.synthetic import write_checkpoint
+from tools.reference.client import run_reference
+from tools.synthetic import write_checkpoint
+
+from . import cases, text_cases, voice_cases
 
 GOLDEN = Path(__file__).with_name("golden")
 ANALYSER_CASES = 60

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import nightingale
-from nightingale.synthetic import write_checkpoint
+from tools.synthetic import write_checkpoint
 
 from . import cases, s3gen_runs
 from .test_golden import load

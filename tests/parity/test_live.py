@@ -1,4 +1,4 @@
-"""Comparison with the reference itself, where it is installed (see reference_env.sh)."""
+"""Comparison with the reference itself, where it is installed."""
 
 from __future__ import annotations
 
@@ -8,15 +8,14 @@ import numpy as np
 import pytest
 
 import nightingale
-from nightingale.synthetic import write_checkpoint
+from tools.reference.client import run_reference
+from tools.synthetic import write_checkpoint
 
-from . import cases, live, t3_runs
+from . import cases, needs_reference, t3_runs
 from .test_alignment import analyse
 from .test_sampling import assert_same_choice, probabilities
 
-pytestmark = pytest.mark.skipif(
-    live.find_reference() is None, reason="the reference is not installed: see reference_env.sh"
-)
+pytestmark = needs_reference
 
 MANY = 1000
 
@@ -48,7 +47,7 @@ def compare_logits(folder: Path, indices: range, longer: tuple[tuple[int, int], 
     jobs = [
         {"name": str(i), "kind": "logits", "folder": folder, **run} for i, run in enumerate(runs)
     ]
-    expected = live.run_reference(jobs)
+    expected = run_reference(jobs)
     tts = nightingale.load(folder, device="cpu")
     worst = 0.0
     for i, run in enumerate(runs):
@@ -69,7 +68,7 @@ def compare_greedy(folder: Path, languages: tuple[str, ...], steps: int) -> tupl
         job = {"name": "run", "kind": "decode", "folder": folder, **case}
         ours = t3_runs.greedy(tts, case)
         # Forced along our tokens, the reference says at every step what it would have chosen.
-        expected = live.run_reference([job | {"forced_tokens": ours}])
+        expected = run_reference([job | {"forced_tokens": ours}])
         differs = expected["run/choices"] != ours
         assert (expected["run/gaps"][differs] < t3_runs.LOGITS_BOUND).all()
         compared += len(ours)
@@ -89,7 +88,7 @@ def test_greedy_tokens_equal_the_reference(checkpoint: Path) -> None:
 
 def test_1000_sampler_cases_equal_transformers() -> None:
     jobs = [{"name": str(i), "kind": "sample", **cases.sampler_case(i)} for i in range(MANY)]
-    expected = live.run_reference(jobs)
+    expected = run_reference(jobs)
     for index in range(MANY):
         case, reference = cases.sampler_case(index), expected[f"{index}/probabilities"]
         found = probabilities(case, "cpu")
@@ -104,7 +103,7 @@ def test_1000_scripted_analyses_equal_the_reference() -> None:
         {"name": str(i), "kind": "analyse", "heads": script.heads, "tokens": script.tokens}
         for i, script in enumerate(scripts)
     ]
-    expected = live.run_reference(jobs)
+    expected = run_reference(jobs)
     reached = 0
     for index, script in enumerate(scripts):
         found = analyse(script, "cpu")

@@ -1,4 +1,4 @@
-"""S3Gen compared with the reference itself, where it is installed (see reference_env.sh)."""
+"""S3Gen compared with the reference itself, where it is installed."""
 
 from __future__ import annotations
 
@@ -8,13 +8,12 @@ from typing import Any
 import pytest
 
 import nightingale
-from nightingale.synthetic import write_checkpoint
+from tools.reference.client import run_reference
+from tools.synthetic import write_checkpoint
 
-from . import cases, live, s3gen_runs
+from . import cases, needs_reference, s3gen_runs
 
-pytestmark = pytest.mark.skipif(
-    live.find_reference() is None, reason="the reference is not installed: see reference_env.sh"
-)
+pytestmark = needs_reference
 
 LIVE_MELS = range(len(cases.MEL_CORNERS), len(cases.MEL_CORNERS) + 12)
 FULL_RUNS = [
@@ -38,7 +37,7 @@ def compare_mels(folder: Path, runs: list[cases.MelRun], device: str) -> None:
         for run in runs
         if run.frames
     ]
-    expected = live.run_reference(jobs)
+    expected = run_reference(jobs)
     tts = nightingale.load(folder, device=device)
     for run in runs:
         found = s3gen_runs.mel(tts, flows[str(run)])
@@ -63,7 +62,7 @@ def compare_audio(folder: Path, mels: dict[str, Any], device: str) -> None:
         }
         for name, clip in clips.items()
     ]
-    expected = live.run_reference(jobs)
+    expected = run_reference(jobs)
     tts = nightingale.load(folder, device=device)
     for name, clip in clips.items():
         f0 = expected[f"{name}/f0"]
@@ -79,7 +78,7 @@ def clips_of(folder: Path) -> dict[str, Any]:
     return {
         "4 s": cases.vocoder_case(SHORT_CLIP)["mel"],
         "12 s": cases.vocoder_case(LONG_CLIP)["mel"],
-        "the flow's own": live.run_reference([flow])["flow/mel"],
+        "the flow's own": run_reference([flow])["flow/mel"],
     }
 
 

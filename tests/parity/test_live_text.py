@@ -1,4 +1,4 @@
-"""Token ids of 2,024 texts against the reference, where it is installed: see reference_env.sh."""
+"""Token ids of 2,024 texts against the reference, where it is installed."""
 
 from __future__ import annotations
 
@@ -10,12 +10,11 @@ import pytest
 
 from nightingale.checkpoint import CANGJIE_TABLE, LANGUAGES, MULTILINGUAL_TOKENIZER
 from nightingale.text import Tokenizer
+from tools.reference.client import run_reference
 
-from . import live, text_cases, text_runs
+from . import needs_reference, text_cases, text_runs
 
-pytestmark = pytest.mark.skipif(
-    live.find_reference() is None, reason="the reference is not installed: see reference_env.sh"
-)
+pytestmark = needs_reference
 
 # The official tokenizers and the Cangjie table they were made with; not in this repository.
 OFFICIAL = Path(__file__).parents[3] / "shared" / "data"
@@ -51,7 +50,7 @@ def compare(
     if cangjie is not None:
         job |= {"cangjie": cangjie, "languages": [case.language for case in cases]}
     names = {"normalised": True, "as it is": False}
-    reference = live.run_reference(
+    reference = run_reference(
         [job | {"name": name, "normalise": normalise} for name, normalise in names.items()]
     )
     languages = {"en": "English"} if cangjie is None else LANGUAGES

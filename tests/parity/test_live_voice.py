@@ -8,13 +8,12 @@ import numpy as np
 import pytest
 
 import nightingale
-from nightingale.synthetic import write_checkpoint
+from tools.reference.client import run_reference
+from tools.synthetic import write_checkpoint
 
-from . import live, voice_cases, voice_runs
+from . import needs_reference, voice_cases, voice_runs
 
-pytestmark = pytest.mark.skipif(
-    live.find_reference() is None, reason="the reference is not installed: see reference_env.sh"
-)
+pytestmark = needs_reference
 
 Voices = dict[str, dict[str, np.ndarray]]
 Agreements = dict[str, voice_runs.Agreement]
@@ -40,7 +39,7 @@ def reference_voices(folder: Path, recordings: dict[str, Path]) -> Voices:
         for name, path in recordings.items()
     ]
     voices: Voices = {name: {} for name in recordings}
-    for key, value in live.run_reference(jobs).items():
+    for key, value in run_reference(jobs).items():
         name, field = key.split("/")
         voices[name][field] = value
     return voices

@@ -10,8 +10,8 @@ import numpy as np
 
 from nightingale.text import Tokenizer, normalise_punctuation
 from nightingale.text.front_ends import chinese, packages, russian
+from tools.reference import stub_packages
 
-from . import stub_packages
 from .text_cases import Case
 
 

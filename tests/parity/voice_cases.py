@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from nightingale.synthetic_weights import uniform
+from tools.synthetic import uniform
 
 SYLLABLE = 0.16  # seconds
 HARMONICS = 24

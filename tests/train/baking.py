@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from nightingale import _core
-from nightingale.tensor_writers import write_safetensors
+from nightingale.safetensors_writer import write_safetensors
 from train.networks.speech_tokenizer import SpeechTokenizer
 from train.speakers import Speakers
 from train.stand_in import utterances

@@ -15,8 +15,8 @@ torch = pytest.importorskip("torch")
 import nightingale  # noqa: E402
 from nightingale import checkpoint  # noqa: E402
 from nightingale.quantization import write_folder  # noqa: E402
-from nightingale.synthetic import write_checkpoint  # noqa: E402
 from nightingale.text.tokenizer import Tokenizer  # noqa: E402
+from tools.synthetic import write_checkpoint  # noqa: E402
 from train import draft, t3  # noqa: E402
 from train.data import Corpus, load_tokens, part_of  # noqa: E402
 from train.draft_examples import Texts  # noqa: E402

@@ -15,8 +15,8 @@ torch = pytest.importorskip("torch")
 from safetensors.numpy import load_file  # noqa: E402
 
 import nightingale  # noqa: E402
-from nightingale.synthetic import write_checkpoint  # noqa: E402
-from nightingale.tensor_writers import write_safetensors  # noqa: E402
+from nightingale.safetensors_writer import write_safetensors  # noqa: E402
+from tools.synthetic import write_checkpoint  # noqa: E402
 from train import ear, flow, flow_examples, flow_validation, speakers, speech_tokenizer  # noqa: E402
 from train.data import Corpus  # noqa: E402
 from train.flow_examples import (  # noqa: E402
@@ -41,7 +41,7 @@ from train.networks.flow import FLOW_SIZES, Flow, FlowSize  # noqa: E402
 from train.state import load_stage, save_stage  # noqa: E402
 
 BOUND = 5e-4  # of mels whose values go from -15 to 8, after ten steps in float32
-# What nightingale.synthetic makes: weights that keep every part of the model heard.
+# What tools.synthetic makes: weights that keep every part of the model heard.
 SYNTHETIC = FlowSize(
     encoder=128,
     encoder_ffn=256,

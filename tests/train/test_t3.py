@@ -12,20 +12,20 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import nightingale  # noqa: E402
-from nightingale.synthetic import SIZES as SYNTHETIC_SIZES  # noqa: E402
-from nightingale.synthetic import t3_weights  # noqa: E402
-from nightingale.tensor_writers import write_safetensors  # noqa: E402
+from nightingale.safetensors_writer import write_safetensors  # noqa: E402
 from nightingale.text.tokenizer import Tokenizer  # noqa: E402
+from tools.synthetic import T3_SIZES as SYNTHETIC_SIZES  # noqa: E402
+from tools.synthetic import t3_weights  # noqa: E402
 from train.alignment import Phonemes, follow, time_text, word_starts  # noqa: E402
 from train.data import Corpus, load_tokens  # noqa: E402
-from train.networks.t3 import SIZES, STOP_SPEECH, T3, lay_out, rows_at, text_weights  # noqa: E402
+from train.networks.t3 import STOP_SPEECH, T3, T3_SIZES, lay_out, rows_at, text_weights  # noqa: E402
 from train.state import load_stage  # noqa: E402
 from train.t3 import Lesson, Stage, line_loss, parse, word_errors  # noqa: E402
 from train.t3_examples import LEAD, TAIL, Examples, SpokenRow, spoken_rows  # noqa: E402
 from train.t3_speaking import Sampling, speak  # noqa: E402
 from train.text_tokenizer import LANGUAGES, SPACE, UNKNOWN, TextTokenizer, tokenizer_json  # noqa: E402
 
-SIZE = SIZES["tiny"]
+SIZE = T3_SIZES["tiny"]
 FAMILY = ("t3_mtl23ls_v2.safetensors", "grapheme_mtl_merged_expanded_v1.json")
 PARITY = 1e-3  # of logits with a deviation of 1, in float32
 

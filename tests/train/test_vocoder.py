@@ -12,8 +12,8 @@ torch = pytest.importorskip("torch")
 load_file = pytest.importorskip("safetensors.numpy").load_file
 
 import nightingale  # noqa: E402
-from nightingale.synthetic import write_checkpoint  # noqa: E402
-from nightingale.tensor_writers import write_safetensors  # noqa: E402
+from nightingale.safetensors_writer import write_safetensors  # noqa: E402
+from tools.synthetic import write_checkpoint  # noqa: E402
 from train import vocoder  # noqa: E402
 from train.data import Corpus  # noqa: E402
 from train.f0 import f0_of  # noqa: E402

@@ -20,7 +20,6 @@ from .options import remark
 COMMANDS = (
     "speaking",
     "tokens",
-    "synthetic",
     "voices",
     "pull",
     "quantize",
@@ -33,7 +32,11 @@ COMMANDS = (
 
 def main(argv: list[str] | None = None) -> int:
     """Runs the command line; errors are one line on standard error and a non-zero exit."""
-    args = _parser().parse_args(argv)
+    return run_command(_parser().parse_args(argv))
+
+
+def run_command(args: argparse.Namespace) -> int:
+    """Calls `args.run(args)`; the exit status."""
     logging.basicConfig(format="nightingale: %(message)s", level=logging.WARNING)
     try:
         with _ended_by_sigterm():

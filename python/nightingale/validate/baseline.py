@@ -10,8 +10,8 @@ from typing import Any
 
 from .. import _core
 from .._core import Error
+from ..atomic_files import atomic_path
 from ..audio import Audio
-from ..tensor_writers import atomic_path
 from ..tts import TTS
 from .repeatability import sha256
 from .report import Result, skipped

@@ -12,8 +12,8 @@ from typing import Any
 from .. import load
 from ..cli.options import load_model, on_terminal, read_text, remark, speech_settings
 from ..tts import TTS
-from . import baseline, parity
-from .checks import COMPARED_TEXT, Checklist, Plan
+from . import baseline
+from .checks import Checklist, Plan
 from .languages import SENTENCES
 from .repeatability import sha256
 from .report import Result, all_passed, as_json, table
@@ -36,7 +36,7 @@ def run(args: argparse.Namespace) -> int:
     if args.update and args.baseline is None:
         raise ValueError("--update needs --baseline FILE")
     if args.ab:
-        if args.baseline or args.plot or args.reference or args.json:
+        if args.baseline or args.plot or args.json:
             raise ValueError("--ab only writes a page: it takes no check's options")
         return _write_page(args)
     if args.output is not None:
@@ -74,11 +74,9 @@ def _check(args: argparse.Namespace) -> int:
     inputs = _inputs(tts, plan)
     if kept is not None:
         baseline.refuse_other_inputs(args.baseline, kept, inputs)
-    with _progress(plan.steps + 1) as tick:
+    with _progress(plan.steps) as tick:
         checklist = Checklist(tts, plan, tick)
         results = list(checklist.run())
-        tick("comparing")
-        results += _parity(tts, plan, args.reference, checklist)
     if args.baseline:
         found = baseline.snapshot(tts, inputs, checklist.spoken, results)
         if kept is not None:
@@ -132,17 +130,6 @@ def _inputs(tts: TTS, plan: Plan) -> dict[str, Any]:
         "voice": sha256(voice.speaker_emb),
         "quick": plan.quick,
     }
-
-
-def _parity(tts: TTS, plan: Plan, reference: str | None, checklist: Checklist) -> list[Result]:
-    language = plan.settings.get("language", "en")
-    return parity.compare(
-        tts,
-        reference or parity.find_reference(),
-        tts.tokenize(plan.texts[0], language)[:COMPARED_TEXT],
-        checklist.spoken[0].tokens,
-        tts._voice(plan.settings.get("voice")),
-    )
 
 
 def _print(results: list[Result], wants_json: bool, tts: TTS, inputs: dict[str, Any]) -> None:

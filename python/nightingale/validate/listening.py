@@ -15,9 +15,9 @@ import numpy as np
 
 from .. import load
 from .._core import Error
+from ..atomic_files import atomic_path
 from ..checkpoint import FAMILIES
 from ..hub import is_hub_id
-from ..tensor_writers import atomic_path
 from ..voice_folder import VoiceFolder, default_voice_folder, find_voice
 
 TEMPLATE = Path(__file__).with_name("listening.html")

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from .._core import Error
+from ..atomic_files import atomic_path
 from ..audio import Audio
-from ..tensor_writers import atomic_path
 from ..text.pieces import prepare
 from ..tts import TTS
 from .log_mel import hertz_to_band

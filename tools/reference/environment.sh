@@ -1,6 +1,6 @@
 #!/bin/sh
 # Makes the virtual environment of the PyTorch reference in DIR, or completes the one there:
-#     tests/parity/reference_env.sh DIR
+#     tools/reference/environment.sh DIR
 # Then: export NIGHTINGALE_REFERENCE_PYTHON=DIR/bin/python
 # pip's own settings (PIP_INDEX_URL and the like) choose where packages come from; the CPU build
 # of torch is enough.

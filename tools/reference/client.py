@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-REFERENCE = Path(__file__).with_name("reference.py")
+ROOT = Path(__file__).parents[2]
 
 
 def find_reference() -> str | None:
@@ -28,16 +28,16 @@ def find_reference() -> str | None:
 
 
 def run_reference(
-    jobs: Sequence[dict[str, Any]], timeout: float | None = None
+    jobs: Sequence[dict[str, Any]], timeout: float | None = None, python: str | None = None
 ) -> dict[str, np.ndarray]:
-    """Runs jobs of reference.py and returns its arrays as "job name/array name".
+    """Runs jobs in the reference's Python and returns their arrays as "job name/array name".
 
-    A job is {"name": ..., "kind": a function of reference.py, and its arguments}; arguments may be
-    numpy arrays.
+    A job is {"name": ..., "kind": a key of jobs.JOBS, and its arguments}; arguments may be numpy
+    arrays. python: default: `find_reference()`.
     """
-    python = find_reference()
+    python = python or find_reference()
     if python is None:
-        raise RuntimeError("no reference: set NIGHTINGALE_REFERENCE_PYTHON (see reference_env.sh)")
+        raise RuntimeError("no reference: set NIGHTINGALE_REFERENCE_PYTHON (see environment.sh)")
     arrays: dict[str, np.ndarray] = {}
 
     def encode(value: Any) -> Any:
@@ -48,15 +48,24 @@ def run_reference(
         if isinstance(value, np.generic):
             return value.item()
         if isinstance(value, Path):
-            return str(value)
+            return str(value.resolve())
         raise TypeError(f"cannot send a {type(value).__name__} to the reference")
 
     with tempfile.TemporaryDirectory() as folder:
         request, output = Path(folder, "request.json"), Path(folder, "out.npz")
         request.write_text(json.dumps(list(jobs), default=encode))
         np.savez(request.with_suffix(".npz"), **arrays)
-        command = [python, str(REFERENCE), str(request), str(output)]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=timeout)
+        # A relative path is one from here, not from the folder the process starts in.
+        python = os.path.abspath(python) if os.sep in python else python
+        command = [python, "-m", "tools.reference.jobs", str(request), str(output)]
+        done = subprocess.run(
+            command,
+            cwd=ROOT,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+        )
         if done.returncode:
             raise RuntimeError(f"the reference failed:\n{done.stderr[-2000:]}")
         with np.load(output) as results:

@@ -1,4 +1,4 @@
-"""The reference's T3, its samplers, alignment analyser and tokenizers, as jobs of reference.py."""
+"""The reference's T3, its samplers, alignment analyser and tokenizers, as jobs."""
 
 from __future__ import annotations
 
@@ -27,30 +27,26 @@ from chatterbox.models.t3.modules.perceiver import Perceiver
 from chatterbox.models.t3.modules.t3_config import T3Config
 from chatterbox.models.t3.t3 import T3
 from chatterbox.models.tokenizers import EnTokenizer, MTLTokenizer
-from safetensors.torch import load_file
 from transformers.generation.logits_process import (
     MinPLogitsWarper,
     RepetitionPenaltyLogitsProcessor,
     TopPLogitsWarper,
 )
 
-Arrays = dict[str, np.ndarray]
+from .tensors import HEAD_SIZE, Arrays, count, load_tensors
 
 START_TEXT, STOP_TEXT = 255, 0
 START_SPEECH, STOP_SPEECH = 6561, 6562
-HEAD_SIZE = 64
 T3_FILES = ("t3_mtl23ls_v2.safetensors", "t3_mtl23ls_v3.safetensors", "t3_cfg.safetensors")
 OFFICIAL_ALIGNED_HEADS = list(alignment_stream_analyzer.LLAMA_ALIGNED_HEADS)
 
 
-def load_t3(folder: str | Path) -> T3:
+def load_t3(checkpoint: str | Path) -> T3:
     """The reference T3 in eval mode, its sizes read from the checkpoint's tensors."""
-    folder = Path(folder)
-    state = load_file(next(folder / name for name in T3_FILES if (folder / name).exists()))
-    state = {name: tensor.float() for name, tensor in state.items()}
+    state = load_tensors(checkpoint, T3_FILES)
     text_vocabulary, hidden = state["text_emb.weight"].shape
     queries = state["cond_enc.perceiver.pre_attention_query"].shape[1]
-    layers = 1 + max(int(n.split(".")[2]) for n in state if n.startswith("tfmr.layers."))
+    layers = count(state, "tfmr.layers.")
 
     hp = T3Config(text_vocabulary)
     hp.llama_config_name = f"Llama_{hidden}x{layers}"
@@ -87,13 +83,25 @@ def aligned_heads_of(folder: str | Path) -> Iterator[None]:
 
 
 def load_voice(folder: str | Path, prompt: bool = True, emotion: float | None = None) -> T3Cond:
-    """A fresh T3Cond of conds.pt (preparing one fills it in), with or without prompt tokens."""
+    """A new T3Cond of conds.pt, since preparing one modifies it; with or without prompt tokens."""
     fields = torch.load(Path(folder) / "conds.pt", weights_only=True)["t3"]
     if not prompt:
         fields["cond_prompt_speech_tokens"] = None
     if emotion is not None:
         fields["emotion_adv"] = torch.full((1, 1, 1), emotion)
     return T3Cond(**fields)
+
+
+def voice_of(
+    speaker_emb: np.ndarray, emotion_adv: float, cond_prompt_speech_tokens: np.ndarray | None = None
+) -> T3Cond:
+    """A T3Cond of the arrays of a nightingale.Voice."""
+    prompt = cond_prompt_speech_tokens
+    return T3Cond(
+        speaker_emb=torch.from_numpy(speaker_emb)[None],
+        cond_prompt_speech_tokens=None if prompt is None else torch.tensor(prompt.tolist())[None],
+        emotion_adv=torch.full((1, 1, 1), emotion_adv),
+    )
 
 
 def framed_text(text_tokens: Sequence[int]) -> torch.Tensor:
@@ -103,29 +111,30 @@ def framed_text(text_tokens: Sequence[int]) -> torch.Tensor:
 
 
 class Decoder:
-    """The pieces of T3.inference for one utterance: its prefill, its backend and its analyser."""
+    """The parts of T3.inference for one utterance: its prefill, its backend and its analyser.
+
+    analysed: the checkpoint's folder, where an analyser is to run.
+    """
 
     def __init__(
         self,
-        folder: str | Path,
         t3: T3,
         text_tokens: Sequence[int],
-        prompt: bool,
-        emotion: float | None,
-        analyser: bool = False,
+        voice: T3Cond,
+        analysed: str | Path | None = None,
     ) -> None:
         self.t3 = t3
         text = framed_text(text_tokens)
         # [2, T, hidden]: conditioning, text (zeroed in row 1) and the prompt's own 6561.
         self.prefill, len_cond = t3.prepare_input_embeds(
-            t3_cond=load_voice(folder, prompt, emotion),
+            t3_cond=voice,
             text_tokens=text,
             speech_tokens=torch.full_like(text[:, :1], START_SPEECH),
             cfg_weight=0.5,  # any positive weight zeroes row 1
         )
         self.analyser = None
-        if analyser:
-            with aligned_heads_of(folder):
+        if analysed is not None:
+            with aligned_heads_of(analysed):
                 self.analyser = AlignmentStreamAnalyzer(
                     t3.tfmr,
                     None,
@@ -170,9 +179,14 @@ def logits(
     speech_tokens: Sequence[int],
     prompt: bool = True,
     emotion: float | None = None,
+    voice: dict[str, Any] | None = None,
 ) -> Arrays:
-    """Teacher-forced `logits` [2, n, 8194]; speech_tokens[k] stands at position k, [0] is 6561."""
-    decoder = Decoder(folder, shared_t3(folder), text_tokens, prompt, emotion)
+    """Teacher-forced `logits` [2, n, 8194]; speech_tokens[k] is at position k, [0] is 6561.
+
+    folder: or a T3 file, which needs a voice (the arguments of `voice_of`).
+    """
+    condition = voice_of(**voice) if voice else load_voice(folder, prompt, emotion)
+    decoder = Decoder(shared_t3(folder), text_tokens, condition)
     speech = [decoder.speech_embeds(token, k) for k, token in enumerate(speech_tokens)]
     output, _ = decoder.forward(torch.cat([decoder.prefill, *speech], dim=1))
     return {"logits": output[:, -len(speech) :].numpy()}
@@ -202,7 +216,8 @@ def decode(
     """
     # Hooks stay on the modules they were put on: a run with the analyser needs its own T3.
     t3 = load_t3(folder) if analyser else shared_t3(folder)
-    decoder = Decoder(folder, t3, text_tokens, prompt, emotion, analyser)
+    voice = load_voice(folder, prompt, emotion)
+    decoder = Decoder(t3, text_tokens, voice, folder if analyser else None)
     start = decoder.speech_embeds(START_SPEECH, 0)
     output, past = decoder.forward(torch.cat([decoder.prefill, start], dim=1))
     seen = [START_SPEECH]

@@ -1,4 +1,4 @@
-"""Made-up tensors: each a function of a seed and its name alone, the same on every machine."""
+"""Synthetic tensors: each a function of a seed and its name alone, the same on every machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The reference's voice encoder, speech tokenizer and x-vector, as jobs of reference.py."""
+"""The reference's voice encoder, speech tokenizer and x-vector, as jobs."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from chatterbox.models.s3tokenizer import S3Tokenizer
 from chatterbox.models.t3.modules.t3_config import T3Config
 from chatterbox.models.voice_encoder import VoiceEncConfig, VoiceEncoder
 from chatterbox.mtl_tts import ChatterboxMultilingualTTS
-from reference_s3gen import HEAD_SIZE, S3GEN_FILES, State, count, load_tensors
 from s3tokenizer.model_v2 import ModelConfig, S3TokenizerV2
 
-Arrays = dict[str, np.ndarray]
+from .s3gen import S3GEN_FILES
+from .tensors import HEAD_SIZE, Arrays, State, count, load_tensors
 
 VOICE_ENCODER_FILES = ("ve.safetensors", "ve.pt")
 DIGIT_SCALE = 0.9990000128746033  # of the reference's quantiser

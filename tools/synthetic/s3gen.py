@@ -1,4 +1,4 @@
-"""Made-up S3Gen weights: the flow from speech tokens to mel, and the vocoder.
+"""Synthetic S3Gen weights: the flow from speech tokens to mel, and the vocoder.
 
 The flow gives mels with the mean and spread of speech, the vocoder sound that rarely clips, and F0
 wanders between silence and 400 Hz, so that a comparison hears every part of the models. Centred
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from .synthetic_weights import Tensors, Weights, conv_weights, linear_weights, norm_weights
+from .weights import Tensors, Weights, conv_weights, linear_weights, norm_weights
 
 MELS = 80
 CODES = 6561

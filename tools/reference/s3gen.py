@@ -1,4 +1,4 @@
-"""The reference's S3Gen as jobs of reference.py: token encoder, flow and vocoder."""
+"""The reference's S3Gen as jobs: token encoder, flow and vocoder."""
 
 from __future__ import annotations
 
@@ -15,49 +15,27 @@ import torch
 from chatterbox.models.s3gen import s3gen
 from chatterbox.models.s3gen.flow import CausalMaskedDiffWithXvec
 from chatterbox.models.s3gen.transformer import upsample_encoder
-from safetensors.torch import load_file
 from torch.distributions.uniform import Uniform
 
-Arrays = dict[str, np.ndarray]
-State = dict[str, torch.Tensor]
+from .tensors import HEAD_SIZE, Arrays, State, count, load_tensors
 
 S3GEN_FILES = ("s3gen_meanflow.safetensors", "s3gen.safetensors", "s3gen.pt")
 PARTS = ("flow.", "mel2wav.")
-HEAD_SIZE = 64
 CODES = 6561
 ENCODER = "flow.encoder."
 ESTIMATOR = "flow.decoder.estimator."
 
 
-def load_s3gen(folder: str | Path) -> s3gen.S3Token2Wav:
+def load_s3gen(checkpoint: str | Path) -> s3gen.S3Token2Wav:
     """The reference's flow and vocoder in eval mode, their sizes read from the file's tensors."""
-    state = load_state(folder)
+    state = load_tensors(checkpoint, S3GEN_FILES)
+    state = {name: tensor for name, tensor in state.items() if name.startswith(PARTS)}
     with built_at_the_sizes_of(state):
         model = s3gen.S3Token2Wav(meanflow=ESTIMATOR + "time_embed_mixer.weight" in state)
     encoder = model.flow.encoder
     encoder.up_encoders = encoder.up_encoders[: count(state, ENCODER + "up_encoders.")]
     model.load_state_dict(state)
     return model.eval()
-
-
-def load_state(folder: str | Path) -> State:
-    state = load_tensors(folder, S3GEN_FILES)
-    return {name: tensor for name, tensor in state.items() if name.startswith(PARTS)}
-
-
-def load_tensors(folder: str | Path, names: Sequence[str]) -> State:
-    """The tensors of the first of these files that there is, weights in float32."""
-    path = next(Path(folder) / name for name in names if (Path(folder) / name).exists())
-    state = torch.load(path, weights_only=True) if path.suffix == ".pt" else load_file(path)
-    return {
-        name: tensor.float() if tensor.is_floating_point() else tensor
-        for name, tensor in state.items()
-    }
-
-
-def count(state: State, prefix: str) -> int:
-    """How many numbered modules there are behind a prefix."""
-    return len({name[len(prefix) :].split(".")[0] for name in state if name.startswith(prefix)})
 
 
 @contextmanager
@@ -125,7 +103,10 @@ def load_prompt(
 
     prompt_token: [P], prompt_feat: [frames, 80], embedding: [192].
     """
-    prompt = torch.load(Path(folder) / "conds.pt", weights_only=True)["gen"]
+    if prompt_token is None or prompt_feat is None or embedding is None:
+        prompt = torch.load(Path(folder) / "conds.pt", weights_only=True)["gen"]
+    else:
+        prompt = {"prompt_feat_len": None}
     if prompt_token is not None:
         prompt["prompt_token"] = torch.from_numpy(np.asarray(prompt_token, np.int64))[None]
         prompt["prompt_token_len"] = torch.tensor([len(prompt_token)])

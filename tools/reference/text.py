@@ -1,4 +1,4 @@
-"""The reference's text normalisation and tokenizers, as a job of reference.py."""
+"""The reference's text normalisation and tokenizers, as a job."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from pathlib import Path
 from unittest import mock
 
 import numpy as np
-import stub_packages
 from chatterbox import mtl_tts, tts
 from chatterbox.models.tokenizers import EnTokenizer, MTLTokenizer
 from chatterbox.models.tokenizers import tokenizer as tokenizer_module
 
-Arrays = dict[str, np.ndarray]
+from . import stub_packages
+from .tensors import Arrays
 
 
 def text_ids(

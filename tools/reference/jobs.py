@@ -1,8 +1,6 @@
-"""The PyTorch reference, stage by stage. Runs only where torch and chatterbox-tts are installed.
+"""Runs jobs of the PyTorch reference for a process of another Python (see client.py).
 
-As a script it does a list of jobs for a process that has neither (see live.py):
-
-    python reference.py REQUEST.json OUT.npz
+python -m tools.reference.jobs REQUEST.json OUT.npz
 """
 
 from __future__ import annotations
@@ -19,14 +17,11 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TQDM_DISABLE", "1")
 
 import numpy as np
-import reference_s3gen
-import reference_t3
-import reference_text
-import reference_voice
 
-Arrays = dict[str, np.ndarray]
+from . import s3gen, t3, text, voice
+from .tensors import Arrays
 
-JOBS = reference_t3.JOBS | reference_s3gen.JOBS | reference_text.JOBS | reference_voice.JOBS
+JOBS = t3.JOBS | s3gen.JOBS | text.JOBS | voice.JOBS
 
 
 def load_request(path: str | Path) -> list[dict[str, Any]]:
@@ -53,7 +48,7 @@ def run_jobs(jobs: Sequence[dict[str, Any]]) -> Arrays:
 
 def main() -> None:
     if len(sys.argv) != 3:
-        raise SystemExit("usage: reference.py REQUEST.json OUT.npz")
+        raise SystemExit("usage: tools.reference.jobs REQUEST.json OUT.npz")
     np.savez(sys.argv[2], **run_jobs(load_request(sys.argv[1])))
 
 

@@ -1,4 +1,4 @@
-"""Made-up weights of the models that bake a voice: voice encoder, speech tokenizer, CAMPPlus.
+"""Synthetic weights of the models that bake a voice: voice encoder, speech tokenizer, CAMPPlus.
 
 Speech gives them varied tokens and different speakers different vectors, so that a comparison
 hears every layer.
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .synthetic_weights import (
+from .weights import (
     Table,
     Tensors,
     Weights,

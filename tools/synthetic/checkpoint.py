@@ -1,0 +1,232 @@
+"""Checkpoints with synthetic weights in the official file layout, for tests and benchmarks.
+
+Every tensor is a function of (seed, tensor name) alone, so the reference and Nightingale can be
+given the same model on any machine. The models produce noise, but their logits, mels and audio vary
+as much and are as well conditioned as a trained model's.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from nightingale.checkpoint import CANGJIE_TABLE, LANGUAGES, MULTILINGUAL_TOKENIZER
+from nightingale.safetensors_writer import stream_safetensors
+
+from .s3gen import S3GEN_SIZES, s3gen_weights, with_legacy_weight_norm
+from .t3 import SPEECH_CODES, T3_SIZES, t3_weights
+from .text import cangjie_table, tokenizer_json
+from .torch_file import stream_torch, write_torch
+from .voice import (
+    SPEAKER_SIZE,
+    VOICE_SIZES,
+    speaker_encoder_weights,
+    speech_tokenizer_tables,
+    speech_tokenizer_weights,
+    voice_encoder_weights,
+)
+from .weights import Tensors, uniform
+
+MEANFLOW_FILE = "s3gen_meanflow.safetensors"
+SMALL_ALIGNMENT_HEADS = [[1, 2], [2, 1], [3, 0]]
+
+
+@dataclass(frozen=True)
+class Model:
+    t3_file: str
+    s3gen_file: str
+    voice_encoder_file: str
+    tokenizer_file: str
+    text_vocabulary: int
+    languages: tuple[str, ...]
+    alignment_heads: bool
+    analyser: bool
+
+
+MULTILINGUAL = Model(
+    "t3_mtl23ls_v2.safetensors",
+    "s3gen.pt",
+    "ve.pt",
+    MULTILINGUAL_TOKENIZER,
+    2454,
+    tuple(LANGUAGES),
+    alignment_heads=True,
+    analyser=True,
+)
+MODELS = {
+    "multilingual": MULTILINGUAL,
+    "multilingual-v3": replace(MULTILINGUAL, t3_file="t3_mtl23ls_v3.safetensors", analyser=False),
+    "english": Model(
+        "t3_cfg.safetensors",
+        "s3gen.safetensors",
+        "ve.safetensors",
+        "tokenizer.json",
+        704,
+        (),
+        alignment_heads=False,
+        analyser=False,
+    ),
+}
+
+
+def write_checkpoint(
+    folder: str | Path,
+    size: str = "small",
+    model: str = "multilingual",
+    seed: int = 0,
+    dtype: str = "float32",
+    progress: Callable[[int, int], None] | None = None,
+    *,
+    meanflow: bool = False,
+    legacy_weight_norm: bool = False,
+) -> None:
+    """Writes the models, tokenizer and voice into `folder`: new, empty or of an equal write.
+
+    `dtype` is that of the weights: float32, float16 or bfloat16. `progress(done, total)` is told
+    how many parameters have been written. `meanflow` gives S3Gen the file and the time mixer of
+    Turbo; `legacy_weight_norm` names the vocoder's weight-norm pairs as older files do.
+    """
+    _choose("size", size, T3_SIZES)
+    _choose("model", model, MODELS)
+    _choose("dtype", dtype, ("float32", "float16", "bfloat16"))
+    spec = MODELS[model]
+    s3gen_file = MEANFLOW_FILE if meanflow else spec.s3gen_file
+    s3gen = {
+        **s3gen_weights(S3GEN_SIZES[size], meanflow),
+        **speech_tokenizer_weights(VOICE_SIZES[size]),
+        **speaker_encoder_weights(VOICE_SIZES[size]),
+    }
+    # The reference wants the tokenizer's tables in every S3Gen file but the English one.
+    if s3gen_file != MODELS["english"].s3gen_file:
+        s3gen |= speech_tokenizer_tables()
+    tensor_files = {
+        spec.t3_file: t3_weights(T3_SIZES[size], spec.text_vocabulary),
+        s3gen_file: with_legacy_weight_norm(s3gen) if legacy_weight_norm else s3gen,
+        spec.voice_encoder_file: voice_encoder_weights(VOICE_SIZES[size]),
+    }
+    json_files: dict[str, Any] = {
+        spec.tokenizer_file: tokenizer_json(spec.text_vocabulary, spec.languages)
+    }
+    if spec.languages:
+        json_files[CANGJIE_TABLE] = cangjie_table()
+    if settings := _settings(size, spec):
+        json_files["nightingale.json"] = settings
+    names = [*tensor_files, *json_files, "conds.pt"]
+
+    folder = Path(folder)
+    _refuse_foreign_files(folder, names)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    staging = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
+    try:
+        _write_tensor_files(staging, tensor_files, seed, dtype, progress)
+        for name, content in json_files.items():
+            _write_json(staging / name, content)
+        write_torch(staging / "conds.pt", default_voice(seed))
+        folder.mkdir(exist_ok=True)
+        for name in names:
+            os.replace(staging / name, folder / name)
+    finally:
+        shutil.rmtree(staging, ignore_errors=True)
+
+
+def default_voice(seed: int = 0) -> dict[str, Any]:
+    """The content of conds.pt: a unit speaker embedding, prompt tokens, prompt mel and x-vector."""
+
+    def draw(name: str, *shape: int) -> np.ndarray:
+        return uniform(seed, f"conds.{name}", shape)
+
+    def tokens(name: str, count: int) -> np.ndarray:
+        fraction = 0.5 * (draw(name, 1, count).astype(np.float64) + 1)
+        return np.minimum(fraction * SPEECH_CODES, SPEECH_CODES - 1).astype(np.int64)
+
+    speaker = np.maximum(draw("t3.speaker_emb", 1, SPEAKER_SIZE), 0)
+    # Rounding the norm to float32 after a float64 sum hides the platform's order of addition.
+    norm = np.float32(np.sqrt(np.sum(speaker.astype(np.float64) ** 2)))
+    return {
+        "t3": {
+            "speaker_emb": speaker / norm,
+            "clap_emb": None,
+            "cond_prompt_speech_tokens": tokens("t3.cond_prompt_speech_tokens", 150),
+            "cond_prompt_speech_emb": None,
+            "emotion_adv": np.full((1, 1, 1), 0.5, np.float32),
+        },
+        "gen": {
+            "prompt_token": tokens("gen.prompt_token", 250),
+            "prompt_token_len": np.array([250], np.int64),
+            "prompt_feat": np.float32(3.5) * draw("gen.prompt_feat", 1, 500, 80) - np.float32(3.5),
+            "prompt_feat_len": None,
+            "embedding": np.float32(3**0.5) * draw("gen.embedding", 1, 192),
+        },
+    }
+
+
+def _settings(size: str, model: Model) -> dict[str, Any]:
+    """What the small tensors cannot say; the full size has the official file's built-in values."""
+    if size == "full":
+        return {}
+    t3: dict[str, Any] = {"analyser": model.analyser}
+    if model.alignment_heads:
+        t3["alignment_heads"] = SMALL_ALIGNMENT_HEADS
+    return {"t3": t3}
+
+
+def _write_tensor_files(
+    folder: Path,
+    tensor_files: dict[str, Tensors],
+    seed: int,
+    dtype: str,
+    progress: Callable[[int, int], None] | None,
+) -> None:
+    total = sum(
+        int(np.prod(weights.shape))
+        for tensors in tensor_files.values()
+        for weights in tensors.values()
+    )
+    done = 0
+    for file_name, tensors in tensor_files.items():
+
+        def values(name: str, tensors: Tensors = tensors) -> np.ndarray:
+            nonlocal done
+            array = tensors[name].values(seed, name)
+            done += array.size
+            if progress:
+                progress(done, total)
+            return array
+
+        layout = {
+            name: (weights.dtype or dtype, weights.shape) for name, weights in tensors.items()
+        }
+        if file_name.endswith(".pt"):
+            stream_torch(folder / file_name, layout, values)
+        else:
+            stream_safetensors(folder / file_name, layout, values, {"format": "pt"})
+
+
+def _write_json(path: Path, content: Any) -> None:
+    path.write_text(json.dumps(content, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+
+
+def _choose(what: str, value: str, choices: Any) -> None:
+    if value not in choices:
+        raise ValueError(f"{what} is {value!r}, expected one of {', '.join(choices)}")
+
+
+def _refuse_foreign_files(folder: Path, names: list[str]) -> None:
+    if not folder.exists():
+        return
+    if not folder.is_dir():
+        raise NotADirectoryError(f"{folder} is a file, expected a folder")
+    foreign = sorted({entry.name for entry in folder.iterdir()} - set(names))
+    if foreign:
+        raise FileExistsError(
+            f"{folder} holds {foreign[0]}, which this checkpoint would not replace; "
+            "give a new or empty folder"
+        )
