@@ -85,7 +85,7 @@ def spoken(tts: Any, tokens: int, steps: int, whole: bool = False) -> Iterator[A
     # Made-up weights say when to stop at random: the count is asked for.
     sampling = tts._sampling(0.8, 0.5, None, 0.05, 1.0, tokens) | {"min_tokens": tokens}
     request = SpeechRequest(
-        pieces=prepare(TEXT, "en", count=lambda part: len(tts.tokenize(part, "en"))),
+        segments=prepare(TEXT, "en", count=lambda part: len(tts.tokenize(part, "en"))),
         language="en",
         voice=tts._voice(None),
         exaggeration=0.5,

@@ -36,7 +36,7 @@ NOT_RUN = {
     r"pytest\b": "is what runs this",
     r".*\bResembleAI/": "needs a network and gigabytes",
     r"for wheel in |cmake |build/|python3 csrc/tests/": "needs a compiler, and minutes",
-    r"tools/reference/environment\.sh |python -m (bench\.|tools\.v)": "needs the reference, and minutes",
+    r"tools/reference/env|python -m (bench\.|tools\.v)": "needs the reference, and minutes",
 }
 
 

@@ -1,4 +1,4 @@
-"""What holds for the pieces of any text, over generated ones in many scripts."""
+"""What holds for the segments of any text, over generated ones in many scripts."""
 
 # ruff: noqa: RUF001
 
@@ -16,9 +16,9 @@ from nightingale.text import prepare
 from nightingale.text.english import expand
 from nightingale.text.graphemes import graphemes
 from nightingale.text.sentences import split_sentences
-from nightingale.text.speaking_time import speaking_time
+from nightingale.text.spoken_characters import speaking_time
 
-from .test_text_pieces import squeezed, texts_of, written
+from .test_text_segments import squeezed, texts_of, written
 
 SCRIPTS = {
     "en": "The quick brown fox can't jump over 3.14 lazy dogs at example.com or 10:30 Dr. U.S. I",
@@ -89,36 +89,36 @@ def spoken(text: str) -> str:
 
 def test_no_character_is_lost_or_reordered_or_doubled() -> None:
     for i, (language, text) in enumerate(generated(2800, breaks=False)):
-        pieces = written(text, language, **settings_of(i))
-        assert squeezed("".join(texts_of(pieces))) == squeezed(without_pauses(text)), text
-        assert sum(piece.pause for piece in pieces) == pytest.approx(
+        segments = written(text, language, **settings_of(i))
+        assert squeezed("".join(texts_of(segments))) == squeezed(without_pauses(text)), text
+        assert sum(segment.pause for segment in segments) == pytest.approx(
             0.5 * text.count("[pause] ") + text.count("[PAUSE 1s]") + 0.02 * text.count("20ms]")
         )
-        assert pieces == written(text, language, **settings_of(i))
+        assert segments == written(text, language, **settings_of(i))
 
 
 def test_no_spoken_character_is_lost_where_lines_break() -> None:
     for i, (language, text) in enumerate(generated(2800, breaks=True)):
-        pieces = written(text, language, **settings_of(i))
-        assert spoken("".join(texts_of(pieces))) == spoken(without_pauses(text)), text
+        segments = written(text, language, **settings_of(i))
+        assert spoken("".join(texts_of(segments))) == spoken(without_pauses(text)), text
 
 
-def test_every_piece_has_something_to_say_and_fits() -> None:
+def test_every_segment_has_something_to_say_and_fits() -> None:
     for i, (language, text) in enumerate(generated(2100, breaks=True)):
         settings = settings_of(i)
-        for piece in written(text, language, **settings):
-            if not piece.text:
-                assert piece.pause
+        for segment in written(text, language, **settings):
+            if not segment.text:
+                assert segment.pause
                 continue
-            assert spoken(piece.text) or not spoken(without_pauses(text)), text
-            assert piece.ends in ("sentence", "clause", "cut", "paragraph")
-            single = len(graphemes(piece.text)) == 1
-            assert single or speaking_time(piece.text) <= (settings["limit"] or 15), text
+            assert spoken(segment.text) or not spoken(without_pauses(text)), text
+            assert segment.ends in ("sentence", "clause", "cut", "paragraph")
+            single = len(graphemes(segment.text)) == 1
+            assert single or speaking_time(segment.text) <= (settings["limit"] or 15), text
             if settings["count"]:
-                assert single or 2 + len(piece.text) <= 40, text
+                assert single or 2 + len(segment.text) <= 40, text
 
 
-def test_no_piece_begins_or_ends_inside_a_grapheme() -> None:
+def test_no_segment_begins_or_ends_inside_a_grapheme() -> None:
     for i, (language, text) in enumerate(generated(1400, breaks=False)):
         texts = texts_of(written(text, language, limit=0.5 + i % 3))
         for before, after in pairwise(texts):
@@ -126,12 +126,12 @@ def test_no_piece_begins_or_ends_inside_a_grapheme() -> None:
                 assert graphemes(before + after)[: len(graphemes(before))] == graphemes(before)
 
 
-def test_expanded_pieces_hold_the_expanded_sentences() -> None:
+def test_expanded_segments_hold_the_expanded_sentences() -> None:
     for i, (language, text) in enumerate(generated(700, breaks=False)):
         if language == "en":
             marked = [expand(s) for part in split_pauses(text) for s in split_sentences(part)]
-            pieces = prepare(text, limit=settings_of(i)["limit"])  # type: ignore[arg-type]
-            assert squeezed("".join(texts_of(pieces))) == squeezed("".join(marked)), text
+            segments = prepare(text, limit=settings_of(i)["limit"])  # type: ignore[arg-type]
+            assert squeezed("".join(texts_of(segments))) == squeezed("".join(marked)), text
 
 
 def split_pauses(text: str) -> list[str]:

@@ -128,7 +128,7 @@ def follow(weights: np.ndarray) -> np.ndarray:
 
 
 def word_starts(is_space: np.ndarray, places: np.ndarray) -> np.ndarray:
-    """The speech token at which each word is reached, as nightingale.words has it.
+    """The speech token at which each word is reached, as nightingale.word_times has it.
 
     is_space: [text] with start, tag and stop; places: [tokens] → [words]
     """

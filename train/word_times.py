@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 
 import nightingale
-from nightingale.words import TOKENS_PER_SECOND, WordTimes
+from nightingale.word_times import TOKENS_PER_SECOND, WordTimes
 
 from .alignment import spoken_words
 from .clips import RATE, cut_silence

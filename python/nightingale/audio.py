@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from .audio_writer import audio_writer
-from .words import Word
+from .word_times import Word
 
 SAMPLE_RATE = 24000
 

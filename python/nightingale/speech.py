@@ -1,4 +1,4 @@
-"""A text, piece by piece, to sound: the loop behind `generate` and `stream`."""
+"""A text, segment by segment, to sound: the loop behind `generate` and `stream`."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from .audio import SAMPLE_RATE
 from .engine import Engine
 from .model_settings import LOOKAHEAD_TOKENS
 from .streaming import Chunking, SentenceSound
-from .text import Piece, Tokenizer
+from .text import Segment, Tokenizer
 from .voice import Voice
-from .words import Word, WordTimes
+from .word_times import Word, WordTimes
 
 logger = logging.getLogger(__name__)
 
 SPEECH_CODES = 6561  # ids below are sound
-# Seconds of silence after a piece that another follows, by how it ends.
+# Seconds of silence after a segment that another follows, by how it ends.
 GAPS = {"sentence": 0.2, "paragraph": 0.5, "clause": 0.08, "cut": 0.0}
 # Sentences spoken at once: as many as have independent rows, two each with guidance.
 TOGETHER = 8
@@ -47,7 +47,7 @@ class Chunk:
 class SpeechRequest:
     """What to say and how; arguments have been checked."""
 
-    pieces: Sequence[Piece]
+    segments: Sequence[Segment]
     language: str
     voice: Voice
     exaggeration: float
@@ -62,7 +62,7 @@ class SpeechRequest:
 
 @dataclass(frozen=True, eq=False)
 class _Utterance:
-    """A piece of the text on its way to tokens."""
+    """A segment of the text on its way to tokens."""
 
     text_tokens: int
     words: WordTimes
@@ -81,24 +81,24 @@ class Speaker:
         self._first_sound: float | None = None
         self._samples = 0
         self._chunks = 0
-        self._begun: dict[int, _Utterance] = {}  # by the number of the piece
+        self._begun: dict[int, _Utterance] = {}  # by the number of the segment
 
     def run(self) -> Iterator[Chunk | None]:
-        pieces = self._request.pieces
-        for number, piece in enumerate(pieces):
-            last = number == len(pieces) - 1
-            silence = _silence(piece, last)
-            if piece.text:
+        segments = self._request.segments
+        for number, segment in enumerate(segments):
+            last = number == len(segments) - 1
+            silence = _silence(segment, last)
+            if segment.text:
                 yield from self._sentence(number, silence)
             elif len(silence):
                 yield self._chunk(silence)
 
     def _begin(self, number: int) -> _Utterance:
-        """A piece that is being spoken or is about to be."""
+        """A segment that is being spoken or is about to be."""
         if number not in self._begun:
             request = self._request
             began = time.perf_counter()
-            text = _said(request.pieces[number])
+            text = _said(request.segments[number])
             text_tokens, *spoken = self._tokenizer.encode_words(text, request.language)
             encoded = time.perf_counter()
             speech = self._engine.speak(
@@ -116,10 +116,11 @@ class Speaker:
         return self._begun[number]
 
     def _ahead(self, number: int) -> list[_core.SpeechTokens]:
-        """What may be spoken along with a piece: those that follow it."""
+        """What may be spoken along with a segment: those that follow it."""
         if not (self._request.together and self._engine.speaks_together):
             return []
-        later = (n for n, piece in enumerate(self._request.pieces) if n > number and piece.text)
+        segments = self._request.segments
+        later = (n for n in range(number + 1, len(segments)) if segments[n].text)
         return [self._begin(n).speech for n in islice(later, TOGETHER - 1)]
 
     def _sentence(self, number: int, silence: np.ndarray) -> Iterator[Chunk | None]:
@@ -143,7 +144,7 @@ class Speaker:
         if tokens:
             yield from self._advance(sound, tokens, words, offset, silence)
         else:
-            logger.warning("the model said nothing for %r", _said(request.pieces[number]))
+            logger.warning("the model said nothing for %r", _said(request.segments[number]))
         del self._begun[number]
 
     def _advance(
@@ -216,16 +217,16 @@ class Speaker:
         return Chunk(samples, np.array(tokens, np.int32), shifted, index, timings)
 
 
-def _said(piece: Piece) -> str:
-    """A piece's text; one that ends inside a clause gets a comma, so that the voice stays up."""
-    inside = piece.ends == "cut" and piece.text[-1].isalnum()
-    return f"{piece.text}," if inside else piece.text
+def _said(segment: Segment) -> str:
+    """A segment's text; one that ends inside a clause gets a comma, so that the voice stays up."""
+    inside = segment.ends == "cut" and segment.text[-1].isalnum()
+    return f"{segment.text}," if inside else segment.text
 
 
-def _silence(piece: Piece, last: bool) -> np.ndarray:
-    """What follows a piece: the pause that was asked for, or a natural gap before the next."""
-    gap = 0.0 if last or not piece.text else GAPS[piece.ends]
-    return np.zeros(round(max(piece.pause, gap) * SAMPLE_RATE), np.float32)
+def _silence(segment: Segment, last: bool) -> np.ndarray:
+    """What follows a segment: the pause that was asked for, or a natural gap before the next."""
+    gap = 0.0 if last or not segment.text else GAPS[segment.ends]
+    return np.zeros(round(max(segment.pause, gap) * SAMPLE_RATE), np.float32)
 
 
 def _astray(tokens: Sequence[int], positions: Sequence[int], end: int, forced: int) -> int:

@@ -330,7 +330,7 @@ class TTS:
         chosen = self._voice(voice)
         self._engine.check_voice(chosen)
         request = SpeechRequest(
-            pieces=prepare(text, language, count=lambda part: len(self.tokenize(part, language))),
+            segments=prepare(text, language, count=lambda part: len(self.tokenize(part, language))),
             language=language,
             voice=chosen,
             exaggeration=_exaggeration(exaggeration, chosen),

@@ -13,7 +13,7 @@ from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
 from ..audio import SAMPLE_RATE
 from ..speech import GAPS, Chunk
-from ..text.incoming import IncomingText
+from ..text.sentence_buffer import SentenceBuffer
 from ..tts import TTS
 from .context import Server, ServerContext
 from .encoding import Encoder
@@ -110,7 +110,7 @@ class _Session:
         self._socket = socket
         self._server = server
         self._settings = Begin(type="begin")
-        self._incoming = IncomingText(self._settings.language)
+        self._incoming = SentenceBuffer(self._settings.language)
         self._open = False  # text has come that no `end` has followed
         self._begin()
 
@@ -123,7 +123,7 @@ class _Session:
             if self._open:
                 raise ApiError(400, "`end` or `cancel` what was begun before the next `begin`")
             self._settings = message
-            self._incoming = IncomingText(message.language)
+            self._incoming = SentenceBuffer(message.language)
         elif isinstance(message, Text):
             waiting = len(self._incoming) + self._characters
             check_length(message.text, self._server.settings.max_characters - waiting, "text")

@@ -1,6 +1,6 @@
-"""Text to what T3 reads: normalised, cut into pieces, tokenised."""
+"""Text to what T3 reads: normalised, split into segments, tokenised."""
 
-from .pieces import Piece, prepare
+from .segments import Segment, prepare
 from .tokenizer import Tokenizer, normalise_punctuation
 
-__all__ = ["Piece", "Tokenizer", "normalise_punctuation", "prepare"]
+__all__ = ["Segment", "Tokenizer", "normalise_punctuation", "prepare"]

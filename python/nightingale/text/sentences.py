@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 from .abbreviations import EITHER, LAST, NEVER, NUMBER, ORDINAL_LANGUAGES, abbreviations
-from .lines import blocks
+from .blocks import blocks
 
 _STOPS = ".．!?…‥。｡！？؟۔।॥׃‽⁇⁈⁉\u037e"
 _ASKING = frozenset("!?！？؟‽⁇⁈⁉;\u037e")

@@ -12,7 +12,7 @@ import numpy as np
 from .._core import Error
 from ..atomic_files import atomic_path
 from ..audio import Audio
-from ..text.pieces import prepare
+from ..text.segments import prepare
 from ..tts import TTS
 from .log_mel import hertz_to_band
 
@@ -35,8 +35,8 @@ def check(path: Path) -> None:
 
 def draw(tts: TTS, text: str, settings: dict[str, Any], path: Path) -> None:
     """Draws the first piece of a text, which is solved whole; the file appears whole."""
-    pieces = prepare(text, settings.get("language", "en"))
-    sentence = next((piece.text for piece in pieces if piece.text), text)
+    segments = prepare(text, settings.get("language", "en"))
+    sentence = next((segment.text for segment in segments if segment.text), text)
     audio = tts.generate(sentence, **settings)
     seed = settings.get("seed", 0)
     mel = tts.mel(audio.tokens, settings.get("voice"), steps=settings.get("steps"), seed=seed)

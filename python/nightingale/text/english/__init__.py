@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import re
 
-from . import calendar, codes, fractions, money, plain, roman, shortened, symbols, units, web
-from .letters import spell_acronyms
+from . import abbreviations, calendar, identifiers, money, numerals, roman, symbols, units, web
+from .acronyms import spell_acronyms
 
 __all__ = ["expand"]
 
@@ -19,11 +19,11 @@ __all__ = ["expand"]
 _NUMBER = re.compile("[0-9¼-¾⅐-⅞²³]")
 _STAGES = (
     (re.compile(r"[@#]|\.\w|://"), web.RULES),
-    (_NUMBER, codes.RULES + symbols.BEFORE_NUMBERS + calendar.RULES),
-    (re.compile("[A-Z.]|etc|vs|aka"), shortened.RULES),
+    (_NUMBER, identifiers.RULES + symbols.BEFORE_NUMBERS + calendar.RULES),
+    (re.compile("[A-Z.]|etc|vs|aka"), abbreviations.RULES),
     (_NUMBER, money.RULES + calendar.DECADE_RULES + units.RULES),
     (re.compile(r"[IVXLC]\b"), roman.RULES),
-    (_NUMBER, calendar.YEAR_RULES + fractions.RULES + plain.RULES + codes.MODEL_RULES),
+    (_NUMBER, calendar.YEAR_RULES + numerals.RULES + identifiers.MODEL_RULES),
     (re.compile("[&@#+=<>≤≥≠≈±×÷→%§©/]"), symbols.RULES),
 )
 _MOST_ROUNDS = 8

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from .letters import spelled
+from .acronyms import spelled
 from .rules import Rule, rule
 
 _PER = {

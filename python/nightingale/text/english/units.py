@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import re
 
-from .fractions import FRACTION, fraction_in_words
 from .numbers import DASH, NUMERAL, SIGN, START, cardinal, in_words, range_in_words
+from .numerals import FRACTION, fraction_in_words
 from .rules import Rule, kept_stop, rule
 
 # Symbols by what they stand for. Where the plural is not the singular and an s, it follows a slash.

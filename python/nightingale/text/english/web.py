@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 
-from .letters import is_spelled, spelled
+from .acronyms import is_spelled, spelled
 from .numbers import code
 from .rules import Rule, rule
 

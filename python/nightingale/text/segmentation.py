@@ -1,4 +1,4 @@
-"""Sentences to pieces: long ones are cut, short ones merged."""
+"""Sentences to segments: long sentences are split, short ones merged."""
 
 from __future__ import annotations
 
@@ -7,16 +7,15 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from unicodedata import category
 
-from .balance import balanced
-from .cuts import cut
+from .grouping import balanced_groups
+from .long_sentences import cut
 from .pauses import split_pauses
-from .pieces import Piece
+from .segments import Segment
 from .sentences import Sentence, sentences
-from .speaking_time import speaking_time
-from .spoken import is_spoken, shorten_runs
+from .spoken_characters import is_spoken, shorten_runs, speaking_time
 
-_COMFORTABLE = 0.6  # of a piece, up to which sentences are merged
-_VERY_SHORT = 1.0  # seconds; a sentence below is better not said alone
+_COMFORTABLE = 0.6  # of a segment, up to which sentences are merged
+_VERY_SHORT = 1.0  # seconds; a shorter sentence is merged with its neighbour
 _GAP = 0.3  # seconds between two sentences
 
 _PARAGRAPH_AFTER = re.compile(r"\n[^\S\n]*\n\s*\Z")
@@ -25,8 +24,8 @@ _TERMINATED = re.compile(r"[.．!?…‥。｡！？؟۔।॥׃‽\u037e][\"'�
 
 
 @dataclass(frozen=True)
-class Preparation:
-    """How to make pieces of a text; see `prepare` for the settings."""
+class Segmenter:
+    """Splits a text into segments; see `prepare` for the settings."""
 
     language: str
     limit: float
@@ -35,9 +34,9 @@ class Preparation:
     expand: bool
     sizes: dict[str, float] = field(default_factory=dict)  # counting tokens is not cheap
 
-    def pieces(self, text: str) -> list[Piece]:
+    def segments(self, text: str) -> list[Segment]:
         parts = split_pauses(text)
-        found: list[Piece] = []
+        found: list[Segment] = []
         silence = 0.0  # before the first text
         unspoken = ""  # marks before the first text
         for i, (part, pause) in enumerate(parts):
@@ -60,13 +59,13 @@ class Preparation:
             else:
                 silence += pause
         if unspoken:
-            return [Piece(unspoken, silence, "paragraph")]
+            return [Segment(unspoken, silence, "paragraph")]
         if not found and len(parts) == 1:
             raise ValueError("there is no text to speak")
-        return [Piece("", silence, "cut"), *found] if silence or not found else found
+        return [Segment("", silence, "cut"), *found] if silence or not found else found
 
     def _measure(self, text: str) -> float:
-        """How full the text makes a piece; 1 is full."""
+        """The share of a segment that the text fills; 1 is full."""
         size = self.sizes.get(text)
         if size is None:
             size = speaking_time(text) / self.limit
@@ -75,12 +74,12 @@ class Preparation:
             self.sizes[text] = size
         return size
 
-    def _units(self, part: str, following: str | None) -> list[Piece]:
-        """The sentences between two marks, each with a sound unless none has one."""
-        units: list[Piece] = []
+    def _units(self, part: str, following: str | None) -> list[Segment]:
+        """The sentences between two pause marks, each with spoken text unless none has any."""
+        units: list[Segment] = []
         for texts, ends_paragraph in _spoken_runs(sentences(part, self.language)):
             ends = "paragraph" if ends_paragraph else "sentence"
-            units.append(Piece(self._written_out(" ".join(texts)), 0.0, ends))
+            units.append(Segment(self._written_out(" ".join(texts)), 0.0, ends))
         if units and following is not None and not _paragraph_between(part, following):
             ends = "sentence" if _TERMINATED.search(units[-1].text) else "clause"
             units[-1] = replace(units[-1], ends=ends)
@@ -93,28 +92,28 @@ class Preparation:
             sentence = expand(sentence)
         return " ".join(shorten_runs(sentence).split())
 
-    def _grouped(self, units: list[Piece], first: bool) -> Iterator[Piece]:
-        """Pieces from sentences: long ones cut, short ones of a paragraph merged."""
-        paragraph: list[Piece] = []
+    def _grouped(self, units: list[Segment], first: bool) -> Iterator[Segment]:
+        """Segments from sentences: long ones split, short ones of a paragraph merged."""
+        paragraph: list[Segment] = []
         for unit in units:
             *firsts, (last, _) = cut(unit.text, self.language, self._measure)
             paragraph += [
-                Piece(text, 0.0, "clause" if clause else "cut") for text, clause in firsts
+                Segment(text, 0.0, "clause" if clause else "cut") for text, clause in firsts
             ]
             paragraph.append(replace(unit, text=last))
             if unit.ends == "paragraph" or unit is units[-1]:
                 yield from self._merged(paragraph, first)
                 paragraph, first = [], False
 
-    def _merged(self, units: list[Piece], first: bool) -> Iterator[Piece]:
+    def _merged(self, units: list[Segment], first: bool) -> Iterator[Segment]:
         gap, short = _GAP / self.limit, _VERY_SHORT / self.limit
         sizes = [self._measure(unit.text) + gap for unit in units]
 
         def fits(total: float, largest: float) -> bool:
             return total <= _COMFORTABLE or (total <= 1 and total - largest <= short + gap)
 
-        # The first piece decides when the first sound comes, so it is one sentence, but for very
-        # short ones at its side.
+        # The time to first audio depends on the first segment: it is one sentence, and what is very
+        # short beside it.
         lead = 0
         if first:
             lead = 1
@@ -127,13 +126,13 @@ class Preparation:
             yield _joined(units[:lead])
         rest = sizes[lead:]
         start = lead
-        for end in balanced(rest, [0.0] * len(rest), fits):
+        for end in balanced_groups(rest, [0.0] * len(rest), fits):
             yield _joined(units[start : lead + end])
             start = lead + end
 
 
 def _spoken_runs(found: Iterable[Sentence]) -> Iterator[tuple[list[str], bool]]:
-    """Sentences with those that have no sound joined to the one before, or the first one after."""
+    """Sentences; what is not spoken is joined to the one before, or to the first one after."""
     texts: list[str] = []
     spoken = ends_paragraph = False
     for sentence in found:
@@ -151,7 +150,7 @@ def _paragraph_between(part: str, following: str) -> bool:
     return bool(_PARAGRAPH_AFTER.search(part) or _PARAGRAPH_BEFORE.match(following))
 
 
-def _joined(units: list[Piece]) -> Piece:
+def _joined(units: list[Segment]) -> Segment:
     text = units[0].text
     for unit in units[1:]:
         east_asian = "\u3000" <= text[-1] <= "\u9fff" or "\uff00" <= text[-1] <= "\uffef"

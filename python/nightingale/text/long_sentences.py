@@ -1,4 +1,4 @@
-"""Cutting a sentence that is too long to say in one go."""
+"""Splitting a sentence that is too long for one segment."""
 
 # ruff: noqa: RUF001
 
@@ -9,16 +9,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 
-from .balance import balanced
 from .graphemes import graphemes
-from .speaking_time import speaking_time
-from .spoken import is_spoken
+from .grouping import balanced_groups
+from .spoken_characters import is_spoken, speaking_time
 
-# What a cut costs, in squares of full pieces: nothing at a clause, then at a conjunction or a
-# particle, at any space, between East Asian characters, inside a word.
+# The cost of a cut, in squares of full segments: at a clause, at a conjunction or a particle, at
+# any space, between East Asian characters, inside a word.
 _CLAUSE, _PHRASE, _SPACE, _CHARACTER, _WORD = 0.0, 0.15, 0.3, 0.5, 1.0
-_FINEST = 1 / 30  # of a piece: finer places to cut are not looked at, but for good ones
-_CHARACTER_SECONDS = 0.01  # on top of the speaking time: marks take no time, but they take tokens
+_FINEST = 1 / 30  # of a segment: closer positions for a cut are not considered, but for good ones
+_CHARACTER_SECONDS = 0.01  # added to the speaking time: marks take no time, but tokens
 
 _UNSPACED = "\u3005-\u3007\u3041-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 # What belongs to the kana or kanji before it.
@@ -68,7 +67,7 @@ def _conjunctions(language: str) -> frozenset[str]:
 
 @dataclass
 class _Atom:
-    """A stretch of a sentence that stays whole, with the space before it."""
+    """A part of a sentence that is not cut, with the space before it."""
 
     text: str
     size: float
@@ -78,7 +77,8 @@ class _Atom:
 def cut(sentence: str, language: str, measure: Callable[[str], float]) -> list[tuple[str, bool]]:
     """The parts of a sentence, each with whether a clause ends there.
 
-    measure says how full a text makes a piece: parts come to 1 or less, but for single graphemes.
+    measure gives the share of a segment that a text fills: at most 1 for each part, but for single
+    graphemes.
     """
     size = measure(sentence)
     atoms: list[_Atom] = []
@@ -88,7 +88,7 @@ def cut(sentence: str, language: str, measure: Callable[[str], float]) -> list[t
             atoms = _atoms(sentence, language, size, largest=0)
     if len(atoms) < 2:
         return [(sentence, True)]
-    ends = balanced(
+    ends = balanced_groups(
         [atom.size for atom in atoms],
         [*(atom.cost for atom in atoms[:-1]), 0.0],
         lambda total, _: total <= 1,
@@ -141,7 +141,7 @@ def _cost(before: str, token: re.Match[str], language: str) -> float:
 
 
 def _all_spoken(atoms: list[_Atom]) -> list[_Atom]:
-    """Joins what has no sound to what stands before it, and openers to what stands after."""
+    """Joins what is not spoken to what is before it, and opening marks to what is after."""
     joined: list[_Atom] = []
     opening = _Atom("", 0.0)
     for atom in atoms:
@@ -159,7 +159,7 @@ def _all_spoken(atoms: list[_Atom]) -> list[_Atom]:
 
 
 def _coarse(atoms: list[_Atom]) -> list[_Atom]:
-    """Joins atoms that are too small to matter, which keeps the search for the best cuts linear."""
+    """Joins very small atoms, which keeps the search for the best cuts linear."""
     joined: list[_Atom] = []
     for atom in atoms:
         if joined and joined[-1].size < (_FINEST if joined[-1].cost > _PHRASE else _FINEST / 3):

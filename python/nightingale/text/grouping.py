@@ -1,23 +1,23 @@
-"""Grouping a row of sizes so that the groups are few and alike."""
+"""Grouping a sequence of sizes so that the groups are few and of similar size."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-# What one more group costs beside the squares of the sizes: more than merging any two that together
-# fill 60 % of a group, less than what cutting in a bad place costs a full one.
-_GROUP = 0.4
+# The cost of one more group, added to the squares of the group sizes: more than merging any two
+# that together fill 60 % of a group, less than splitting a full one at a bad position.
+_GROUP_COST = 0.4
 
 
-def balanced(
+def balanced_groups(
     sizes: Sequence[float],
     costs: Sequence[float],
     fits: Callable[[float, float], bool],
 ) -> list[int]:
-    """Where the groups end: the indices after their last members.
+    """The end index of each group, of the grouping with the lowest cost.
 
     costs[i] is added for a group that ends after member i. fits(total, largest member) says whether
-    members may form a group; once it is False it must stay so as the group grows.
+    members may form a group; once it is False it must stay False as the group grows.
     """
     best = [0.0]
     starts = [0]
@@ -33,7 +33,7 @@ def balanced(
             cost = best[start] + total * total
             if cost < lowest:
                 lowest, chosen = cost, start
-        best.append(lowest + _GROUP + costs[end - 1])
+        best.append(lowest + _GROUP_COST + costs[end - 1])
         starts.append(chosen)
     ends = []
     end = len(sizes)

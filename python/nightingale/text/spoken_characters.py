@@ -1,7 +1,8 @@
-"""How long a text takes to say, estimated from its characters."""
+"""Which characters of a text are spoken, and about how long they take."""
 
 from __future__ import annotations
 
+import re
 from unicodedata import category
 
 # Characters a second of ordinary reading. Unwritten vowels make Arabic and Hebrew slower by the
@@ -26,9 +27,14 @@ _SCRIPTS = (
     (0x20000, 0x3FFFF, _HAN),
 )
 
+_SPOKEN_SYMBOLS = "&@%§°$¢£¥€₩₹₽"
+_SPOKEN = re.compile(rf"[^\W_]|[{_SPOKEN_SYMBOLS}]")
+_REPEATED = re.compile(r"([^\w\s]|_)\1{4,}")
+_UNSPOKEN_RUN = re.compile(rf"([^\w{_SPOKEN_SYMBOLS}]{{24}})[^\w{_SPOKEN_SYMBOLS}]+")
+
 
 class _Seconds(dict[str, float]):
-    """Seconds by character, worked out when first met."""
+    """Seconds by character, computed once each."""
 
     def __missing__(self, character: str) -> float:
         seconds = _seconds(character)
@@ -57,5 +63,15 @@ _BY_CHARACTER = _Seconds()
 
 
 def speaking_time(text: str) -> float:
-    """Seconds an ordinary reader takes, without the pauses at punctuation."""
+    """Seconds that an average reader takes, without the pauses at punctuation."""
     return sum(map(_BY_CHARACTER.__getitem__, text))
+
+
+def is_spoken(text: str) -> bool:
+    """Whether a text has a letter, a digit or a symbol that is read."""
+    return _SPOKEN.search(text) is not None
+
+
+def shorten_runs(text: str) -> str:
+    """Shortens runs of unspoken marks, which take tokens: to 3 of a kind, to 24 in all."""
+    return _UNSPOKEN_RUN.sub(r"\1", _REPEATED.sub(r"\1\1\1", text))

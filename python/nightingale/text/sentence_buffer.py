@@ -1,16 +1,16 @@
-"""Text that comes bit by bit: what of it can be said already."""
+"""Text that arrives in parts: which of its sentences are complete."""
 
 from __future__ import annotations
 
 from .sentences import split_sentences
 
-# Characters of the next sentence that settle where the last one ended: `"Really?" John asked.`
-SETTLED = 16
-LOOK_EVERY = 4  # characters: whoever types gives them one by one, and splitting takes a while
+# Characters of the next sentence that decide where the last one ended: `"Really?" John asked.`
+LOOKAHEAD = 16
+SPLIT_EVERY = 4  # characters: splitting takes a while, and typed text arrives one by one
 
 
-class IncomingText:
-    """Gathers text until a sentence is complete, which takes the beginning of the next one."""
+class SentenceBuffer:
+    """Collects text until a sentence is complete, which the start of the next one shows."""
 
     def __init__(self, language: str = "en") -> None:
         self._language = language
@@ -21,19 +21,19 @@ class IncomingText:
         return len(self._text)
 
     def add(self, text: str) -> str:
-        """The text up to the last settled end of a sentence, taken out; "" where there is none."""
+        """Removes and returns the text up to the last complete sentence; "" where there is none."""
         self._text += text
-        if len(self._text) - self._seen < LOOK_EVERY:
+        if len(self._text) - self._seen < SPLIT_EVERY:
             return ""
         self._seen = len(self._text)
         found = split_sentences(self._text, self._language)
         last = found.pop() if found else ""
-        while found and len(last) < SETTLED:
+        while found and len(last) < LOOKAHEAD:
             last = found.pop() + last
         return self._take(_start_of(last, self._text)) if found else ""
 
     def rest(self) -> str:
-        """All that has not been said."""
+        """Removes and returns the remaining text."""
         return self._take(len(self._text))
 
     def _take(self, end: int) -> str:
@@ -43,7 +43,7 @@ class IncomingText:
 
 
 def _start_of(last: str, text: str) -> int:
-    """Where the last sentences begin in a text: splitting changes nothing but white space."""
+    """The position of the last sentences in a text: splitting only changes white space."""
     remaining = sum(not character.isspace() for character in last)
     for position in range(len(text) - 1, -1, -1):
         remaining -= not text[position].isspace()

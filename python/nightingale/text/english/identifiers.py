@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from .letters import is_spelled, spelled
+from .acronyms import is_spelled, spelled
 from .numbers import code, digits, in_words
 from .rules import Rule, rule
 

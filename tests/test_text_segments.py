@@ -1,4 +1,4 @@
-"""Long text: where sentences end, how they become pieces, and the pauses between them."""
+"""Long text: where sentences end, how they become segments, and the pauses between them."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import sys
 
 import pytest
 
-from nightingale.text import Piece, prepare
+from nightingale.text import Segment, prepare
 from nightingale.text.graphemes import graphemes
 from nightingale.text.sentences import split_sentences
-from nightingale.text.speaking_time import speaking_time
+from nightingale.text.spoken_characters import speaking_time
 
 from .command import PATIENCE
 from .sentence_cases import CASES, LINE_CASES
@@ -19,11 +19,11 @@ from .sentence_cases import CASES, LINE_CASES
 MARKED = [(language, case) for language, cases in CASES.items() for case in cases]
 
 
-def texts_of(pieces: list[Piece]) -> list[str]:
-    return [piece.text for piece in pieces]
+def texts_of(segments: list[Segment]) -> list[str]:
+    return [segment.text for segment in segments]
 
 
-def written(text: str, language: str = "en", **settings: object) -> list[Piece]:
+def written(text: str, language: str = "en", **settings: object) -> list[Segment]:
     """Pieces of the text as it is written."""
     return prepare(text, language, expand=False, **settings)
 
@@ -53,8 +53,8 @@ def test_the_table_is_of_the_promised_size() -> None:
 # Pieces
 
 
-def test_a_short_text_is_one_piece() -> None:
-    assert written("Hello there, friend.") == [Piece("Hello there, friend.", 0.0, "paragraph")]
+def test_a_short_text_is_one_segment() -> None:
+    assert written("Hello there, friend.") == [Segment("Hello there, friend.", 0.0, "paragraph")]
 
 
 WORDS = "the old ship sailed over cold dark water near seven men under grey clouds"
@@ -70,7 +70,7 @@ def sentence_of(seconds: float) -> str:
 
 @pytest.mark.parametrize("times", [1.05, 1.1, 1.3, 1.7, 2.1, 2.6, 3.3, 5.2])
 def test_a_long_sentence_is_cut_into_parts_alike(times: float) -> None:
-    parts = [speaking_time(piece.text) for piece in written(sentence_of(15 * times))]
+    parts = [speaking_time(segment.text) for segment in written(sentence_of(15 * times))]
     assert len(parts) == int(times) + 1
     assert max(parts) <= 15
     assert max(parts) <= 1.35 * min(parts)
@@ -78,9 +78,9 @@ def test_a_long_sentence_is_cut_into_parts_alike(times: float) -> None:
 
 def test_a_cut_falls_at_a_clause_where_there_is_one() -> None:
     clause = sentence_of(7.5)[:-1]
-    pieces = written(f"{clause}, {clause.lower()}; {clause.lower()}.")
-    assert [piece.text[-1] for piece in pieces] == [",", ";", "."]
-    assert [piece.ends for piece in pieces] == ["clause", "clause", "paragraph"]
+    segments = written(f"{clause}, {clause.lower()}; {clause.lower()}.")
+    assert [segment.text[-1] for segment in segments] == [",", ";", "."]
+    assert [segment.ends for segment in segments] == ["clause", "clause", "paragraph"]
 
 
 def test_a_cut_between_words_prefers_a_conjunction() -> None:
@@ -109,12 +109,12 @@ def test_a_clause_far_from_the_middle_is_not_worth_its_place() -> None:
     ],
 )
 def test_every_script_is_cut_within_the_limit(language: str, text: str) -> None:
-    pieces = written(text, language)
-    sizes = [speaking_time(piece.text) for piece in pieces]
-    assert len(pieces) > 1
+    segments = written(text, language)
+    sizes = [speaking_time(segment.text) for segment in segments]
+    assert len(segments) > 1
     assert max(sizes) <= 15
     assert max(sizes) <= 1.5 * min(sizes)
-    assert squeezed("".join(texts_of(pieces))) == squeezed(text)
+    assert squeezed("".join(texts_of(segments))) == squeezed(text)
 
 
 def test_japanese_is_cut_before_a_new_phrase() -> None:
@@ -124,8 +124,8 @@ def test_japanese_is_cut_before_a_new_phrase() -> None:
 
 
 def test_short_sentences_are_merged_to_a_comfortable_length() -> None:
-    pieces = written("It rained all day. " * 40)
-    sizes = [speaking_time(piece.text) for piece in pieces]
+    segments = written("It rained all day. " * 40)
+    sizes = [speaking_time(segment.text) for segment in segments]
     assert sizes[0] < 2
     assert all(5 < size <= 9 for size in sizes[1:])
 
@@ -136,14 +136,14 @@ def test_long_sentences_are_not_merged() -> None:
 
 
 def test_paragraphs_are_not_merged() -> None:
-    pieces = written("One small heading\n\nFirst one here. Second one here.\n\nThe end.")
-    assert [piece.ends for piece in pieces] == ["paragraph", "paragraph", "paragraph"]
+    segments = written("One small heading\n\nFirst one here. Second one here.\n\nThe end.")
+    assert [segment.ends for segment in segments] == ["paragraph", "paragraph", "paragraph"]
 
 
-def test_the_first_piece_is_one_sentence() -> None:
-    pieces = written("This is the first sentence. " + "Here is one more sentence. " * 6)
-    assert pieces[0] == Piece("This is the first sentence.", 0.0, "sentence")
-    assert pieces[1].text.count(".") > 1
+def test_the_first_segment_is_one_sentence() -> None:
+    segments = written("This is the first sentence. " + "Here is one more sentence. " * 6)
+    assert segments[0] == Segment("This is the first sentence.", 0.0, "sentence")
+    assert segments[1].text.count(".") > 1
 
 
 def test_very_short_sentences_have_company() -> None:
@@ -155,25 +155,25 @@ def test_very_short_sentences_have_company() -> None:
 
 
 def test_merged_list_items_are_told_apart_and_their_bullets_go() -> None:
-    pieces = written("- brown bread\n- fresh milk\n- ten eggs")
-    assert " ".join(texts_of(pieces)) == "brown bread. fresh milk. ten eggs"
+    segments = written("- brown bread\n- fresh milk\n- ten eggs")
+    assert " ".join(texts_of(segments)) == "brown bread. fresh milk. ten eggs"
     assert texts_of(written("- 面包\n- 牛奶", "zh")) == ["面包。牛奶"]
 
 
-def test_limit_changes_the_length_of_pieces() -> None:
+def test_limit_changes_the_length_of_segments() -> None:
     text = sentence_of(60)
     counts = [len(written(text, limit=limit)) for limit in (5, 15, 30, 100)]
     assert 13 <= counts[0] <= 18
     assert counts[1:] == [5, 3, 1]
 
 
-def test_count_bounds_the_tokens_of_pieces() -> None:
+def test_count_bounds_the_tokens_of_segments() -> None:
     text = sentence_of(12) + " " + "1234567890 " * 20
-    pieces = written(text, limit=1000, count=len, max_tokens=50)
-    assert max(len(piece.text) for piece in pieces) <= 50
-    assert squeezed("".join(texts_of(pieces))) == squeezed(text)
+    segments = written(text, limit=1000, count=len, max_tokens=50)
+    assert max(len(segment.text) for segment in segments) <= 50
+    assert squeezed("".join(texts_of(segments))) == squeezed(text)
     unevenly = written("aa " * 60 + "ääää " * 30, limit=1000, count=dear_umlauts, max_tokens=50)
-    assert max(dear_umlauts(piece.text) for piece in unevenly) <= 50
+    assert max(dear_umlauts(segment.text) for segment in unevenly) <= 50
 
 
 def dear_umlauts(text: str) -> int:
@@ -183,18 +183,18 @@ def dear_umlauts(text: str) -> int:
 def test_a_hundred_thousand_characters_are_one_call() -> None:
     prose = (sentence_of(4) + " ") * (100_000 // len(sentence_of(4)))
     for text in (prose, "天" * 100_000, "a" * 100_000, "? " * 50_000 + "a", "- a\n" * 25_000):
-        pieces = written(text)
-        assert max(speaking_time(piece.text) for piece in pieces) <= 15
-        assert sum(len(re.findall(r"\w", piece.text)) for piece in pieces) == len(
+        segments = written(text)
+        assert max(speaking_time(segment.text) for segment in segments) <= 15
+        assert sum(len(re.findall(r"\w", segment.text)) for segment in segments) == len(
             re.findall(r"\w", text)
         )
 
 
 def test_rows_of_marks_are_shortened() -> None:
     assert texts_of(written("Stop!!!!!!!!!!!!")) == ["Stop!!!"]
-    (piece,) = written("One.\n\n" + "-=" * 5000 + "\n")
-    assert piece.text.startswith("One. -=-=")
-    assert len(piece.text) < 40
+    (segment,) = written("One.\n\n" + "-=" * 5000 + "\n")
+    assert segment.text.startswith("One. -=-=")
+    assert len(segment.text) < 40
 
 
 @pytest.mark.parametrize(
@@ -215,9 +215,9 @@ def test_rows_of_marks_are_shortened() -> None:
 def test_no_grapheme_is_cut(cluster: str) -> None:
     assert graphemes(cluster * 3) == [cluster] * 3
     text = f"{cluster}x" * 100
-    pieces = written(text, limit=1000, count=len, max_tokens=17)
-    assert len(pieces) > 10
-    assert [part for piece in pieces for part in graphemes(piece.text)] == graphemes(text)
+    segments = written(text, limit=1000, count=len, max_tokens=17)
+    assert len(segments) > 10
+    assert [part for segment in segments for part in graphemes(segment.text)] == graphemes(text)
 
 
 # Pauses
@@ -238,8 +238,8 @@ def test_no_grapheme_is_cut(cluster: str) -> None:
 )
 def test_a_mark_is_a_pause_after_what_stands_before_it(mark: str, seconds: float) -> None:
     assert written(f"Wait {mark} now.") == [
-        Piece("Wait", seconds, "clause"),
-        Piece("now.", 0.0, "paragraph"),
+        Segment("Wait", seconds, "clause"),
+        Segment("now.", 0.0, "paragraph"),
     ]
 
 
@@ -253,26 +253,29 @@ def test_a_malformed_mark_is_refused(mark: str) -> None:
     assert mark in str(error.value)
 
 
-def test_pauses_without_text_before_them_are_pieces_of_their_own() -> None:
-    assert written("[pause 1s] Yes.") == [Piece("", 1.0, "cut"), Piece("Yes.", 0.0, "paragraph")]
-    assert written("[pause 1s] [pause 2s] Yes.")[0] == Piece("", 3.0, "cut")
-    assert written("[pause]") == [Piece("", 0.5, "cut")]
+def test_pauses_without_text_before_them_are_segments_of_their_own() -> None:
+    assert written("[pause 1s] Yes.") == [
+        Segment("", 1.0, "cut"),
+        Segment("Yes.", 0.0, "paragraph"),
+    ]
+    assert written("[pause 1s] [pause 2s] Yes.")[0] == Segment("", 3.0, "cut")
+    assert written("[pause]") == [Segment("", 0.5, "cut")]
 
 
 def test_pauses_in_a_row_add_up() -> None:
-    assert written("One. [pause 1s][pause 250ms] Two.")[0] == Piece("One.", 1.25, "sentence")
+    assert written("One. [pause 1s][pause 250ms] Two.")[0] == Segment("One.", 1.25, "sentence")
 
 
 def test_marks_between_pauses_join_a_neighbour() -> None:
     assert written("One [pause] ... [pause] two.") == [
-        Piece("One ...", 1.0, "clause"),
-        Piece("two.", 0.0, "paragraph"),
+        Segment("One ...", 1.0, "clause"),
+        Segment("two.", 0.0, "paragraph"),
     ]
     assert texts_of(written("… [pause] One.")) == ["", "… One."]
 
 
 def test_a_paragraph_ends_beside_a_pause_too() -> None:
-    assert [piece.ends for piece in written("One\n\n[pause] Two. [pause]\n\nThree")] == [
+    assert [segment.ends for segment in written("One\n\n[pause] Two. [pause]\n\nThree")] == [
         "paragraph",
         "paragraph",
         "paragraph",
@@ -285,8 +288,8 @@ def test_other_brackets_are_text() -> None:
 
 def test_the_documented_example_is_what_comes_out() -> None:
     assert prepare("Dr. Lee paid $5. [pause 1s] Did you?") == [
-        Piece("Doctor Lee paid five dollars.", 1.0, "sentence"),
-        Piece("Did you?", 0.0, "paragraph"),
+        Segment("Doctor Lee paid five dollars.", 1.0, "sentence"),
+        Segment("Did you?", 0.0, "paragraph"),
     ]
 
 
@@ -314,9 +317,9 @@ def test_other_arguments_are_checked() -> None:
         prepare("Hello.", None)  # type: ignore[arg-type]
 
 
-def test_text_without_sound_is_one_piece() -> None:
-    assert written("?! ... —") == [Piece("?! ... —", 0.0, "paragraph")]
-    assert written("... [pause 1s]") == [Piece("...", 1.0, "paragraph")]
+def test_text_without_sound_is_one_segment() -> None:
+    assert written("?! ... —") == [Segment("?! ... —", 0.0, "paragraph")]
+    assert written("... [pause 1s]") == [Segment("...", 1.0, "paragraph")]
 
 
 def test_english_is_expanded_and_nothing_else() -> None:
@@ -331,5 +334,5 @@ def test_the_work_is_imported_when_there_is_text() -> None:
     command = [sys.executable, "-c", program]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=PATIENCE)
     loaded = done.stdout.split()
-    assert "nightingale.text.pieces" in loaded
+    assert "nightingale.text.segments" in loaded
     assert not {"nightingale.text.english", "nightingale.text.sentences"} & set(loaded)

@@ -1,4 +1,4 @@
-"""Lines of a text to what is read on: paragraphs, list items, lines of dialogue."""
+"""The layout of a text: paragraphs, list items, lines of dialogue."""
 
 # ruff: noqa: RUF001
 
@@ -19,11 +19,11 @@ _CLOSED = re.compile(r"[.!?…。！？؟۔।॥:：;；]['\"”’»)\]」』�
 
 @dataclass(frozen=True)
 class Block:
-    """Text without line breaks, and how it stands on the page."""
+    """Text without line breaks, and its role in the layout."""
 
     text: str  # white space collapsed
     mark: str  # what opens a list item or a line of dialogue: "- ", "2. ", "—"; it is not in text
-    bullet: bool  # the mark is a sign, with nothing to say
+    bullet: bool  # the mark is not spoken
     ends_paragraph: bool
 
 
@@ -68,15 +68,15 @@ def _opening(
 def _block(lines: list[str], mark: re.Match[str] | None, ends_paragraph: bool) -> Block:
     opening = mark[0] if mark is not None else ""
     text = lines[0][len(opening) :]
-    pieces = [" ".join(text.split())]
+    parts = [" ".join(text.split())]
     for line in lines[1:]:
         line = " ".join(line.split())
-        if not (_unspaced(pieces[-1][-1:]) and _unspaced(line[0])):
-            pieces.append(" ")
-        pieces.append(line)
+        if not (_unspaced(parts[-1][-1:]) and _unspaced(line[0])):
+            parts.append(" ")
+        parts.append(line)
     bullet = mark is not None and mark.lastgroup == "bullet"
     spaced = opening.rstrip() + (" " if opening[-1:].isspace() else "")
-    return Block("".join(pieces), spaced, bullet, ends_paragraph)
+    return Block("".join(parts), spaced, bullet, ends_paragraph)
 
 
 def _unspaced(character: str) -> bool:

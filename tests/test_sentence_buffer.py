@@ -1,4 +1,4 @@
-"""Sentences found while a text is still coming."""
+"""Sentences found while a text is still arriving."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from nightingale.text.incoming import LOOK_EVERY, SETTLED, IncomingText
+from nightingale.text.sentence_buffer import LOOKAHEAD, SPLIT_EVERY, SentenceBuffer
 from nightingale.text.sentences import split_sentences
 
 TEXTS = {
@@ -22,9 +22,9 @@ TEXTS = {
 @pytest.mark.parametrize("size", [1, 3, 7, 1000])
 def test_the_sentences_are_those_of_the_whole_text(language: str, size: int) -> None:
     text = TEXTS[language]
-    incoming = IncomingText(language)
-    parts = [incoming.add(text[i : i + size]) for i in range(0, len(text), size)]
-    parts.append(incoming.rest())
+    buffer = SentenceBuffer(language)
+    parts = [buffer.add(text[i : i + size]) for i in range(0, len(text), size)]
+    parts.append(buffer.rest())
     assert "".join(parts) == text
     found = [sentence for part in parts for sentence in split_sentences(part, language)]
     assert found == split_sentences(text, language)
@@ -35,20 +35,20 @@ def test_nothing_is_lost_or_doubled_however_the_text_is_cut() -> None:
     draw = random.Random(5)
     for _ in range(200):
         text = "".join(draw.choices("ab .!?\n\u3002\"'1-", k=80))
-        incoming = IncomingText()
+        buffer = SentenceBuffer()
         parts, position = [], 0
         while position < len(text):
             size = draw.randint(1, 20)
-            parts.append(incoming.add(text[position : position + size]))
+            parts.append(buffer.add(text[position : position + size]))
             position += size
-        assert "".join(parts) + incoming.rest() == text
-        assert len(incoming) == 0
+        assert "".join(parts) + buffer.rest() == text
+        assert len(buffer) == 0
 
 
 def test_a_sentence_waits_for_the_beginning_of_the_next() -> None:
-    incoming = IncomingText()
-    assert incoming.add("It is late. ") == ""
-    assert incoming.add("X" * (SETTLED - LOOK_EVERY)) == ""
-    assert incoming.add("X" * LOOK_EVERY) == "It is late. "
-    assert incoming.rest() == "X" * SETTLED
-    assert incoming.rest() == ""
+    buffer = SentenceBuffer()
+    assert buffer.add("It is late. ") == ""
+    assert buffer.add("X" * (LOOKAHEAD - SPLIT_EVERY)) == ""
+    assert buffer.add("X" * SPLIT_EVERY) == "It is late. "
+    assert buffer.rest() == "X" * LOOKAHEAD
+    assert buffer.rest() == ""

@@ -1,0 +1,54 @@
+"""Text of any length as segments that T3 can speak, with the pauses that are marked in it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ..arguments import number, whole
+
+LIMIT = 15.0  # seconds of speech in a segment; T3 can speak 40, but not as well
+MAX_TOKENS = 400  # text tokens in a segment
+
+
+@dataclass(frozen=True)
+class Segment:
+    """Text that is spoken as one utterance, and the pause after it.
+
+    Text is empty where a pause has no text before it: at the start, or when there is no text.
+    """
+
+    text: str  # for the tokenizer
+    pause: float  # seconds of silence after it, as marked
+    ends: str  # at the end of a "sentence", "clause" or "paragraph", or at a "cut" within a clause
+
+
+def prepare(
+    text: str,
+    language: str = "en",
+    limit: float | None = None,
+    count: Callable[[str], int] | None = None,
+    *,
+    max_tokens: int = MAX_TOKENS,
+    expand: bool = True,
+) -> list[Segment]:
+    """Splits a text of any length into segments.
+
+    limit: estimated seconds of speech in a segment; None is 15. count: gives the number of tokens
+    of a text, at most max_tokens in a segment. expand: English numbers and abbreviations become
+    words. Marks such as [pause 500ms] become the pause of the segment before them; several in a row
+    add up.
+    """
+    if not isinstance(text, str):
+        raise ValueError(f"text must be a string, not {type(text).__name__}")
+    if not isinstance(language, str):
+        raise ValueError(f"language must be a code such as 'en', not {language!r}")
+    limit = LIMIT if limit is None else number("limit", limit)
+    if not 0 < limit < math.inf:
+        raise ValueError(f"limit must be a number of seconds above 0, not {limit}")
+    max_tokens = whole("max_tokens", max_tokens, 1, 2**31 - 1)
+    # Imported here: its patterns take a while to compile and not every command speaks.
+    from .segmentation import Segmenter
+
+    return Segmenter(language.lower(), limit, count, max_tokens, expand).segments(text)
