@@ -16,7 +16,7 @@ from pathlib import Path
 import nightingale
 from nightingale import _core
 
-from .rounds import load, print_rows
+from . import harness
 from .t3 import EMOTION
 
 PRECISIONS = ("float32", "int8")
@@ -90,7 +90,7 @@ def compare(
     """What became of each draft at each precision and temperature. progress: after an utterance."""
     outcomes = []
     for precision in PRECISIONS:
-        plain = load(folder, precision, "cpu")
+        plain = harness.load(folder, precision, "cpu")
         expected = []
         for utterance in spoken:
             expected.append(speak(plain, utterance)[0])
@@ -98,7 +98,7 @@ def compare(
         del plain
         for draft in drafts:
             found = {t: Outcome(precision, draft, t) for t in TEMPERATURES}
-            drafted = load(folder, precision, "cpu", draft)
+            drafted = harness.load(folder, precision, "cpu", draft)
             for utterance, tokens in zip(spoken, expected, strict=True):
                 _count(found[utterance.temperature], utterance, tokens, *speak(drafted, utterance))
                 progress()
@@ -135,7 +135,7 @@ def report(outcomes: Sequence[Outcome]) -> bool:
         rate = f"{o.accepted / o.proposed:.1%}" if o.proposed else ""
         counts = (o.equal, o.spoken, o.proposed, o.accepted)
         rows.append([o.precision, o.draft, str(o.temperature), *map(str, counts), rate])
-    print_rows(rows)
+    harness.print_table(rows)
     equal, spoken = sum(o.equal for o in outcomes), sum(o.spoken for o in outcomes)
     print(f"{equal} of {spoken} token sequences are those of plain decoding")
     for outcome in outcomes:

@@ -9,8 +9,8 @@ from nightingale.model_settings import LOOKAHEAD_TOKENS
 from nightingale.streaming import FRAMES_PER_TOKEN, Chunking
 from tools.synthetic import S3GEN_SIZES, SPEECH_VOCABULARY, T3_SIZES
 
-from .apple import Chip
-from .counts import Work, encoder, estimator, flow_times, t3_forward, t3_step, vocoder
+from .apple_chips import Chip
+from .op_counts import Work, encoder, estimator, flow_times, t3_forward, t3_step, vocoder
 from .t3 import TEXT_TOKENS
 
 T3, S3GEN = T3_SIZES["full"], S3GEN_SIZES["full"]

@@ -34,9 +34,9 @@ import numpy as np
 import nightingale
 from train.scores import RECOGNISERS, error_rate, judge
 
+from . import harness
 from .draft_equality import read_sentences
-from .kv import BUDGETS, START, likeliest
-from .rounds import machine, print_rows
+from .kv_cache import BUDGETS, START, likeliest
 
 EXACT = "float32"
 
@@ -100,7 +100,9 @@ def main() -> None:
             results[name] |= scores
     print_table(results, len(texts))
     if args.json:
-        args.json.write_text(json.dumps({"machine": machine("cpu"), **results}, indent=1))
+        args.json.write_text(
+            json.dumps({"machine": harness.describe_machine("cpu"), **results}, indent=1)
+        )
 
 
 def _arguments() -> argparse.Namespace:
@@ -207,7 +209,7 @@ def print_table(results: dict[str, dict[str, Any]], sentences: int) -> None:
             for column in columns
         ]
         rows.append([name, *cells])
-    print_rows(rows)
+    harness.print_table(rows)
 
 
 if __name__ == "__main__":

@@ -14,8 +14,8 @@ from pathlib import Path
 
 from tools.synthetic import SPEECH_VOCABULARY
 
-from .apple import IPHONES, MACS, SOURCES, Chip
-from .counts import encoder, estimator, t3_forward, t3_step, total, vocoder
+from .apple_chips import IPHONES, MACS, SOURCES, Chip
+from .op_counts import encoder, estimator, t3_forward, t3_step, total, vocoder
 from .projection import (
     BOUND,
     CONTEXT,
@@ -146,13 +146,13 @@ def _counted() -> list[str]:
         "",
         *_table(rows),
         *_paragraph(
-            f"""From the sizes of the official tensors, formula by formula (`bench/counts.py`); the
-            prompt of the voice is 10 s. Values are activations, windows of convolutions and T3's
-            cache. The weights add up to every tensor of the checkpoint and to what a loaded model
-            reports (`tests/test_bench.py`). Of weights a token reads {", ".join(read)} (groups of
-            64, scale and offset in float16). T3's launches are our kernels', which the library
-            counts (`python -m bench.t3 --device gpu`); S3Gen's are MLX's and ours, read off the
-            code. No host sync stands between tokens."""
+            f"""From the sizes of the official tensors, formula by formula (`bench/op_counts.py`);
+            the prompt of the voice is 10 s. Values are activations, windows of convolutions and
+            T3's cache. The weights add up to every tensor of the checkpoint and to what a loaded
+            model reports (`tests/test_bench.py`). Of weights a token reads {", ".join(read)}
+            (groups of 64, scale and offset in float16). T3's launches are our kernels', which the
+            library counts (`python -m bench.t3 --device gpu`); S3Gen's are MLX's and ours, read off
+            the code. No host sync stands between tokens."""
         ),
         "",
     ]

@@ -13,30 +13,11 @@ drifts gives fair ratios. --reference names the Python that has chatterbox-tts
 from __future__ import annotations
 
 import argparse
-import json
 from pathlib import Path
 from statistics import median
 from typing import Any
 
-from . import quoted
-from .rounds import (
-    DTYPES,
-    Results,
-    add_bits,
-    checkpoint,
-    load,
-    machine,
-    middle,
-    parse,
-    parser,
-    print_rows,
-    ratio,
-    run_reference,
-    seconds_of,
-    shown,
-    spread,
-    take_turns,
-)
+from . import h200, harness
 
 EXACT = "float32"  # what the other precisions are compared with
 ON_CPU = (EXACT, "bfloat16")
@@ -47,27 +28,17 @@ WARM_UPS = 3
 
 
 def main() -> None:
-    args = _arguments()
-    if args.measure:
-        measure = measure_gpu if args.device == "gpu" else measure_cpu
-        print(json.dumps(measure(Path(args.folder), args)))
-        return
-    with checkpoint(args) as folder:
-        results = run(folder, args)
-        likeness = compare(folder, args) if args.device == "cpu" else None
-    if likeness is None:
-        print_gpu_table(results, args)
-    else:
-        print_cpu_table(results, args, likeness)
+    measures = {"cpu": measure_cpu, "gpu": measure_gpu}
+    harness.main(_arguments(), measures, run, {"cpu": print_cpu_table, "gpu": print_gpu_table})
 
 
 def _arguments() -> argparse.Namespace:
-    arguments = parser(__doc__.splitlines()[0], ON_CPU, DTYPES)
-    add_bits(arguments, "S3Gen on a CPU", (8,))
+    arguments = harness.make_parser(__doc__.splitlines()[0], ON_CPU, harness.DTYPES)
+    harness.add_bits(arguments, "S3Gen on a CPU", (8,))
     arguments.add_argument("--tokens", type=int, default=100)
     arguments.add_argument("--steps", type=int, default=10)
     arguments.add_argument("--repeats", type=int, default=10, help="on a GPU")
-    return parse(arguments)
+    return harness.parse(arguments)
 
 
 def speech_tokens(count: int) -> list[int]:
@@ -76,13 +47,13 @@ def speech_tokens(count: int) -> list[int]:
 
 def measure_cpu(folder: Path, args: argparse.Namespace) -> dict[str, Any]:
     """Seconds of flow and vocoder at one precision, once."""
-    tts = load(folder, args.measure, "cpu")
+    tts = harness.load(folder, args.measure, "cpu")
     tokens = speech_tokens(args.tokens)
     mel = tts.mel(tokens, steps=1)  # pages in, threads up
     tts.vocode(mel)
     return {
-        "flow_s": seconds_of(lambda: tts.mel(tokens, steps=args.steps), 1)[0],
-        "vocoder_s": seconds_of(lambda: tts.vocode(mel), 1)[0],
+        "flow_s": harness.time_runs(lambda: tts.mel(tokens, steps=args.steps), 1)[0],
+        "vocoder_s": harness.time_runs(lambda: tts.vocode(mel), 1)[0],
         "audio_s": mel.shape[1] / FRAMES_PER_S,
         "products": tts.info["flow"]["products"],
         "weight_bytes": sum(tts.info[part]["weight_bytes"] for part in ("flow", "vocoder")),
@@ -93,10 +64,10 @@ def measure_gpu(folder: Path, args: argparse.Namespace) -> dict[str, Any]:
     """Warm flow and vocoder at one precision, whole and streaming, and the launches they take."""
     from nightingale import _core
 
-    tts = load(folder, args.measure, "gpu")
+    tts = harness.load(folder, args.measure, "gpu")
 
     def timed(work: Any) -> dict[str, float]:
-        return spread(seconds_of(work, args.repeats, WARM_UPS))
+        return harness.summarize(harness.time_runs(work, args.repeats, WARM_UPS))
 
     def launches(work: Any) -> int:
         before = _core.kernel_launches()
@@ -112,7 +83,10 @@ def measure_gpu(folder: Path, args: argparse.Namespace) -> dict[str, Any]:
         "flow": flow,
         "flow_of_10": timed(lambda: tts.mel(few, steps=args.steps)),
         "vocoder": vocoder,
-        "feeds": {str(frames): spread(feed_seconds(tts, frames, args.repeats)) for frames in FEEDS},
+        "feeds": {
+            str(frames): harness.summarize(feed_seconds(tts, frames, args.repeats))
+            for frames in FEEDS
+        },
         "audio_s": audio_s,
         "rtf": (flow["median"] + vocoder["median"]) / audio_s,
         "products": tts.info["flow"]["products"],
@@ -130,17 +104,19 @@ def feed_seconds(tts: Any, frames: int, repeats: int) -> list[float]:
     state = engine.begin_sound(0)
     while len(engine.sound(state, rows[:frames], last=False)) < 480 * frames:
         pass
-    return seconds_of(lambda: engine.sound(state, rows[:frames], last=False), repeats, WARM_UPS)
+    return harness.time_runs(
+        lambda: engine.sound(state, rows[:frames], last=False), repeats, WARM_UPS
+    )
 
 
-def run(folder: Path, args: argparse.Namespace) -> Results:
+def run(folder: Path, args: argparse.Namespace) -> harness.Results:
     def reference() -> dict[str, Any]:
         job = {"kind": "time_s3gen", "folder": str(folder)}
-        out = run_reference(args, job | {"tokens": args.tokens, "steps": args.steps})
+        out = harness.run_reference(args, job | {"tokens": args.tokens, "steps": args.steps})
         return {stage: float(median(out[stage])) for stage in STAGES}
 
     options = {"tokens": args.tokens, "steps": args.steps, "repeats": args.repeats}
-    return take_turns("bench.s3gen", folder, args, options, reference)
+    return harness.run_rounds("bench.s3gen", folder, args, options, reference)
 
 
 def compare(folder: Path, args: argparse.Namespace) -> dict[str, tuple[float, float]]:
@@ -150,7 +126,7 @@ def compare(folder: Path, args: argparse.Namespace) -> dict[str, tuple[float, fl
 
     made = {}
     for name in dict.fromkeys((EXACT, *args.precisions)):
-        tts = load(folder, name, args.device)
+        tts = harness.load(folder, name, args.device)
         mel = tts.mel(speech_tokens(args.tokens), steps=args.steps)
         exact_mel = made[EXACT][0] if made else mel
         made[name] = (mel, tts.vocode(exact_mel))
@@ -164,8 +140,8 @@ def compare(folder: Path, args: argparse.Namespace) -> dict[str, tuple[float, fl
     return {name: nearness(other) for name, other in made.items()}
 
 
-def print_gpu_table(results: Results, args: argparse.Namespace) -> None:
-    gpu = machine("gpu")["name"]
+def print_gpu_table(results: harness.Results, args: argparse.Namespace, folder: Path) -> None:
+    gpu = harness.describe_machine("gpu")["name"]
     print(f"S3Gen on {gpu}, {args.tokens} tokens after a prompt of 10 s, ", end="")
     print(f"{args.steps} steps; milliseconds, median (least-most) of {args.repeats}")
     feeds = [f"feed of {frames} frames" for frames in FEEDS]
@@ -175,40 +151,38 @@ def print_gpu_table(results: Results, args: argparse.Namespace) -> None:
         last = results[name][-1]
         times = [last["flow"], last["flow_of_10"], last["vocoder"], *last["feeds"].values()]
         flow, vocoder = (
-            quoted.times(theirs[quoted.REFERENCE], last[stage]["median"], gpu)
-            for theirs, stage in ((quoted.FLOW, "flow"), (quoted.VOCODER, "vocoder"))
+            h200.times(theirs[h200.REFERENCE], last[stage]["median"], gpu)
+            for theirs, stage in ((h200.FLOW, "flow"), (h200.VOCODER, "vocoder"))
         )
         rows.append(
             [
                 f"nightingale {name}",
-                *map(shown, times),
+                *map(harness.format_ms, times),
                 f"{last['rtf']:.3f}",
                 f"{last['flow_launches']} + {last['vocoder_launches']}",
                 flow,
                 vocoder,
             ]
         )
-    print_rows(rows)
+    harness.print_table(rows)
     print("launches: of our own kernels, in flow and vocoder; MLX's products are not counted.")
-    print(f"x: how many times as fast as {quoted.REFERENCE}.")
-    print(f"Milliseconds, {quoted.NOTE}:")
+    print(f"x: how many times as fast as {h200.REFERENCE}.")
+    print(f"Milliseconds, {h200.NOTE}:")
     rows = [["  ", "flow", "flow, 10 tokens", "vocoder"]]
-    for name in quoted.FLOW:
-        figures = (quoted.FLOW[name], quoted.FLOW_OF_10[name], quoted.VOCODER[name])
+    for name in h200.FLOW:
+        figures = (h200.FLOW[name], h200.FLOW_OF_10[name], h200.VOCODER[name])
         rows.append([f"  {name}", *(f"{figure:.0f}" for figure in figures)])
-    print_rows(rows)
+    harness.print_table(rows)
 
 
-def print_cpu_table(
-    results: Results, args: argparse.Namespace, likeness: dict[str, tuple[float, float]]
-) -> None:
+def print_cpu_table(results: harness.Results, args: argparse.Namespace, folder: Path) -> None:
     reference = bool(results["reference"])
     audio = results[args.precisions[0]][0]["audio_s"]
     header = ["S3Gen on the CPU", "products", "weights MB", "flow s", "vocoder s", "rtf"]
     rows = [header + ["flow x", "vocoder x"] * reference]
 
     def figures(name: str) -> list[str]:
-        flow, vocoder = (middle(results, name, stage) for stage in STAGES)
+        flow, vocoder = (harness.median_of(results, name, stage) for stage in STAGES)
         return [f"{flow:.2f}", f"{vocoder:.2f}", f"{(flow + vocoder) / audio:.2f}"]
 
     for name in args.precisions:
@@ -216,22 +190,22 @@ def print_cpu_table(
         size = f"{first['weight_bytes'] / 1e6:.0f}"
         row = [f"nightingale {name}", first["products"], size, *figures(name)]
         if reference:
-            row += [f"{ratio(results, name, stage):.2f}x" for stage in STAGES]
+            row += [f"{harness.speedup(results, name, stage):.2f}x" for stage in STAGES]
         rows.append(row)
     if reference:
         rows.append(["chatterbox-tts float32", "float32", "", *figures("reference"), "", ""])
-    print_rows(rows)
-    print_nearness(results, likeness)
+    harness.print_table(rows)
+    print_likeness(results, compare(folder, args))
 
 
-def print_nearness(results: Results, likeness: dict[str, tuple[float, float]]) -> None:
+def print_likeness(results: harness.Results, likeness: dict[str, tuple[float, float]]) -> None:
     rows = [[f"beside {EXACT}", "flow x", "vocoder x", "mel correlation", "sound SNR dB"]]
     for name, (correlation, snr) in likeness.items():
         times = [""] * len(STAGES)
         if EXACT in results:
-            times = [f"{ratio(results, name, stage, EXACT):.2f}x" for stage in STAGES]
+            times = [f"{harness.speedup(results, name, stage, EXACT):.2f}x" for stage in STAGES]
         rows.append([name, *times, f"{correlation:.6f}", f"{snr:.1f}"])
-    print_rows(rows)
+    harness.print_table(rows)
 
 
 if __name__ == "__main__":

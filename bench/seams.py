@@ -12,15 +12,15 @@ chunk that knows all; at the same places the same is said.
 from __future__ import annotations
 
 import argparse
-import tempfile
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 
 import nightingale
 from nightingale.streaming import Chunking, SentenceSound
 from nightingale.validate.log_mel import HOP, correlation, log_mel
+
+from . import harness
 
 SENTENCES = (
     "The lamp in the window was lit before the rain began.",
@@ -51,12 +51,7 @@ ELSEWHERE = {"first": 18, "chunk": 36}  # a way of cutting that has its seams at
 
 def main() -> None:
     args = _arguments()
-    with tempfile.TemporaryDirectory() as scratch:
-        folder = Path(args.folder) if args.folder else Path(scratch, "checkpoint")
-        if not folder.exists():
-            from tools.synthetic import write_checkpoint
-
-            write_checkpoint(folder)
+    with harness.checkpoint(args) as folder:
         tts = nightingale.load(folder, device=args.device)
     chunking = Chunking(overlap=args.overlap, context=args.context)
     measured = [compare(tts, text, i, chunking, args) for i, text in enumerate(SENTENCES)]
@@ -70,11 +65,12 @@ def main() -> None:
 
 def _arguments() -> argparse.Namespace:
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    arguments.add_argument("--folder", help="a checkpoint to use instead of making a small one")
+    arguments.add_argument("--folder", help="a checkpoint; a small one is made if there is none")
     arguments.add_argument("--tokens", type=int, default=150)
     arguments.add_argument("--overlap", type=int, default=Chunking.overlap)
     arguments.add_argument("--context", type=int)
     arguments.add_argument("--device", choices=("cpu", "gpu"), default="cpu")
+    arguments.set_defaults(size="small")
     return arguments.parse_args()
 
 

@@ -13,7 +13,6 @@ GPU its figures are quoted. Every measurement is a process of its own, and the s
 from __future__ import annotations
 
 import argparse
-import json
 import time
 from collections.abc import Iterator
 from contextlib import closing
@@ -21,24 +20,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from . import quoted
-from .rounds import (
-    DTYPES,
-    Results,
-    add_bits,
-    checkpoint,
-    load,
-    machine,
-    middle,
-    parse,
-    parser,
-    print_rows,
-    ratio,
-    run_reference,
-    shown,
-    spread,
-    take_turns,
-)
+from . import h200, harness
 
 ON_CPU = ("float32", "bfloat16")
 STAGES = ("t3", "flow", "vocoder")
@@ -51,20 +33,13 @@ TEXT = (
 
 
 def main() -> None:
-    args = _arguments()
-    if args.measure:
-        measure = measure_gpu if args.device == "gpu" else measure_cpu
-        print(json.dumps(measure(Path(args.folder), args)))
-        return
-    with checkpoint(args) as folder:
-        results = run(folder, args)
-    print_table = print_gpu_table if args.device == "gpu" else print_cpu_table
-    print_table(results, args)
+    measures = {"cpu": measure_cpu, "gpu": measure_gpu}
+    harness.main(_arguments(), measures, run, {"cpu": print_cpu_table, "gpu": print_gpu_table})
 
 
 def _arguments() -> argparse.Namespace:
-    arguments = parser(__doc__.splitlines()[0], ON_CPU, DTYPES)
-    add_bits(arguments, "T3", (8, 4))
+    arguments = harness.make_parser(__doc__.splitlines()[0], ON_CPU, harness.DTYPES)
+    harness.add_bits(arguments, "T3", (8, 4))
     arguments.add_argument("--tokens", type=int, default=300, help="on the CPU")
     arguments.add_argument("--steps", type=int, default=10)
     arguments.add_argument("--first", type=int, default=20, help="first chunks, on a GPU")
@@ -72,7 +47,7 @@ def _arguments() -> argparse.Namespace:
         "--utterances", type=int, nargs="+", default=(78, 102, 127), help="tokens each, on a GPU"
     )
     arguments.add_argument("--repeats", type=int, default=5, help="of each utterance, on a GPU")
-    return parse(arguments)
+    return harness.parse(arguments)
 
 
 def spoken(tts: Any, tokens: int, steps: int, whole: bool = False) -> Iterator[Any]:
@@ -106,7 +81,7 @@ def chunks(tts: Any, tokens: int, steps: int, whole: bool = False) -> list[Any]:
 
 def measure_cpu(folder: Path, args: argparse.Namespace) -> dict[str, Any]:
     """A stream at one precision: when each chunk came and how long it sounds."""
-    tts = load(folder, args.measure, "cpu")
+    tts = harness.load(folder, args.measure, "cpu")
     chunks(tts, 15, 1)  # pages in, threads up, the voice known
     made = chunks(tts, args.tokens, args.steps)
     last = made[-1].timings
@@ -121,7 +96,7 @@ def measure_cpu(folder: Path, args: argparse.Namespace) -> dict[str, Any]:
 
 def measure_gpu(folder: Path, args: argparse.Namespace) -> dict[str, Any]:
     """Warm first chunks and whole utterances at one precision."""
-    tts = load(folder, args.measure, "gpu")
+    tts = harness.load(folder, args.measure, "gpu")
     chunks(tts, 50, args.steps)  # kernels compiled, the voice known
     first = [first_chunk(tts, args.steps) for _ in range(WARM_UPS + args.first)][WARM_UPS:]
     utterances = {}
@@ -129,12 +104,12 @@ def measure_gpu(folder: Path, args: argparse.Namespace) -> dict[str, Any]:
         made = [chunks(tts, tokens, args.steps, whole=True) for _ in range(2 + args.repeats)][2:]
         timings = [said[-1].timings for said in made]
         utterances[str(tokens)] = {
-            "total": spread([timing["total"] for timing in timings]),
+            "total": harness.summarize([timing["total"] for timing in timings]),
             "stages": {name: median(timing[name] for timing in timings) for name in STAGES},
             "audio_s": sum(len(c.samples) for c in made[-1]) / made[-1][0].sample_rate,
         }
     return {
-        "first": spread([parts["total"] for parts in first]),
+        "first": harness.summarize([parts["total"] for parts in first]),
         "parts": {name: median(parts[name] for parts in first) for name in PARTS},
         "utterances": utterances,
     }
@@ -162,13 +137,15 @@ def first_chunk(tts: Any, steps: int) -> dict[str, float]:
     }
 
 
-def run(folder: Path, args: argparse.Namespace) -> Results:
+def run(folder: Path, args: argparse.Namespace) -> harness.Results:
     def reference() -> dict[str, Any]:
         text_tokens = [(13 * i + 7) % 700 for i in range(len(TEXT) // 2)]
         t3_job = {"kind": "time_t3", "folder": str(folder), "text_tokens": text_tokens}
-        t3 = run_reference(args, t3_job | {"steps": min(args.tokens, 100)})
+        t3 = harness.run_reference(args, t3_job | {"steps": min(args.tokens, 100)})
         s3gen_job = {"kind": "time_s3gen", "folder": str(folder)}
-        s3gen = run_reference(args, s3gen_job | {"tokens": args.tokens, "steps": args.steps})
+        s3gen = harness.run_reference(
+            args, s3gen_job | {"tokens": args.tokens, "steps": args.steps}
+        )
         decode = (args.tokens - 1) / float(t3["tokens_per_s"])
         stages = {
             "t3": float(t3["prefill_s"]) + decode,
@@ -185,41 +162,50 @@ def run(folder: Path, args: argparse.Namespace) -> Results:
 
     names = ("tokens", "steps", "first", "utterances", "repeats")
     options = {name: getattr(args, name) for name in names}
-    return take_turns("bench.speak", folder, args, options, reference)
+    return harness.run_rounds("bench.speak", folder, args, options, reference)
 
 
-def print_gpu_table(results: Results, args: argparse.Namespace) -> None:
-    gpu = machine("gpu")["name"]
+def print_gpu_table(results: harness.Results, args: argparse.Namespace, folder: Path) -> None:
+    gpu = harness.describe_machine("gpu")["name"]
     print(f"First audio on {gpu}, warm, voice prepared, {args.steps} steps; ", end="")
     print(f"milliseconds, median (least-most) of {args.first}, and the median of each part")
     rows = [["", "first audio", "p90", *PARTS, "earlier by"]]
-    theirs = quoted.utterance_ms(10)
+    theirs = h200.utterance_ms(10)
     for name in args.precisions:
         last = results[name][-1]
         parts = [f"{1000 * last['parts'][part]:.1f}" for part in PARTS]
-        earlier = quoted.times(theirs, last["first"]["median"], gpu)
-        row = [f"nightingale {name}", shown(last["first"]), f"{1000 * last['first']['p90']:.1f}"]
+        earlier = h200.times(theirs, last["first"]["median"], gpu)
+        row = [
+            f"nightingale {name}",
+            harness.format_ms(last["first"]),
+            f"{1000 * last['first']['p90']:.1f}",
+        ]
         rows.append([*row, *parts, earlier])
     blanks = [""] * (len(PARTS) + 1)
-    rows.append([f"{quoted.REFERENCE}, 10 tokens", f"{theirs:.0f}", *blanks, ""])
-    print_rows(rows)
+    rows.append([f"{h200.REFERENCE}, 10 tokens", f"{theirs:.0f}", *blanks, ""])
+    harness.print_table(rows)
     print()
     print(f"Whole utterances; milliseconds, median (least-most) of {args.repeats}")
     rows = [["", "tokens", "sound s", "all", *STAGES, "faster"]]
     for tokens in map(str, args.utterances):
-        theirs = quoted.utterance_ms(int(tokens))
+        theirs = h200.utterance_ms(int(tokens))
         for name in args.precisions:
             said = results[name][-1]["utterances"][tokens]
             stages = [f"{1000 * said['stages'][stage]:.0f}" for stage in STAGES]
-            faster = quoted.times(theirs, said["total"]["median"], gpu)
-            row = [f"nightingale {name}", tokens, f"{said['audio_s']:.2f}", shown(said["total"], 0)]
+            faster = h200.times(theirs, said["total"]["median"], gpu)
+            row = [
+                f"nightingale {name}",
+                tokens,
+                f"{said['audio_s']:.2f}",
+                harness.format_ms(said["total"], 0),
+            ]
             rows.append([*row, *stages, faster])
-        rows.append([quoted.REFERENCE, tokens, "", f"{theirs:.0f}", "", "", "", ""])
-    print_rows(rows)
-    print(f"{quoted.REFERENCE}: the sum of its stages without T3's prefill, {quoted.NOTE}")
+        rows.append([h200.REFERENCE, tokens, "", f"{theirs:.0f}", "", "", "", ""])
+    harness.print_table(rows)
+    print(f"{h200.REFERENCE}: the sum of its stages without T3's prefill, {h200.NOTE}")
 
 
-def print_cpu_table(results: Results, args: argparse.Namespace) -> None:
+def print_cpu_table(results: harness.Results, args: argparse.Namespace, folder: Path) -> None:
     reference = bool(results["reference"])
     header = [f"{args.tokens / 25:.0f} s on the CPU", "first audio s", "all s"]
     rows = [header + [f"{stage} s" for stage in STAGES] + ["earlier by"] * reference]
@@ -227,14 +213,16 @@ def print_cpu_table(results: Results, args: argparse.Namespace) -> None:
         if not runs:
             continue
         label = "chatterbox-tts float32" if name == "reference" else f"nightingale {name}"
-        row = [label, f"{middle(results, name, 'first_s'):.2f}"]
-        row.append(f"{middle(results, name, 'total_s'):.1f}")
+        row = [label, f"{harness.median_of(results, name, 'first_s'):.2f}"]
+        row.append(f"{harness.median_of(results, name, 'total_s'):.1f}")
         row += [f"{median(run['stages'][stage] for run in runs):.1f}" for stage in STAGES]
         if reference:
-            earlier = "" if name == "reference" else f"{ratio(results, name, 'first_s'):.1f}x"
+            earlier = (
+                "" if name == "reference" else f"{harness.speedup(results, name, 'first_s'):.1f}x"
+            )
             row.append(earlier)
         rows.append(row)
-    print_rows(rows)
+    harness.print_table(rows)
 
 
 if __name__ == "__main__":

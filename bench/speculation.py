@@ -36,8 +36,7 @@ import nightingale
 from nightingale import _core
 from nightingale.draft import KINDS
 
-from . import draft_equality
-from .rounds import load
+from . import draft_equality, harness
 from .t3 import EMOTION, text_tokens
 
 MOST_TOKENS = 1000  # of a sentence that is said to its end
@@ -134,7 +133,7 @@ def compare_tokens(args: argparse.Namespace) -> int:
 
 
 def compare_speed(args: argparse.Namespace) -> int:
-    tts = load(args.model, args.precision, "cpu", args.draft)
+    tts = harness.load(args.model, args.precision, "cpu", args.draft)
     if args.text:
         sentences = draft_equality.read_sentences(args.text, args.sentences or 10)
         bench = Bench(tts, [tts.tokenize(sentence) for sentence in sentences], args.tokens)

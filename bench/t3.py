@@ -19,7 +19,6 @@ quoted.
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import threading
 import time
@@ -28,24 +27,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from . import quoted
-from .rounds import (
-    DTYPES,
-    Results,
-    add_bits,
-    checkpoint,
-    load,
-    machine,
-    middle,
-    parse,
-    parser,
-    print_rows,
-    run_reference,
-    seconds_of,
-    shown,
-    spread,
-    take_turns,
-)
+from . import h200, harness
 
 TEXT_TOKENS = 60
 EMOTION = 0.5
@@ -53,27 +35,22 @@ EMOTION = 0.5
 
 def main() -> None:
     args = _arguments()
-    if args.measure:
-        measure = measure_gpu if args.device == "gpu" else measure_cpu
-        print(json.dumps(measure(Path(args.folder), args)))
-        return
-    with checkpoint(args) as folder:
-        if args.turns:
+    if args.turns:
+        with harness.checkpoint(args) as folder:
             print_turns(decode_by_turns(folder, args))
-            return
-        results = run(folder, args)
-    print_table = print_gpu_table if args.device == "gpu" else print_cpu_table
-    print_table(results, args)
+        return
+    measures = {"cpu": measure_cpu, "gpu": measure_gpu}
+    harness.main(args, measures, run, {"cpu": print_cpu_table, "gpu": print_gpu_table})
 
 
 def _arguments() -> argparse.Namespace:
-    arguments = parser(__doc__.splitlines()[0], DTYPES, DTYPES)
-    add_bits(arguments, "T3", (8, 4))
+    arguments = harness.make_parser(__doc__.splitlines()[0], harness.DTYPES, harness.DTYPES)
+    harness.add_bits(arguments, "T3", (8, 4))
     arguments.add_argument("--steps", type=int, default=100, help="on the CPU")
     arguments.add_argument("--context", type=int, nargs=2, default=(250, 500), help="on a GPU")
     arguments.add_argument("--repeats", type=int, default=5, help="on a GPU")
     arguments.add_argument("--turns", type=int, help="decode by turns, all in one process")
-    return parse(arguments)
+    return harness.parse(arguments)
 
 
 def text_tokens() -> list[int]:
@@ -141,7 +118,7 @@ class Speech:
 def measure_gpu(folder: Path, args: argparse.Namespace) -> dict[str, Any]:
     """Warm prefill and decode at one precision, and what a token reads and launches."""
     started = time.perf_counter()
-    tts = load(folder, args.measure, "gpu")
+    tts = harness.load(folder, args.measure, "gpu")
     loaded = time.perf_counter()
     speech = Speech(tts)
     first, last = speech.warmed(args.context)
@@ -152,13 +129,13 @@ def measure_gpu(folder: Path, args: argparse.Namespace) -> dict[str, Any]:
         speech.forget_voice()
         new_voice.append(speech.prefill())
     t3 = tts.info["t3"]
-    token = spread([seconds for seconds, _ in decoded])
+    token = harness.summarize([seconds for seconds, _ in decoded])
     return {
         "load_s": loaded - started,
         "token_s": token["median"],
         "token": token,
-        "prefill": spread(prefill),
-        "new_voice": spread(new_voice[1:]),
+        "prefill": harness.summarize(prefill),
+        "new_voice": harness.summarize(new_voice[1:]),
         "launches": decoded[-1][1],
         "step_bytes": t3["step_bytes"],
         "weight_bytes": t3["weight_bytes"],
@@ -168,7 +145,7 @@ def measure_gpu(folder: Path, args: argparse.Namespace) -> dict[str, Any]:
 
 def decode_by_turns(folder: Path, args: argparse.Namespace) -> dict[str, list[float]]:
     """Seconds a token of every precision in every turn, those of a turn next to each other."""
-    speeches = {name: Speech(load(folder, name, args.device)) for name in args.precisions}
+    speeches = {name: Speech(harness.load(folder, name, args.device)) for name in args.precisions}
     spans = {name: speech.warmed(args.context) for name, speech in speeches.items()}
     seconds: dict[str, list[float]] = {name: [] for name in speeches}
     for turn in range(args.turns):
@@ -183,7 +160,7 @@ def gpu_read_bandwidth(size: int = 1 << 29) -> float:
 
     values = mx.zeros(size // 4, mx.float32)
     mx.eval(values)
-    return size / min(seconds_of(lambda: mx.eval(mx.sum(values)), 10, 3))
+    return size / min(harness.time_runs(lambda: mx.eval(mx.sum(values)), 10, 3))
 
 
 class AnonymousMemory(threading.Thread):
@@ -208,7 +185,7 @@ def measure_cpu(folder: Path, args: argparse.Namespace) -> dict[str, Any]:
 
     memory = AnonymousMemory() if sys.platform == "linux" else None
     started = time.perf_counter()
-    tts = load(folder, args.measure, "cpu")
+    tts = harness.load(folder, args.measure, "cpu")
     loaded = time.perf_counter()
     speech = Speech(tts)
     speech.decode(1, 5)  # pages in, threads up
@@ -232,19 +209,19 @@ def measure_cpu(folder: Path, args: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-def run(folder: Path, args: argparse.Namespace) -> Results:
+def run(folder: Path, args: argparse.Namespace) -> harness.Results:
     def reference() -> dict[str, Any]:
         job = {"kind": "time_t3", "folder": str(folder), "text_tokens": text_tokens()}
-        out = run_reference(args, job | {"steps": args.steps})
+        out = harness.run_reference(args, job | {"steps": args.steps})
         return {name: float(out[name]) for name in ("prefill_s", "tokens_per_s")}
 
     options = {"steps": args.steps, "context": args.context, "repeats": args.repeats}
-    return take_turns("bench.t3", folder, args, options, reference)
+    return harness.run_rounds("bench.t3", folder, args, options, reference)
 
 
-def print_gpu_table(results: Results, args: argparse.Namespace) -> None:
+def print_gpu_table(results: harness.Results, args: argparse.Namespace, folder: Path) -> None:
     begin, end = args.context
-    gpu = machine("gpu")["name"]
+    gpu = harness.describe_machine("gpu")["name"]
     print(f"T3 on {gpu}, two rows, context {begin} to {end}; ", end="")
     print(f"milliseconds, median (least-most) of {args.repeats}")
     header = ["", "a token", "prefill", "with a new voice", "launches", "GB/s", "of read", "faster"]
@@ -255,20 +232,20 @@ def print_gpu_table(results: Results, args: argparse.Namespace) -> None:
         rows.append(
             [
                 f"nightingale {name}",
-                shown(last["token"], 3),
-                shown(last["prefill"]),
-                shown(last["new_voice"]),
+                harness.format_ms(last["token"], 3),
+                harness.format_ms(last["prefill"]),
+                harness.format_ms(last["new_voice"]),
                 f"{last['launches']:.1f}",
                 f"{rate / 1e9:.0f}",
                 f"{rate / last['read_bytes_per_s']:.0%}",
-                quoted.times(quoted.T3[quoted.REFERENCE], last["token_s"], gpu),
+                h200.times(h200.T3[h200.REFERENCE], last["token_s"], gpu),
             ]
         )
-    print_rows(rows)
-    print(f"launches: of our own kernels, a token; faster: than {quoted.REFERENCE}.")
+    harness.print_table(rows)
+    print(f"launches: of our own kernels, a token; faster: than {h200.REFERENCE}.")
     print("Host syncs a token: none that the GPU waits for; the host reads one step behind.")
-    print(f"Milliseconds a token, {quoted.NOTE}:")
-    print_rows([[f"  {name}", f"{ms:.1f}"] for name, ms in quoted.T3.items()])
+    print(f"Milliseconds a token, {h200.NOTE}:")
+    harness.print_table([[f"  {name}", f"{ms:.1f}"] for name, ms in h200.T3.items()])
 
 
 def print_turns(seconds: dict[str, list[float]]) -> None:
@@ -279,11 +256,17 @@ def print_turns(seconds: dict[str, list[float]]) -> None:
     rows = []
     for name, taken in seconds.items():
         more = median(mine - its for mine, its in zip(taken, seconds[first], strict=True))
-        rows.append([f"nightingale {name}", shown(spread(taken), 3), f"{1000 * more:+.3f}"])
-    print_rows(rows)
+        rows.append(
+            [
+                f"nightingale {name}",
+                harness.format_ms(harness.summarize(taken), 3),
+                f"{1000 * more:+.3f}",
+            ]
+        )
+    harness.print_table(rows)
 
 
-def print_cpu_table(results: Results, args: argparse.Namespace) -> None:
+def print_cpu_table(results: harness.Results, args: argparse.Namespace, folder: Path) -> None:
     def share(name: str, key: str) -> float:
         return median(run["bytes_per_s"] / run[key] for run in results[name])
 
@@ -292,25 +275,25 @@ def print_cpu_table(results: Results, args: argparse.Namespace) -> None:
     header += ["weights GB", "RssAnon GB"]
     rows = [header + ["decode x", "new voice x", "prefill x"] * reference]
     for name in args.precisions:
-        prefill = middle(results, name, "prefill_s")
-        new_voice = middle(results, name, "new_voice_prefill_s")
-        rate = middle(results, name, "tokens_per_s")
+        prefill = harness.median_of(results, name, "prefill_s")
+        new_voice = harness.median_of(results, name, "new_voice_prefill_s")
+        rate = harness.median_of(results, name, "tokens_per_s")
         row = [f"nightingale {name}", f"{new_voice:.2f}", f"{prefill:.2f}", f"{rate:.2f}"]
-        row += [f"{middle(results, name, 'bytes_per_s') / 1e9:.1f}"]
+        row += [f"{harness.median_of(results, name, 'bytes_per_s') / 1e9:.1f}"]
         row += [f"{share(name, key):.0%}" for key in ("read_bytes_per_s", "best_bytes_per_s")]
         for key in ("weight_bytes", "anonymous_bytes"):
-            row.append(f"{middle(results, name, key) / 1e9:.2f}")
+            row.append(f"{harness.median_of(results, name, key) / 1e9:.2f}")
         if reference:
-            theirs = middle(results, "reference", "prefill_s")
-            row.append(f"{rate / middle(results, 'reference', 'tokens_per_s'):.2f}x")
+            theirs = harness.median_of(results, "reference", "prefill_s")
+            row.append(f"{rate / harness.median_of(results, 'reference', 'tokens_per_s'):.2f}x")
             row += [f"{theirs / new_voice:.2f}x", f"{theirs / prefill:.2f}x"]
         rows.append(row)
     if reference:
-        prefill = f"{middle(results, 'reference', 'prefill_s'):.2f}"
-        rate = f"{middle(results, 'reference', 'tokens_per_s'):.2f}"
+        prefill = f"{harness.median_of(results, 'reference', 'prefill_s'):.2f}"
+        rate = f"{harness.median_of(results, 'reference', 'tokens_per_s'):.2f}"
         row = ["chatterbox-tts float32", prefill, prefill, rate]
         rows.append(row + [""] * (len(rows[0]) - len(row)))
-    print_rows(rows)
+    harness.print_table(rows)
     for label, key in (("read", "read_bytes_per_s"), ("best", "best_bytes_per_s")):
         rates = [run[key] / 1e9 for name in args.precisions for run in results[name]]
         print(f"{label} bandwidth, all cores: {min(rates):.1f} to {max(rates):.1f} GB/s")

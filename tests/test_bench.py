@@ -12,14 +12,14 @@ import pytest
 
 import nightingale
 from bench import (
-    apple,
-    counts,
+    apple_chips,
     draft_equality,
-    kv,
+    h200,
+    harness,
+    kv_cache,
+    op_counts,
     projection,
     quality,
-    quoted,
-    rounds,
     speak,
     speculation,
 )
@@ -49,29 +49,29 @@ def elements(tensors: Tensors, *begins: str) -> int:
 @pytest.mark.parametrize("size", ["small", "full"])
 def test_every_weight_of_t3_is_counted_once(size: str) -> None:
     tensors = t3_weights(T3_SIZES[size], text_vocabulary=2454)
-    works = counts.t3_step(T3_SIZES[size], 100, 2, SPEECH_VOCABULARY)
+    works = op_counts.t3_step(T3_SIZES[size], 100, 2, SPEECH_VOCABULARY)
     used = elements(tensors, "tfmr.layers.", "tfmr.norm.", "speech_head.")
-    assert counts.total(works, "weights") == used
+    assert op_counts.total(works, "weights") == used
 
 
 @pytest.mark.parametrize("size", ["small", "full"])
 def test_every_weight_of_s3gen_is_counted_once(size: str) -> None:
     sizes, tensors = S3GEN_SIZES[size], s3gen_weights(S3GEN_SIZES[size])
-    encoder = counts.encoder(sizes, 40)
-    assert counts.total(encoder, "weights") == elements(
+    encoder = op_counts.encoder(sizes, 40)
+    assert op_counts.total(encoder, "weights") == elements(
         tensors, "flow.encoder.", "flow.encoder_proj."
     )
-    step = [*counts.estimator(sizes, 60), *counts.flow_times(sizes, 10)]
-    assert counts.total(step, "weights") == elements(tensors, "flow.decoder.")
-    vocoder = counts.vocoder(sizes, 60)
-    assert counts.total(vocoder, "weights") == elements(tensors, "mel2wav.")
+    step = [*op_counts.estimator(sizes, 60), *op_counts.flow_times(sizes, 10)]
+    assert op_counts.total(step, "weights") == elements(tensors, "flow.decoder.")
+    vocoder = op_counts.vocoder(sizes, 60)
+    assert op_counts.total(vocoder, "weights") == elements(tensors, "mel2wav.")
 
 
 def test_a_loaded_model_reports_the_same(tts: nightingale.TTS) -> None:
     size = T3_SIZES["small"]
-    works = counts.t3_step(size, 100, 2, SPEECH_VOCABULARY)
+    works = op_counts.t3_step(size, 100, 2, SPEECH_VOCABULARY)
     norms = (2 * size.layers + 1) * size.hidden
-    assert tts.info["t3"]["step_bytes"] == FLOAT32 * (counts.total(works, "weights") - norms)
+    assert tts.info["t3"]["step_bytes"] == FLOAT32 * (op_counts.total(works, "weights") - norms)
     tensors = s3gen_weights(S3GEN_SIZES["small"])
     assert tts.info["flow"]["weight_bytes"] == FLOAT32 * elements(tensors, "flow.")
     assert tts.info["vocoder"]["weight_bytes"] == FLOAT32 * elements(tensors, "mel2wav.")
@@ -98,18 +98,18 @@ def test_precisions_decode_by_turns(
 def test_a_token_takes_the_launches_that_are_counted(tts: nightingale.TTS, device: str) -> None:
     if device != "gpu":
         pytest.skip("kernels are launched on a GPU: run with --device gpu")
-    works = counts.t3_step(T3_SIZES["small"], 120, 2, SPEECH_VOCABULARY)
+    works = op_counts.t3_step(T3_SIZES["small"], 120, 2, SPEECH_VOCABULARY)
     _, launches = Speech(tts).decode(10, 30)
-    assert launches == counts.total(works, "launches")
+    assert launches == op_counts.total(works, "launches")
 
 
 def test_the_flops_of_a_step_are_those_of_its_products() -> None:
     # By hand: 2 rows of 511.7 M weights, and attention over 375 positions in 30 layers.
-    works = counts.t3_step(T3_SIZES["full"], 375, 2, SPEECH_VOCABULARY)
+    works = op_counts.t3_step(T3_SIZES["full"], 375, 2, SPEECH_VOCABULARY)
     by_hand = 2 * 2 * (30 * (4 * 1024**2 + 3 * 1024 * 4096) + 8194 * 1024)
     by_hand += 2 * 30 * 4 * 375 * 1024
-    assert counts.total(works, "flops") == by_hand
-    assert counts.total(works, "launches") == 153
+    assert op_counts.total(works, "flops") == by_hand
+    assert op_counts.total(works, "launches") == 153
 
 
 def test_a_token_is_drawn_at_the_context_that_is_asked_for(tts: nightingale.TTS) -> None:
@@ -121,13 +121,13 @@ def test_a_token_is_drawn_at_the_context_that_is_asked_for(tts: nightingale.TTS)
 
 
 def test_a_bound_is_a_bound() -> None:
-    for chip in (*apple.MACS, *apple.IPHONES):
+    for chip in (*apple_chips.MACS, *apple_chips.IPHONES):
         sides = (projection.LIKELY, projection.BOUND)
         likely, bound = (projection.sentence_s(chip, side, 2.0) for side in sides)
         assert 1.2 * bound < likely < 4 * bound, chip.name
-    m1 = apple.MACS[0]
-    weights = counts.t3_step(projection.T3, 375, 2, SPEECH_VOCABULARY)
-    moved = 2.0 * counts.total(weights, "weights") + counts.total(weights, "values")
+    m1 = apple_chips.MACS[0]
+    weights = op_counts.t3_step(projection.T3, 375, 2, SPEECH_VOCABULARY)
+    moved = 2.0 * op_counts.total(weights, "weights") + op_counts.total(weights, "values")
     token = projection.tokens_s(m1, projection.BOUND, 2.0, 375, 1)
     assert token == pytest.approx(moved / (1e9 * m1.bandwidth))
 
@@ -149,26 +149,26 @@ def test_targets_are_marked_where_the_likely_figure_meets_them() -> None:
 
 
 def test_quoted_figures_are_compared_on_their_machine_only() -> None:
-    assert quoted.times(17.7, 0.00177, "NVIDIA H200") == "10.0x"
-    assert quoted.times(17.7, 0.00177, "Apple M4") == ""
-    assert quoted.utterance_ms(10) == pytest.approx(738)
-    assert quoted.utterance_ms(102) == pytest.approx(2318.4)
+    assert h200.times(17.7, 0.00177, "NVIDIA H200") == "10.0x"
+    assert h200.times(17.7, 0.00177, "Apple M4") == ""
+    assert h200.utterance_ms(10) == pytest.approx(738)
+    assert h200.utterance_ms(102) == pytest.approx(2318.4)
 
 
 def test_a_spread_has_its_middle_and_its_ends() -> None:
-    spread = rounds.spread([float(value) for value in range(1, 21)])
+    spread = harness.summarize([float(value) for value in range(1, 21)])
     assert spread == {"median": 10.5, "least": 1.0, "most": 20.0, "p90": pytest.approx(18.1)}
-    assert rounds.shown({"median": 0.0125, "least": 0.01, "most": 0.02}) == "12.5 (10.0-20.0)"
+    assert harness.format_ms({"median": 0.0125, "least": 0.01, "most": 0.02}) == "12.5 (10.0-20.0)"
 
 
 def test_caches_are_compared(
     checkpoint: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     words = ["--folder", str(checkpoint), "--rounds", "1", "--context", "110", "120"]
-    monkeypatch.setattr(sys, "argv", ["bench.kv", *words, "--agreement", "6"])
-    kv.main()
+    monkeypatch.setattr(sys, "argv", ["bench.kv_cache", *words, "--agreement", "6"])
+    kv_cache.main()
     table = capsys.readouterr().out
-    for mode in kv.modes("float16", "cpu"):
+    for mode in kv_cache.modes("float16", "cpu"):
         assert mode.name in table
 
 

@@ -12,7 +12,7 @@ import pytest
 from tools import validate_reference
 from tools.validate_reference import main
 
-from .parity import needs_reference
+from .parity.live import needs_reference
 from .test_validate_checks import GOOD
 
 COMMAND = ["--text", "Hello there.", "--max-tokens", "20", "--json"]

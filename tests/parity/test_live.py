@@ -11,7 +11,8 @@ import nightingale
 from tools.reference.client import run_reference
 from tools.synthetic import write_checkpoint
 
-from . import cases, needs_reference, t3_runs
+from . import cases, t3_runs
+from .live import needs_reference
 from .test_alignment import analyse
 from .test_sampling import assert_same_choice, probabilities
 

@@ -11,7 +11,8 @@ import nightingale
 from tools.reference.client import run_reference
 from tools.synthetic import write_checkpoint
 
-from . import cases, needs_reference, s3gen_runs
+from . import cases, s3gen_runs
+from .live import needs_reference
 
 pytestmark = needs_reference
 

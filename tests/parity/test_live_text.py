@@ -12,7 +12,8 @@ from nightingale.checkpoint import CANGJIE_TABLE, LANGUAGES, MULTILINGUAL_TOKENI
 from nightingale.text import Tokenizer
 from tools.reference.client import run_reference
 
-from . import needs_reference, text_cases, text_runs
+from . import text_cases, text_runs
+from .live import needs_reference
 
 pytestmark = needs_reference
 

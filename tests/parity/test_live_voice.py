@@ -11,7 +11,8 @@ import nightingale
 from tools.reference.client import run_reference
 from tools.synthetic import write_checkpoint
 
-from . import needs_reference, voice_cases, voice_runs
+from . import voice_cases, voice_runs
+from .live import needs_reference
 
 pytestmark = needs_reference
 

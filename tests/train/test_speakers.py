@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import argparse
-import json
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -20,29 +20,17 @@ from train.networks.voice_encoder import part_count  # noqa: E402
 from train.networks.x_vector import Statistics  # noqa: E402
 from train.speakers import SIZES, Speakers, embed, equal_error_rate, load_speakers  # noqa: E402
 
-from .baking import baker_of, lively, row, speech  # noqa: E402
+from .baking import baker_of, lively, row, speech, train_stage, trained_folder  # noqa: E402
 
 TOLERANCE = 1e-4
+train = partial(train_stage, speakers, 16)
 
 
 @pytest.fixture(scope="module")
 def folder(tiny_corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A tiny corpus, encoders trained on it for a moment, and the vectors of its rows."""
     folder = tmp_path_factory.mktemp("speakers")
-    (folder / "corpus").symlink_to(tiny_corpus)
-    train(folder, "--steps", "4")
-    speakers.main(
-        f"embed {folder}/corpus {folder}/speakers.safetensors {folder}/speakers.npz "
-        "--device cpu --seconds 20".split()
-    )
-    return folder
-
-
-def train(folder: Path, *options: str) -> dict:
-    """→ the facts of what was saved"""
-    fixed = ["--size", "tiny", "--device", "cpu", "--seconds", "16", "--minutes", "1000"]
-    speakers.main([str(folder / "corpus"), str(folder), *fixed, *options])
-    return json.loads((folder / "speakers.json").read_text())
+    return trained_folder(train, tiny_corpus, folder, "4", "embed", "speakers.npz")
 
 
 def stage_of(folder: Path, **options: object) -> speakers.Stage:

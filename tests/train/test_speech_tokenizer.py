@@ -3,6 +3,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -35,29 +36,17 @@ from train.spelling import collapse, edits, spell  # noqa: E402
 from train.state import load_stage, save_stage  # noqa: E402
 from train.tokenizer_objective import Wording, hear  # noqa: E402
 
-from .baking import baker_of, lively, row, speech  # noqa: E402
+from .baking import baker_of, lively, row, speech, train_stage, trained_folder  # noqa: E402
 
 EQUAL_TOKENS = 0.999
+train = partial(train_stage, speech_tokenizer, 4)
 
 
 @pytest.fixture(scope="module")
 def folder(tiny_corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A tiny corpus, a tokenizer trained on it for a moment, and the corpus's tokens."""
     folder = tmp_path_factory.mktemp("tokenizer")
-    (folder / "corpus").symlink_to(tiny_corpus)
-    train(folder, "--steps", "12")
-    speech_tokenizer.main(
-        f"tokens {folder}/corpus {folder}/speech_tokenizer.safetensors {folder}/tokens.npz "
-        "--device cpu --seconds 20".split()
-    )
-    return folder
-
-
-def train(folder: Path, *options: str) -> dict:
-    """→ the facts of what was saved"""
-    fixed = ["--size", "tiny", "--device", "cpu", "--seconds", "4", "--minutes", "1000"]
-    speech_tokenizer.main([str(folder / "corpus"), str(folder), *fixed, *options])
-    return json.loads((folder / "speech_tokenizer.json").read_text())
+    return trained_folder(train, tiny_corpus, folder, "12", "tokens", "tokens.npz")
 
 
 def baked_share(folder: Path, tokenizer: SpeechTokenizer) -> float:

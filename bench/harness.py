@@ -1,4 +1,4 @@
-"""What the benchmarks share: precisions, rounds in which both sides take turns, spreads, tables."""
+"""Shared by the benchmarks: arguments, alternating rounds, statistics, tables."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ DTYPES = ("float32", "float16", "bfloat16")
 INTEGERS = "int"  # and how many bits
 
 
-def parser(
+def make_parser(
     description: str, precisions: Sequence[str], on_gpu: Sequence[str] = ()
 ) -> argparse.ArgumentParser:
     """precisions: those to measure; on_gpu: those to measure there, if it can run there."""
@@ -69,6 +69,20 @@ def checkpoint(args: argparse.Namespace) -> Iterator[Path]:
         yield folder
 
 
+def main(
+    args: argparse.Namespace,
+    measures: dict[str, Callable[[Path, argparse.Namespace], dict[str, Any]]],
+    compare: Callable[[Path, argparse.Namespace], Results],
+    reports: dict[str, Callable[[Results, argparse.Namespace, Path], None]],
+) -> None:
+    """A benchmark by device: the whole comparison, or the one measurement that it starts."""
+    if args.measure:
+        print(json.dumps(measures[args.device](Path(args.folder), args)))
+        return
+    with checkpoint(args) as folder:
+        reports[args.device](compare(folder, args), args, folder)
+
+
 def load(folder: Path, precision: str, device: str, draft: str | None = None) -> Any:
     """The model at a precision: a type, or integers of so many bits beside float16."""
     import nightingale
@@ -79,14 +93,14 @@ def load(folder: Path, precision: str, device: str, draft: str | None = None) ->
     return nightingale.load(folder, dtype=dtype, bits=bits, draft=draft, device=device)
 
 
-def take_turns(
+def run_rounds(
     module: str,
     folder: Path,
     args: argparse.Namespace,
     options: dict[str, Any],
     reference: Callable[[], dict[str, Any]],
 ) -> Results:
-    """Every round measures each precision, then the reference, each in a process of its own."""
+    """Every round measures each precision and then the reference, each in its own process."""
     results: Results = {name: [] for name in (*args.precisions, "reference")}
     command = [sys.executable, "-m", module, "--folder", str(folder), "--device", args.device]
     for name, value in options.items():
@@ -100,14 +114,18 @@ def take_turns(
             results[precision].append(json.loads(done.stdout))
         if args.reference:
             results["reference"].append(reference())
-    if args.json:
-        Path(args.json).write_text(
-            json.dumps({"machine": machine(args.device), **results}, indent=1)
-        )
+    write_json(args, results)
     return results
 
 
-def machine(device: str) -> dict[str, Any]:
+def write_json(args: argparse.Namespace, results: dict[str, Any]) -> None:
+    """Where --json asks for it."""
+    if args.json:
+        found = {"machine": describe_machine(args.device), **results}
+        Path(args.json).write_text(json.dumps(found, indent=1))
+
+
+def describe_machine(device: str) -> dict[str, Any]:
     """What runs the benchmark, as MLX names it."""
     import mlx.core as mx
 
@@ -115,8 +133,8 @@ def machine(device: str) -> dict[str, Any]:
     return {"device": device, "name": about.get("device_name"), "mlx": mx.__version__}
 
 
-def seconds_of(work: Callable[[], Any], repeats: int, warm_ups: int = 0) -> list[float]:
-    """How long each of `repeats` runs took, after some that do not count."""
+def time_runs(work: Callable[[], Any], repeats: int, warm_ups: int = 0) -> list[float]:
+    """Seconds that each of `repeats` runs took, after the warm-up runs."""
     taken = []
     for _ in range(warm_ups + repeats):
         start = time.perf_counter()
@@ -125,8 +143,8 @@ def seconds_of(work: Callable[[], Any], repeats: int, warm_ups: int = 0) -> list
     return taken[warm_ups:]
 
 
-def spread(values: Sequence[float]) -> dict[str, float]:
-    """The middle, the ends and the 90th percentile."""
+def summarize(values: Sequence[float]) -> dict[str, float]:
+    """Median, minimum, maximum and 90th percentile."""
     tenths = quantiles(values, n=10, method="inclusive") if len(values) > 1 else [values[0]]
     return {
         "median": median(values),
@@ -136,24 +154,24 @@ def spread(values: Sequence[float]) -> dict[str, float]:
     }
 
 
-def shown(values: dict[str, float], digits: int = 1) -> str:
-    """A spread of seconds in milliseconds: the middle (from the least to the most)."""
+def format_ms(values: dict[str, float], digits: int = 1) -> str:
+    """Seconds as milliseconds: median (minimum-maximum)."""
     middle, least, most = (1000 * values[name] for name in ("median", "least", "most"))
     return f"{middle:.{digits}f} ({least:.{digits}f}-{most:.{digits}f})"
 
 
-def middle(results: Results, name: str, key: str) -> float:
+def median_of(results: Results, name: str, key: str) -> float:
     return median(run[key] for run in results[name])
 
 
-def ratio(results: Results, name: str, key: str, other: str = "reference") -> float:
-    """The other's figure over ours, of measurements next to each other in time."""
+def speedup(results: Results, name: str, key: str, other: str = "reference") -> float:
+    """The other's seconds over ours: the median of the ratios of each round."""
     pairs = zip(results[other], results[name], strict=True)
     return median(theirs[key] / ours[key] for theirs, ours in pairs)
 
 
-def print_rows(rows: Sequence[Sequence[str]]) -> None:
-    """A table: the first column to the left, the others to the right."""
+def print_table(rows: Sequence[Sequence[str]]) -> None:
+    """Prints a table: the first column aligned to the left, the others to the right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for first, *others in rows:
         cells = [cell.rjust(width) for cell, width in zip(others, widths[1:], strict=True)]

@@ -1,4 +1,4 @@
-"""What others' programs took on an NVIDIA H200, quoted where they cannot be run.
+"""Figures of other programs on an NVIDIA H200, quoted where they cannot be run.
 
 Measured once, before Nightingale had a line of code: full-size multilingual models with random
 weights, 60 text tokens, a voice prompt of 150 tokens, an S3Gen prompt of 10 s. The machine was of

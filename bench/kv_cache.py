@@ -1,6 +1,6 @@
 """T3's KV cache: what it costs to read, what it holds, and what compressing it changes.
 
-    python -m bench.kv [--folder CHECKPOINT] [--dtype float16] [--context 250 500] [--rounds 3]
+    python -m bench.kv_cache [--folder CHECKPOINT] [--dtype float16] [--rounds 3]
 
 Every way of keeping the cache says the same text with one loaded model, taking turns, so that a
 machine whose speed drifts gives fair ratios. Held is what the cache has filled at the end.
@@ -12,18 +12,15 @@ model that speaks says what a cache costs in sound.
 from __future__ import annotations
 
 import argparse
-import json
 import sys
-import tempfile
 import time
 from dataclasses import dataclass
-from pathlib import Path
 from statistics import median
 from typing import Any
 
 import numpy as np
 
-from .rounds import DTYPES, machine, print_rows
+from . import harness
 from .t3 import EMOTION, Speech
 
 BUDGETS = (0.5, 0.25, 0.1, 0.02)
@@ -51,28 +48,18 @@ def modes(dtype: str, device: str) -> list[Mode]:
 
 def main() -> None:
     args = _arguments()
-    import nightingale
-
-    with tempfile.TemporaryDirectory() as scratch:
-        folder = Path(args.folder) if args.folder else Path(scratch, "checkpoint")
-        if not folder.exists():
-            from tools.synthetic import write_checkpoint
-
-            write_checkpoint(folder, size=args.size)
-        tts = nightingale.load(folder, dtype=args.dtype, device=args.device)
+    with harness.checkpoint(args) as folder:
+        tts = harness.load(folder, args.dtype, args.device)
         results = measure(tts, args)
     print_table(results, args)
-    if args.json:
-        Path(args.json).write_text(
-            json.dumps({"machine": machine(args.device), **results}, indent=1)
-        )
+    harness.write_json(args, results)
 
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--folder", help="a checkpoint; made there if there is none")
     parser.add_argument("--size", choices=("small", "full"), default="full")
-    parser.add_argument("--dtype", choices=DTYPES, default="float16", help="of the weights")
+    parser.add_argument("--dtype", choices=harness.DTYPES, default="float16", help="of the weights")
     parser.add_argument("--device", choices=("cpu", "gpu"), default="cpu")
     parser.add_argument("--context", type=int, nargs=2, default=(250, 500))
     parser.add_argument("--rounds", type=int, default=3)
@@ -153,7 +140,7 @@ def print_table(results: dict[str, Any], args: argparse.Namespace) -> None:
                 "" if agreement is None else f"{agreement:.1%}",
             ]
         )
-    print_rows(rows)
+    harness.print_table(rows)
     print("busy: time of all cores that a token took, which others on the machine disturb less")
 
 
