@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import nightingale
-from nightingale import _core, embedded, quantized_cache
+from nightingale import _core, quantized_cache
 from nightingale.safetensors_writer import write_safetensors
 from tools.synthetic import write_checkpoint
 
@@ -99,14 +99,14 @@ def embedded_checkpoint(
     settings.write_text(json.dumps(content | {"languages": ["es", "en"]}), encoding="utf-8")
     (folder / "voices").mkdir()
     nightingale.Voice.load(folder / "conds.pt").save(folder / "voices" / "Anna.safetensors")
-    monkeypatch.setattr(embedded, "FOLDER", folder)
+    monkeypatch.setattr("nightingale.checkpoint.EMBEDDED", folder)
     return folder
 
 
 @pytest.fixture
 def no_embedded_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As in a source tree without the package's own model."""
-    monkeypatch.setattr(embedded, "FOLDER", tmp_path / "not-there")
+    monkeypatch.setattr("nightingale.checkpoint.EMBEDDED", tmp_path / "not-there")
 
 
 @pytest.fixture(scope="session")

@@ -35,7 +35,7 @@ NOT_RUN = {
     r"pip ": "installs what is being tested, or needs a network",
     r"pytest\b": "is what runs this",
     r".*\bResembleAI/": "needs a network and gigabytes",
-    r"for wheel in |cmake |build/|python3 csrc/tests/": "needs a compiler, and minutes",
+    r"for wheel in |cmake |build/|python3 csrc/tests/|tools/comp": "needs a compiler, and minutes",
     r"tools/reference/env|python -m (bench\.|tools\.v)": "needs the reference, and minutes",
 }
 

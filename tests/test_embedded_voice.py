@@ -16,7 +16,7 @@ import soundfile
 import soxr
 
 import nightingale
-from nightingale.embedded import embedded_model
+from nightingale.checkpoint import embedded_model
 from train.scores import word_errors
 
 from .command import PATIENCE, run

@@ -13,8 +13,7 @@ import pytest
 
 import nightingale
 from nightingale import _core
-from nightingale.checkpoint import find_checkpoint
-from nightingale.embedded import embedded_model
+from nightingale.checkpoint import embedded_model, find_checkpoint
 
 from .command import PATIENCE
 

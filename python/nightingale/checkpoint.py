@@ -69,10 +69,12 @@ FAMILIES = (
     Family("english", ("t3_cfg.safetensors", "t3_cfg.pt"), "tokenizer.json", False),
 )
 
+T3_FILES = tuple(name for family in FAMILIES for name in family.t3)
 S3GEN_FILES = ("s3gen.safetensors", "s3gen.pt", "s3gen_meanflow.safetensors")
 VOICE_ENCODER_FILES = ("ve.safetensors", "ve.pt")
 VOICE_FILES = ("conds.safetensors", "conds.pt")
 VOICES_FOLDER = "voices"
+EMBEDDED = Path(__file__).with_name("assets")
 
 
 @dataclass(frozen=True)
@@ -105,6 +107,11 @@ class Checkpoint:
     def voice_names(self) -> list[str]:
         """The default voice, where there is one, and the named ones."""
         return [*(["default"] if self.voice is not None else []), *self.voices]
+
+
+def embedded_model() -> Path | None:
+    """The folder of the model in the package; None where it was built without one."""
+    return EMBEDDED if any((EMBEDDED / name).is_file() for name in T3_FILES) else None
 
 
 def find_checkpoint(folder: str | Path) -> Checkpoint:

@@ -8,7 +8,7 @@ import numpy as np
 
 from . import _core
 from ._core import Error
-from .checkpoint import FAMILIES
+from .checkpoint import T3_FILES
 
 KINDS = ("ngram", "layers")
 
@@ -54,8 +54,7 @@ def find_draft(choice: str | Path) -> Path:
     path = Path(choice).expanduser()
     if path.is_file():
         return path
-    names = [name for family in FAMILIES for name in family.t3]
-    found = next((path / name for name in names if (path / name).is_file()), None)
+    found = next((path / name for name in T3_FILES if (path / name).is_file()), None)
     if found is None:
         raise Error(
             f"draft must be {', '.join(KINDS)}, or a T3 file or a folder with one, not {choice}"

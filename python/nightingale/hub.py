@@ -12,9 +12,9 @@ from .checkpoint import (
     S3GEN_FILES,
     VOICE_ENCODER_FILES,
     VOICE_FILES,
+    embedded_model,
     find_checkpoint,
 )
-from .embedded import embedded_model
 from .model_settings import SETTINGS_FILE
 
 _HUB_ID = re.compile(r"\w[\w.-]*/\w[\w.-]*", re.ASCII)

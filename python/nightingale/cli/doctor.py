@@ -10,7 +10,7 @@ from typing import Any
 
 from .. import _core
 from .._core import Error
-from ..embedded import embedded_model
+from ..checkpoint import embedded_model
 from ..tts import TTS
 from .options import add_json, add_model_options, load_model
 

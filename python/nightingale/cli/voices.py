@@ -101,8 +101,7 @@ def _list(args: argparse.Namespace) -> None:
 
 def _own_voices(args: argparse.Namespace) -> list[str]:
     """Of the model that is named, else of the embedded one, where there is one."""
-    from ..checkpoint import find_checkpoint
-    from ..embedded import embedded_model
+    from ..checkpoint import embedded_model, find_checkpoint
     from ..hub import resolve
 
     if args.model is None and embedded_model() is None:

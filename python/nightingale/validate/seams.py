@@ -64,30 +64,29 @@ def same_length(runs: Sequence[StreamRun]) -> Result:
 
 def jumps(runs: Sequence[StreamRun]) -> Result:
     """The step across each seam against the 99.9th percentile of all other steps."""
-    name = "seams: jump"
-    found = [_jump(run) for run in runs if len(run.seams)]
-    if not found:
-        return skipped(name, TOO_SHORT)
-    ratios = np.concatenate(found)
-    values = _spread("ratio", ratios) | {"seams": len(ratios)}
-    figure = f"{ratios.max():.2f} of the percentile at most, {np.median(ratios):.2f} in the middle"
-    bound = f"<= {LARGEST_JUMP:g} of the 99.9th percentile"
-    return Result(
-        name, f"{figure} ({len(ratios)} seams)", bound, _below(ratios, LARGEST_JUMP), values
-    )
+    ratios = [ratio for run in runs if len(run.seams) for ratio in _jump(run)]
+    figure = "{:.2f} of the percentile at most, {:.2f} in the middle ({} seams)"
+    return _seam_ratios("seams: jump", ratios, figure, LARGEST_JUMP, "the 99.9th percentile")
 
 
 def kinks(runs: Sequence[StreamRun]) -> Result:
     """The second difference at each seam against the largest within 20 ms of it."""
-    name = "seams: kink"
-    found = [_kink(run.samples, seam) for run in runs for seam in run.seams]
+    ratios = [_kink(run.samples, seam) for run in runs for seam in run.seams]
+    figure = "{:.2f} of the largest nearby at most"
+    return _seam_ratios("seams: kink", ratios, figure, LARGEST_KINK, "the largest within 20 ms")
+
+
+def _seam_ratios(
+    name: str, found: Sequence[float], figure: str, largest: float, compared_with: str
+) -> Result:
+    """figure: a format of the highest ratio, the median and their count"""
     if not found:
         return skipped(name, TOO_SHORT)
     ratios = np.array(found)
     values = _spread("ratio", ratios) | {"seams": len(ratios)}
-    figure = f"{ratios.max():.2f} of the largest nearby at most"
-    bound = f"<= {LARGEST_KINK:g} of the largest within 20 ms"
-    return Result(name, figure, bound, _below(ratios, LARGEST_KINK), values)
+    text = figure.format(ratios.max(), np.median(ratios), len(ratios))
+    bound = f"<= {largest:g} of {compared_with}"
+    return Result(name, text, bound, _below(ratios, largest), values)
 
 
 def likeness(runs: Sequence[StreamRun]) -> list[Result]:
