@@ -92,7 +92,7 @@ def t3_forward(size: T3Size, past: int, new: int, rows: int, vocabulary: int) ->
 
 
 def t3_step(size: T3Size, context: int, rows: int, vocabulary: int) -> list[Work]:
-    """One token: each op of t3_forward is a kernel of ours; a few more stand outside the stack."""
+    """One token: each op of t3_forward is a kernel of ours; a few more are outside the layers."""
     works = t3_forward(size, context - 1, 1, rows, vocabulary)
     return [*works, Work(0.0, launches=T3_LAUNCHES_OUTSIDE)]
 
@@ -125,7 +125,7 @@ def encoder(size: S3GenSize, tokens: int) -> list[Work]:
 
 
 def flow_times(size: S3GenSize, steps: int) -> list[Work]:
-    """What the estimator is told about time, for all steps at once."""
+    """The estimator's time embedding, for all steps at once."""
     channels, width, rows = size.estimator, 4 * size.estimator, steps + 1
     levels = size.mid_blocks + 2
     return [

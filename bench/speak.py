@@ -57,7 +57,7 @@ def spoken(tts: Any, tokens: int, steps: int, whole: bool = False) -> Iterator[A
     from nightingale.text import prepare
 
     started = time.perf_counter()
-    # Made-up weights say when to stop at random: the count is asked for.
+    # Synthetic weights stop at random: the number of tokens is fixed.
     sampling = tts._sampling(0.8, 0.5, None, 0.05, 1.0, tokens) | {"min_tokens": tokens}
     request = SpeechRequest(
         segments=prepare(TEXT, "en", count=lambda part: len(tts.tokenize(part, "en"))),

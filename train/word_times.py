@@ -63,7 +63,7 @@ def heard_starts(tts: nightingale.TTS, said: Spoken) -> np.ndarray:
     text, words, word_of = tts._tokenizer.encode_words(said.text, "en")
     times = WordTimes(words, word_of)
     for position in tts._engine.text_positions(text, tokens, voice):
-        times.hear(position)
+        times.add_token(position)
     end = len(tokens) / TOKENS_PER_SECOND
     starts = [start for _, start, _ in times.take_rest(end)]
     return np.array(starts + [end] * (len(words) - len(starts)))

@@ -179,7 +179,7 @@ class Speaker:
             if token < SPEECH_CODES:
                 tokens.append(token)
                 positions.append(speech.text_position)
-                said.words.hear(positions[-1])
+                said.words.add_token(positions[-1])
             self._seconds["t3"] += time.perf_counter() - began
             yield None
             began = time.perf_counter()

@@ -1,4 +1,4 @@
-"""When each word is spoken, from where in the text T3's attention is."""
+"""Start and end of each word, from the position of T3's attention in the text."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ TOKENS_PER_SECOND = 25
 
 
 class WordTimes:
-    """Follows one sentence's speech tokens through its words.
+    """The times of one segment's words, from the text position of each speech token.
 
     words: what is spoken; word_of: for each text token, which word it is part of.
     """
@@ -20,17 +20,17 @@ class WordTimes:
         self._words = words
         self._word_of = word_of
         self._seconds = 1 / (TOKENS_PER_SECOND * speed)  # of a speech token
-        self._heard = 0  # speech tokens
+        self._tokens = 0  # speech tokens so far
         self._starts: list[int] = []  # the speech token that each word begins with
         self._given = 0  # words
 
-    def hear(self, position: int) -> None:
-        """One more speech token, said at this text token, the start token counted; -1: unknown."""
+    def add_token(self, position: int) -> None:
+        """One more speech token, at this text token, the start token included; -1: unknown."""
         if position > 0 and self._word_of:
             word = self._word_of[min(position, len(self._word_of)) - 1]
             while len(self._starts) <= word:
-                self._starts.append(self._heard)
-        self._heard += 1
+                self._starts.append(self._tokens)
+        self._tokens += 1
 
     def take(self, until: float) -> list[Word]:
         """The words, not given before, that have ended by this time, in the sentence's seconds."""
@@ -39,7 +39,7 @@ class WordTimes:
 
     def take_rest(self, end: float) -> list[Word]:
         """The words left when the sentence ends at this time."""
-        bounds = self._bounds([*self._starts, max(self._heard, 1 + max(self._starts, default=0))])
+        bounds = self._bounds([*self._starts, max(self._tokens, 1 + max(self._starts, default=0))])
         return self._give([(min(start, end), min(stop, end)) for start, stop in bounds])
 
     def _give(self, bounds: list[tuple[float, float]]) -> list[Word]:

@@ -86,7 +86,7 @@ def logits_case(index: int) -> dict[str, Any]:
 
 
 def logits_digest(logits: np.ndarray) -> dict[str, np.ndarray]:
-    """[2, n, 8194] as 64 of its columns and 8 random projections, which hear of every column."""
+    """[2, n, 8194] as 64 of its columns and 8 random projections, which depend on every column."""
     draws = Draws("digest")
     columns = draws.integer(0, SPEECH_VOCABULARY, (64,))
     columns[:4] = 0, START_SPEECH, STOP_SPEECH, SPEECH_VOCABULARY - 1

@@ -1,4 +1,4 @@
-"""Runs of Nightingale's S3Gen in the words of the parity cases, and how near they must come."""
+"""Runs of Nightingale's S3Gen with the arguments of the parity cases, and their bounds."""
 
 from __future__ import annotations
 
@@ -78,8 +78,8 @@ def assert_same_f0(found: np.ndarray, expected: np.ndarray, name: str) -> None:
     assert max(of_max, of_each) <= F0_BOUND, figures
 
 
-def assert_lively_f0(f0: np.ndarray, name: str) -> None:
-    """A vocoder test must hear harmonics and silence between them."""
+def assert_varied_f0(f0: np.ndarray, name: str) -> None:
+    """A vocoder test needs voiced and unvoiced frames."""
     voiced = float(np.mean((f0 >= 80) & (f0 <= 400)))
     silent = float(np.mean(f0 <= VOICED_THRESHOLD))
     figures = f"{name}: {voiced:.0%} of the frames at 80 to 400 Hz, {silent:.1%} unvoiced"

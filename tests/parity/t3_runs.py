@@ -1,4 +1,4 @@
-"""Runs of Nightingale's T3 in the words of the parity cases."""
+"""Runs of Nightingale's T3 with the arguments of the parity cases."""
 
 from __future__ import annotations
 

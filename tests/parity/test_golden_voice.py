@@ -60,8 +60,8 @@ def test_tokens_equal_the_reference(agreements: dict[str, voice_runs.Agreement])
     voice_runs.assert_same_tokens(agreements)
 
 
-def test_the_kept_voices_are_lively() -> None:
-    voice_runs.assert_lively({name: kept(name) for name in NAMES})
+def test_the_kept_voices_are_varied() -> None:
+    voice_runs.assert_varied({name: kept(name) for name in NAMES})
 
 
 def test_a_voice_has_ten_seconds_of_prompt_at_most(voices: dict[str, nightingale.Voice]) -> None:

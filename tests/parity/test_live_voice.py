@@ -49,7 +49,7 @@ def reference_voices(folder: Path, recordings: dict[str, Path]) -> Voices:
 def compare(folder: Path, recordings: dict[str, Path], device: str) -> Agreements:
     """Every recording's voice beside the reference's, once those are found to differ enough."""
     expected = reference_voices(folder, recordings)
-    voice_runs.assert_lively(expected)
+    voice_runs.assert_varied(expected)
     tts = nightingale.load(folder, device=device)
     return {
         name: voice_runs.agreement(tts.bake_voice(path), expected[name])

@@ -72,7 +72,7 @@ def assert_same_tokens(found: dict[str, Agreement]) -> None:
     assert 1 - differing / tokens >= TOKEN_BOUND, f"{differing} of {tokens} tokens differ"
 
 
-def assert_lively(expected: dict[str, dict[str, np.ndarray]]) -> None:
+def assert_varied(expected: dict[str, dict[str, np.ndarray]]) -> None:
     """A comparison of voices that are all alike, or of tokens that never change, shows nothing."""
     for name, voice in expected.items():
         for tokens in (voice["prompt_token"], voice["cond_prompt_speech_tokens"]):

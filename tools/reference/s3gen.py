@@ -140,17 +140,17 @@ def run_flow(
 def encode(
     folder: str | Path, tokens: Sequence[int], finalize: bool = True, **prompt: np.ndarray
 ) -> Arrays:
-    """`mu` [frames, 80]: what the flow is told of the prompt's tokens and the new ones."""
+    """`mu` [frames, 80]: the flow's condition, of the prompt's tokens and the new ones."""
     model = shared_s3gen(folder)
-    told: list[torch.Tensor] = []
+    seen: list[torch.Tensor] = []
 
     def stop_here(mu: torch.Tensor, **_: Any) -> tuple[torch.Tensor, None]:
-        told.append(mu)
+        seen.append(mu)
         return mu, None
 
     with mock.patch.object(model.flow.decoder, "forward", stop_here):
         run_flow(model, tokens, load_prompt(folder, **prompt), 1, finalize)
-    return {"mu": told[0][0].T.numpy()}
+    return {"mu": seen[0][0].T.numpy()}
 
 
 @torch.inference_mode()

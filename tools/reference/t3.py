@@ -212,7 +212,7 @@ def decode(
     """Greedy decoding; given Gumbel noise [steps, 8194], the draw argmax(scores + gumbel[step]).
 
     `forced_tokens` replace the first choices; both are returned, as `tokens` and `choices`. `gaps`
-    is the winner's lead over max |guided logit|: below the rounding error it is a toss-up.
+    is the winner's lead over max |guided logit|: below the rounding error the choice is arbitrary.
     """
     # Hooks stay on the modules they were put on: a run with the analyser needs its own T3.
     t3 = load_t3(folder) if analyser else shared_t3(folder)

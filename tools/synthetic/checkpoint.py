@@ -90,9 +90,9 @@ def write_checkpoint(
 ) -> None:
     """Writes the models, tokenizer and voice into `folder`: new, empty or of an equal write.
 
-    `dtype` is that of the weights: float32, float16 or bfloat16. `progress(done, total)` is told
-    how many parameters have been written. `meanflow` gives S3Gen the file and the time mixer of
-    Turbo; `legacy_weight_norm` names the vocoder's weight-norm pairs as older files do.
+    dtype: of the weights: float32, float16 or bfloat16. progress(done, total): called with the
+    number of parameters written so far. meanflow: give S3Gen the file and the time mixer of Turbo.
+    legacy_weight_norm: name the vocoder's weight-norm pairs as older files do.
     """
     _choose("size", size, T3_SIZES)
     _choose("model", model, MODELS)

@@ -1,9 +1,9 @@
 """Synthetic S3Gen weights: the flow from speech tokens to mel, and the vocoder.
 
-The flow gives mels with the mean and spread of speech, the vocoder sound that rarely clips, and F0
-wanders between silence and 400 Hz, so that a comparison hears every part of the models. Centred
-rows do not hear a mean that all channels share: without them frames would grow alike with depth,
-and attention uniform.
+The flow gives mels with the mean and spread of speech, the vocoder audio that rarely clips, and F0
+varies between silence and 400 Hz, so that an error in any part changes the output. Centred rows
+ignore the mean that all channels share: without them frames would become more alike with every
+layer, and attention uniform.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ def _encoder(name: str, size: S3GenSize) -> Tensors:
 
 def _encoder_layer(name: str, size: S3GenSize, layers: int) -> Tensors:
     width, ffn = size.encoder, size.encoder_ffn
-    # The stream starts at sqrt(width): a layer that is to be heard must speak as loudly.
+    # The residual stream starts at sqrt(width): a layer that matters must be of that size.
     branch = (width / (2 * layers)) ** 0.5
     attention = name + "self_attn."
     return {
@@ -232,7 +232,7 @@ def _residual_block(name: str, channels: int, kernel: int) -> Tensors:
 
 
 def _f0_predictor(name: str, channels: int) -> Tensors:
-    """F0 swings about zero for any seed: no layer hears means, the first only what changes."""
+    """F0 varies about zero for any seed: all layers ignore means, the first also constants."""
     conv = name + "condnet."
     tensors = _normed_conv(conv + "0", MELS, channels, 3, 0.3, centred=MELS)
     for layer in range(1, 5):

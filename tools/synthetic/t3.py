@@ -29,7 +29,7 @@ T3_SIZES = {
 
 
 def t3_weights(size: T3Size, text_vocabulary: int) -> Tensors:
-    """T3's tensors by official name, with scales that keep 30 layers bounded and logits lively."""
+    """T3's tensors by official name, with scales that keep 30 layers bounded and logits varied."""
     hidden, ffn = size.hidden, size.ffn
     fan_hidden, fan_ffn = hidden**-0.5, ffn**-0.5
     branch = (2 * size.layers) ** -0.5

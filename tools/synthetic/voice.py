@@ -1,7 +1,7 @@
 """Synthetic weights of the models that bake a voice: voice encoder, speech tokenizer, CAMPPlus.
 
-Speech gives them varied tokens and different speakers different vectors, so that a comparison
-hears every layer.
+Speech gives varied tokens and different speakers give different vectors, so that an error in any
+layer changes the output.
 """
 
 from __future__ import annotations
@@ -71,9 +71,9 @@ def voice_encoder_weights(size: VoiceSize) -> Tensors:
 
 
 def speech_tokenizer_weights(size: VoiceSize) -> Tensors:
-    """The tensors of S3TokenizerV2, as they stand in an S3Gen file."""
+    """The tensors of S3TokenizerV2, as an S3Gen file names them."""
     name, width = "tokenizer.encoder.", size.tokenizer
-    # Centred over four mels: it hears how a spectrum moves and bends more than what it is like.
+    # Centred over groups of mels, so that changes of the spectrum count more than its level.
     tensors = conv_weights(name + "conv1", TOKENIZER_MELS, width, 3, 8.0, centred=32)
     tensors |= conv_weights(name + "conv2", width, width, 3, 2.0, centred=1)
     for layer in range(size.tokenizer_layers):
@@ -128,7 +128,7 @@ def _tokenizer_layer(name: str, width: int, layers: int) -> Tensors:
 
 
 def speaker_encoder_weights(size: VoiceSize) -> Tensors:
-    """The tensors of CAMPPlus, as they stand in an S3Gen file."""
+    """The tensors of CAMPPlus, as an S3Gen file names them."""
     tensors = _head("speaker_encoder.head.")
     name, channels = "speaker_encoder.xvector.", size.x_vector
     head_outputs = HEAD_CHANNELS * FBANK // 8
