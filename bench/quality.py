@@ -4,7 +4,7 @@
                             [--beside FOLDER ...] [--judge JUDGE --clips FOLDER [--seeds 1]]
 
 FILE has one English sentence on each line. Of each way of keeping weights and cache, and of the
-same model in other folders, as `nightingale quantize` or train.rounding leave it there:
+same model in other folders, as `nightingale quantize` or train.gptq leave it there:
 
 - agreement: how often its likeliest token is that of float32, after guidance, teacher-forced over
   the tokens with which float32 says the sentences, fed one at a time as when speaking;
@@ -14,7 +14,7 @@ same model in other folders, as `nightingale quantize` or train.rounding leave i
   Clips are kept in --clips, and not made again: a run can be stopped and continued. Another token
   makes another sentence of it, which may be heard better or worse: look at many.
 
-JUDGE is what the judge's set-up made, with score.py put in (train/scores.py).
+JUDGE is what the judge's set-up made, with score.py put in (train/metrics.py).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from typing import Any
 import numpy as np
 
 import nightingale
-from train.scores import RECOGNISERS, error_rate, judge
+from train.metrics import RECOGNIZERS, error_rate, judge
 
 from . import harness
 from .draft_equality import read_sentences
@@ -193,14 +193,14 @@ def listen(
                         tts.generate(text, seed=seed).save(wav)
                     wavs[name] = (wav, "en", text)
             rows = list(judge(wavs, judge_folder, clips / "scores.jsonl").values())
-            found[way.name] = {name: error_rate(rows, name) for name in RECOGNISERS}
+            found[way.name] = {name: error_rate(rows, name) for name in RECOGNIZERS}
             found[way.name]["mos"] = mean(row["mos"] for row in rows)
     return found
 
 
 def print_table(results: dict[str, dict[str, Any]], sentences: int) -> None:
     print(f"{sentences} sentences beside float32; errors in % of the words")
-    columns = ("agreement", "mel", "snr", *RECOGNISERS, "mos")
+    columns = ("agreement", "mel", "snr", *RECOGNIZERS, "mos")
     shown = {"agreement": "{:.2%}", "mel": "{:.5f}", "snr": "{:.1f} dB", "mos": "{:.2f}"}
     rows = [["kept as", *columns]]
     for name, result in results.items():

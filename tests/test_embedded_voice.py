@@ -17,7 +17,7 @@ import soxr
 
 import nightingale
 from nightingale.checkpoint import embedded_model
-from train.scores import word_errors
+from train.metrics import word_errors
 
 from .command import PATIENCE, run
 

@@ -1,7 +1,7 @@
-"""When each letter of a text is spoken, from how long the teacher took for each phoneme.
+"""Text-to-speech alignment, from the teacher's phoneme durations.
 
-Times are in speech tokens of 40 ms. The letters of a word share its time evenly; the marks after
-it have the pause until the next word.
+Times are in speech tokens of 40 ms. The letters of a word share its time evenly; the punctuation
+after it gets the pause until the next word.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from itertools import pairwise
 import numpy as np
 
 from .data import Row
+from .masking import IGNORED
 
-FRAMES_A_TOKEN = 1.6  # the teacher's frames have 25 ms
+TEACHER_FRAMES_PER_TOKEN = 1.6  # the teacher's frames have 25 ms
 PAUSES = frozenset(".,!?;:…—-'\"¿¡()“”«» ")  # phonemes that are silent
-IGNORED = -100  # the number of what is not to be learned
-TRUSTED, GUESSED = 1.0, 0.1  # how much a timing counts
+RELIABLE_WEIGHT, GUESSED_WEIGHT = 1.0, 0.1  # of a timing in the alignment loss
 
 
 @dataclass(frozen=True)
@@ -28,45 +28,45 @@ class Timing:
     begin: float  # of the first sound
     end: float  # of the last sound
     last_word: int  # the text token that it begins with
-    trust: float
+    timing_weight: float
 
 
-def time_text(
+def align_text(
     is_space: np.ndarray,
     is_letter: np.ndarray,
     tokens: int,
     phonemes: str,
     durations: list[int] | None,
 ) -> Timing:
-    """is_space, is_letter: [text] bool; tokens: speech tokens; durations: as train.data.Row has it.
+    """is_space, is_letter: [text] bool; tokens: speech tokens; durations: as in train.data.Row
 
-    Where the phonemes' words are not those of the text, or there are no durations, all letters
-    share the time and the timing counts as guessed.
+    If the phonemes have another number of words than the text, or there are no durations, all
+    letters share the time evenly and the timing gets the weight of a guess.
     """
     words = _text_words(is_space, is_letter)
-    known = durations is not None and len(durations) == len(phonemes) + 2
-    spoken = spoken_words(phonemes, durations) if known else []
+    has_durations = durations is not None and len(durations) == len(phonemes) + 2
+    spoken = spoken_words(phonemes, durations) if has_durations else []
     begin, end = (spoken[0][0], spoken[-1][1]) if spoken else (0.0, float(tokens))
     if not words or len(words) != len(spoken):
-        evenly = spread(begin, end, len(is_space))
-        return Timing(evenly.astype(np.float32), begin, end, words[-1][0] if words else 0, GUESSED)
-    # Letters and marks in turn: the first of each, and when it begins.
+        starts = even_times(begin, end, len(is_space)).astype(np.float32)
+        return Timing(starts, begin, end, words[-1][0] if words else 0, GUESSED_WEIGHT)
+    # Alternately the letters and the punctuation of each word: first text token, and start time.
     places = [place for first, marks, _ in words for place in (first, marks)]
     times = [time for word in spoken for time in word]
     counts = np.diff(places, append=words[-1][2])
-    pace = np.diff(times, append=end) / np.maximum(counts, 1)
-    within = np.arange(len(is_space)) - np.repeat(places, counts)
-    starts = np.repeat(times, counts) + np.repeat(pace, counts) * within
-    return Timing(starts.astype(np.float32), begin, end, words[-1][0], TRUSTED)
+    duration = np.diff(times, append=end) / np.maximum(counts, 1)
+    offset = np.arange(len(is_space)) - np.repeat(places, counts)
+    starts = np.repeat(times, counts) + np.repeat(duration, counts) * offset
+    return Timing(starts.astype(np.float32), begin, end, words[-1][0], RELIABLE_WEIGHT)
 
 
-def spread(begin: float, end: float, count: int) -> np.ndarray:
-    """Where `count` equal parts of the time begin."""
+def even_times(begin: float, end: float, count: int) -> np.ndarray:
+    """The starts of `count` equal parts of an interval."""
     return begin + (end - begin) / max(count, 1) * np.arange(count)
 
 
 def _text_words(is_space: np.ndarray, is_letter: np.ndarray) -> list[tuple[int, int, int]]:
-    """Each word's first token, its space; the first of the marks after its letters; its end."""
+    """Of each word: its first token (the space), the first one of its punctuation, its end."""
     bounds = [*np.flatnonzero(is_space).tolist(), len(is_space)]
     letter = is_letter.tolist()
     words: list[tuple[int, int, int]] = []
@@ -78,44 +78,47 @@ def _text_words(is_space: np.ndarray, is_letter: np.ndarray) -> list[tuple[int, 
         if marks > first:
             words.append((first, marks, stop))
             first = stop
-        elif words:  # marks that stand alone belong to the word before them
+        elif words:  # punctuation that stands alone belongs to the word before it
             words[-1] = (*words[-1][:2], stop)
             first = stop
     return words
 
 
 def spoken_words(phonemes: str, durations: list[int]) -> list[tuple[float, float]]:
-    """Start and end of each word's sound."""
-    edges = np.cumsum(durations) / FRAMES_A_TOKEN  # edges[i] is where phoneme i begins
+    """Start and end of each word, without its pauses."""
+    boundaries = np.cumsum(durations) / TEACHER_FRAMES_PER_TOKEN  # [i]: the start of phoneme i
     words: list[tuple[float, float]] = []
     first = 0
     for word in phonemes.split(" "):
         sounds = [first + i for i, phoneme in enumerate(word) if phoneme not in PAUSES]
         if sounds:
-            words.append((float(edges[sounds[0]]), float(edges[sounds[-1] + 1])))
+            words.append((float(boundaries[sounds[0]]), float(boundaries[sounds[-1] + 1])))
         first += len(word) + 1
     return words
 
 
-def heard_phonemes(
-    parts: int, phonemes: int, durations: list[int] | None, each: float = FRAMES_A_TOKEN
+def frame_phonemes(
+    frames: int,
+    phonemes: int,
+    durations: list[int] | None,
+    frame: float = TEACHER_FRAMES_PER_TOKEN,
 ) -> np.ndarray | None:
-    """The number of the phoneme in the middle of each speech token, or of each of `parts` that last
-    `each` of the teacher's frames; -1 in the silence around them.
+    """The index of the phoneme in the middle of each frame, -1 in the silence around the speech.
 
-    phonemes: how many the durations are of. None where they are of another count, or missing.
+    frame: its length in the teacher's frames, a speech token's by default. Returns None if the
+    durations are missing or are not of so many phonemes.
     """
     if durations is None or len(durations) != phonemes + 2:
         return None
-    edges = np.cumsum(durations)
-    places = np.searchsorted(edges, (np.arange(parts) + 0.5) * each, side="right")
+    boundaries = np.cumsum(durations)
+    places = np.searchsorted(boundaries, (np.arange(frames) + 0.5) * frame, side="right")
     return np.where(places > phonemes, -1, places - 1)
 
 
-def follow(weights: np.ndarray) -> np.ndarray:
-    """Where the alignment analyser of the core takes each speech token to be in the text.
+def track_alignment(weights: np.ndarray) -> np.ndarray:
+    """The text position of each speech token, by the rule of the core's alignment analyser.
 
-    weights: [tokens, text], of its heads on average, start and stop included → [tokens]
+    weights: [tokens, text], the mean of the alignment heads, with start and stop → [tokens]
     """
     position = 0
     places = []
@@ -128,7 +131,7 @@ def follow(weights: np.ndarray) -> np.ndarray:
 
 
 def word_starts(is_space: np.ndarray, places: np.ndarray) -> np.ndarray:
-    """The speech token at which each word is reached, as nightingale.word_times has it.
+    """The speech token at which each word is reached, by the rule of nightingale.words.
 
     is_space: [text] with start, tag and stop; places: [tokens] → [words]
     """
@@ -138,22 +141,22 @@ def word_starts(is_space: np.ndarray, places: np.ndarray) -> np.ndarray:
     return np.searchsorted(reached, words, side="left")
 
 
-class Phonemes:
-    """Numbers of the phonemes of a corpus."""
+class PhonemeVocabulary:
+    """The phonemes of a corpus and their ids."""
 
     def __init__(self, rows: Sequence[Row]) -> None:
         self.inventory = "".join(sorted(set().union(" ", *(row.phonemes for row in rows))))
-        self._numbers = {phoneme: i for i, phoneme in enumerate(self.inventory)}
-        self.silence = self._numbers[" "]
+        self._ids = {phoneme: i for i, phoneme in enumerate(self.inventory)}
+        self.silence = self._ids[" "]
 
     @property
     def count(self) -> int:
         return len(self.inventory)
 
-    def heard(self, row: Row, parts: int, each: float = FRAMES_A_TOKEN) -> np.ndarray:
-        """[parts] int16, of speech tokens or what lasts `each`; IGNORED where nothing is known"""
-        places = heard_phonemes(parts, len(row.phonemes), row.durations, each)
+    def labels(self, row: Row, frames: int, frame: float = TEACHER_FRAMES_PER_TOKEN) -> np.ndarray:
+        """[frames] int16, of frames as in `frame_phonemes`; IGNORED if unknown"""
+        places = frame_phonemes(frames, len(row.phonemes), row.durations, frame)
         if places is None:
-            return np.full(parts, IGNORED, np.int16)
-        numbers = [*(self._numbers[phoneme] for phoneme in row.phonemes), self.silence]
-        return np.array(numbers, np.int16)[places]
+            return np.full(frames, IGNORED, np.int16)
+        ids = [*(self._ids[phoneme] for phoneme in row.phonemes), self.silence]
+        return np.array(ids, np.int16)[places]

@@ -1,17 +1,16 @@
-"""Stage 1: the teacher's speech for the texts, as shards of int16 sound with an index.
+"""Stage 1: synthesizes the texts with the teacher, as shards of int16 audio with an index.
 
-    python -m train.corpus TEACHER TEXTS.jsonl OUT [--hours H] [--parts N]
-    python -m train.corpus tiny OUT                     a stand-in that needs no teacher
+    python -m train.corpus TEACHER TEXTS.jsonl OUT [--hours H] [--processes N]
+    python -m train.corpus synthetic OUT                a small corpus that needs no teacher
 
-TEACHER holds speak.py beside the teacher's files. OUT/audio-*.npy holds clips laid end to end,
-24 kHz mono, and OUT/index.jsonl a line for each: id lang voice speed text phonemes source shard
-start samples durations. A clip is a whole number of speech tokens long; durations are 25 ms frames
-of silence, of each phoneme, of silence.
+TEACHER has the teacher's files and speak.py. OUT/audio-*.npy has concatenated clips, 24 kHz mono,
+and OUT/index.jsonl a line for each: id lang voice speed text phonemes source shard start samples
+durations. A clip has a whole number of speech tokens; durations are 25 ms frames of silence, of
+each phoneme, of silence.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import multiprocessing
 import shutil
@@ -27,17 +26,27 @@ from pathlib import Path
 
 import numpy as np
 
-from .clips import RATE, TARGET, Cut, cut_silence, speech_level, taken
-from .shards import read_index, write_index, write_shard
+from .clips import (
+    RATE,
+    TARGET,
+    Cut,
+    cut_clip,
+    cut_silence,
+    read_index,
+    speech_level,
+    write_index,
+    write_shard,
+)
+from .options import command_parser
 from .voices import write_with_blends
 
-PACE = (0.5, 2.0)  # times the usual samples a phoneme, beyond which the teacher failed
-SHORT = 12  # phonemes, below which pace says nothing
-LEAST_LEVEL = -45.0  # dB of full scale
+RATE_RATIO = (0.5, 2.0)  # of the median samples per phoneme; the teacher failed outside of it
+SHORT = 12  # phonemes, below which the rate is not checked
+MIN_LEVEL = -45.0  # dB of full scale
 
 
 def make_folder(out: Path) -> None:
-    """One that is there already must be empty: a corpus is not written over another."""
+    """Creates the output folder; an existing one must be empty."""
     if out.exists() and not out.is_dir():
         raise SystemExit(f"{out} is not a folder; name a new one for the corpus")
     if out.exists() and (found := sorted(path.name for path in out.iterdir())):
@@ -45,16 +54,16 @@ def make_folder(out: Path) -> None:
     out.mkdir(parents=True, exist_ok=True)
 
 
-def write_tiny(out: Path) -> None:
-    """Two minutes of the stand-in's sound in five languages."""
-    from .stand_in import utterances
+def write_synthetic(out: Path) -> None:
+    """Writes two minutes of synthetic speech in five languages."""
+    from .synthetic_speech import utterances
 
     make_folder(out)
     write_index(out, write_shard(out, "audio-00000.npy", utterances()))
 
 
 def select(texts: Path, out: Path, hours: float | None) -> list[dict]:
-    """Writes the first texts that make about `hours`, or all, and gives them."""
+    """Writes and returns the first texts that make about `hours`, or all."""
     chosen, seconds = [], 0.0
     with texts.open(encoding="utf-8") as lines:
         for line in lines:
@@ -69,18 +78,20 @@ def select(texts: Path, out: Path, hours: float | None) -> list[dict]:
     return chosen
 
 
-def speak(teacher: Path, texts: Path, voices: set[str], out: Path, parts: int) -> list[Path]:
-    """Has speak.py say the texts in `parts` processes at once. → the folder of each"""
+def synthesize(
+    teacher: Path, texts: Path, voices: set[str], out: Path, processes: int
+) -> list[Path]:
+    """Runs speak.py in `processes` processes. → their output folders"""
     blended = out / "teacher"
     blended.mkdir()
     for file in teacher.iterdir():
         if file.name != "voices.safetensors":
             (blended / file.name).symlink_to(file.resolve())
     write_with_blends(teacher / "voices.safetensors", blended / "voices.safetensors", voices)
-    folders = [out / f"raw-{part}" for part in range(parts)]
+    folders = [out / f"raw-{part}" for part in range(processes)]
     command = [sys.executable, teacher / "speak.py", blended, texts]
     running = [
-        subprocess.Popen([*command, folder, "--durations", "--part", f"{part}/{parts}"])
+        subprocess.Popen([*command, folder, "--durations", "--part", f"{part}/{processes}"])
         for part, folder in enumerate(folders)
     ]
     statuses = [process.wait() for process in running]
@@ -91,7 +102,7 @@ def speak(teacher: Path, texts: Path, voices: set[str], out: Path, parts: int) -
 
 @dataclass
 class RawShard:
-    """A file that speak.py wrote, the rows in it, and what is known of each."""
+    """A file of speak.py with its rows and their measurements."""
 
     path: Path
     rows: list[dict]
@@ -108,15 +119,15 @@ def raw_shards(folders: list[Path], vocabulary: dict[str, int]) -> list[RawShard
     shards: dict[Path, RawShard] = {}
     for folder in folders:
         for row in read_index(folder):
-            # Signs that the teacher does not read have no duration.
+            # Symbols that are not in the teacher's vocabulary have no duration.
             row["phonemes"] = "".join(sign for sign in row["phonemes"] if sign in vocabulary)
             path = folder / row["shard"]
             shards.setdefault(path, RawShard(path, [])).rows.append(row)
     return list(shards.values())
 
 
-def measured(shard: RawShard) -> RawShard:
-    """With what to take of each clip, and its level."""
+def measure_shard(shard: RawShard) -> RawShard:
+    """Adds the trimming and the level of each clip."""
     clips = shard.clips()
     durations = [row["durations"] for row in shard.rows]
     cuts = [cut_silence(*clip) for clip in zip(clips, durations, strict=True)]
@@ -124,7 +135,7 @@ def measured(shard: RawShard) -> RawShard:
 
 
 def voice_gains(shards: list[RawShard]) -> dict[str, float]:
-    """dB that bring the middle of each voice's clips to the level that all shall have."""
+    """The gain in dB that brings the median of each voice to the target level."""
     levels = defaultdict(list)
     for shard in shards:
         for row, level in zip(shard.rows, shard.levels, strict=True):
@@ -132,67 +143,74 @@ def voice_gains(shards: list[RawShard]) -> dict[str, float]:
     return {voice: TARGET - statistics.median(found) for voice, found in levels.items()}
 
 
-def usual_paces(shards: list[RawShard]) -> dict[str, float]:
-    """Samples a phoneme, the middle of each accent's clips."""
-    paces = defaultdict(list)
+def median_rates(shards: list[RawShard]) -> dict[str, float]:
+    """The median samples per phoneme of each accent."""
+    rates = defaultdict(list)
     for shard in shards:
         for row, cut in zip(shard.rows, shard.cuts, strict=True):
-            paces[row["lang"]].append(_pace(row, cut))
-    return {accent: statistics.median(found) for accent, found in paces.items()}
+            rates[row["lang"]].append(_samples_per_phoneme(row, cut))
+    return {accent: statistics.median(found) for accent, found in rates.items()}
 
 
-def _pace(row: dict, cut: Cut) -> float:
+def _samples_per_phoneme(row: dict, cut: Cut) -> float:
     return (cut.end - cut.begin) * row["speed"] / len(row["phonemes"])
 
 
-def rewrite(
-    shard: RawShard, name: str, out: Path, gains: dict[str, float], paces: dict[str, float]
+def write_clean_shard(
+    shard: RawShard, name: str, out: Path, gains: dict[str, float], rates: dict[str, float]
 ) -> list[str]:
-    """The good clips of a raw shard as the shard `name`; the raw one goes. → lines of the index"""
+    """Writes the valid clips of a raw shard and deletes it. → lines of the index"""
 
-    def good(row: dict, cut: Cut, level: float) -> bool:
-        pace = _pace(row, cut) / paces[row["lang"]]
-        steady = len(row["phonemes"]) < SHORT or PACE[0] < pace < PACE[1]
-        return level > LEAST_LEVEL and steady
+    def is_valid(row: dict, cut: Cut, level: float) -> bool:
+        rate = _samples_per_phoneme(row, cut) / rates[row["lang"]]
+        steady = len(row["phonemes"]) < SHORT or RATE_RATIO[0] < rate < RATE_RATIO[1]
+        return level > MIN_LEVEL and steady
 
-    found = zip(shard.rows, shard.clips(), shard.cuts, shard.levels, strict=True)
+    clips = zip(shard.rows, shard.clips(), shard.cuts, shard.levels, strict=True)
     lines = write_shard(
         out,
         name,
         (
-            (row | {"durations": cut.durations}, taken(clip, cut, gains[row["voice"]]))
-            for row, clip, cut, level in found
-            if good(row, cut, level)
+            (row | {"durations": cut.durations}, cut_clip(clip, cut, gains[row["voice"]]))
+            for row, clip, cut, level in clips
+            if is_valid(row, cut, level)
         ),
     )
     shard.path.unlink()
     return lines
 
 
-def write_spoken(teacher: Path, texts: Path, out: Path, hours: float | None, parts: int) -> None:
-    """The whole stage: has the teacher speak, then cuts, chooses and evens out what it said."""
+def write_spoken(
+    teacher: Path, texts: Path, out: Path, hours: float | None, processes: int
+) -> None:
+    """Runs the whole stage: synthesis, trimming, filtering and level normalization."""
     started = time.monotonic()
     make_folder(out)
     rows = select(texts, out / "texts.jsonl", hours)
     voices = {row["voice"] for row in rows}
-    folders = speak(teacher, out / "texts.jsonl", voices, out, parts)
-    spoken = time.monotonic()
+    folders = synthesize(teacher, out / "texts.jsonl", voices, out, processes)
+    synthesized = time.monotonic()
     vocabulary = json.loads((teacher / "vocab.json").read_text("utf-8"))
     with ProcessPoolExecutor(mp_context=multiprocessing.get_context("spawn")) as pool:
-        shards = list(pool.map(measured, raw_shards(folders, vocabulary)))
-        settle = partial(rewrite, out=out, gains=voice_gains(shards), paces=usual_paces(shards))
+        shards = list(pool.map(measure_shard, raw_shards(folders, vocabulary)))
+        process = partial(
+            write_clean_shard, out=out, gains=voice_gains(shards), rates=median_rates(shards)
+        )
         names = [f"audio-{number:05d}.npy" for number in range(len(shards))]
-        lines = [line for found in pool.map(settle, shards, names) for line in found]
+        lines = [line for found in pool.map(process, shards, names) for line in found]
     write_index(out, lines)
     for folder in (*folders, out / "teacher"):
         shutil.rmtree(folder)
     report(out, dropped=len(rows) - len(lines))
     now = time.monotonic()
-    print(f"{spoken - started:.0f} s to speak, {now - spoken:.0f} s to cut", flush=True)
+    print(
+        f"{synthesized - started:.0f} s to synthesize, {now - synthesized:.0f} s to process",
+        flush=True,
+    )
 
 
 def report(out: Path, dropped: int) -> None:
-    """Hours by language."""
+    """Prints hours by language."""
     hours, clips = defaultdict(float), defaultdict(int)
     for entry in read_index(out):
         hours[entry["lang"]] += entry["samples"] / RATE / 3600
@@ -202,25 +220,16 @@ def report(out: Path, dropped: int) -> None:
     print(f"all    {sum(clips.values()):7d} clips {sum(hours.values()):7.2f} h, {dropped} dropped")
 
 
-def main() -> None:
-    if sys.argv[1:2] == ["tiny"]:
-        parser = argparse.ArgumentParser(prog="train.corpus tiny", description=write_tiny.__doc__)
-        parser.add_argument("out", type=Path)
-        write_tiny(parser.parse_args(sys.argv[2:]).out)
+def main(arguments: list[str]) -> None:
+    if arguments[:1] == ["synthetic"]:
+        parser = command_parser("corpus synthetic", write_synthetic.__doc__, "out")
+        write_synthetic(parser.parse_args(arguments[1:]).out)
         return
-    parser = argparse.ArgumentParser(
-        prog="train.corpus",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("teacher", type=Path)
-    parser.add_argument("texts", type=Path)
-    parser.add_argument("out", type=Path)
-    parser.add_argument("--hours", type=float, help="about so much of the beginning; default: all")
-    parser.add_argument("--parts", type=int, default=2, help="processes that share the GPU")
-    given = parser.parse_args()
-    write_spoken(given.teacher, given.texts, given.out, given.hours, given.parts)
+    parser = command_parser("corpus", __doc__, "teacher", "texts", "out")
+    parser.add_argument("--hours", type=float, help="use about so many hours of the texts")
+    parser.add_argument("--processes", type=int, default=2, help="processes that share the GPU")
+    write_spoken(**vars(parser.parse_args(arguments)))
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

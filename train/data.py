@@ -1,4 +1,4 @@
-"""The corpus as the stages see it: int16 sound on the device, given out in batches."""
+"""A corpus in memory: int16 audio on the device, in batches."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from .shards import read_index
+from .clips import read_index
 from .voices import HELD_OUT_VOICES
 
 RATE = 24000
 PARTS = ("train", "valid", "unseen", "all")
-READERS = 4  # files that are read at the same time
+READERS = 4  # files that are read in parallel
 POOL = 64  # batches whose rows are sorted by length together
 
-# Pseudo-speakers: rates at which speech is played, one factor for each bucket; the middle is 1.
-FACTORS = tuple(1.18 ** (step / 3) for step in range(-3, 4))
-JITTER = 0.01  # of a factor within its bucket
+# Speed perturbation: each factor makes another speaker of a voice; the middle one is 1.
+SPEED_FACTORS = tuple(1.18 ** (step / 3) for step in range(-3, 4))
+JITTER = 0.01  # relative, of a factor
 SINC_REACH = 12  # samples on either side
 
 
@@ -46,15 +46,15 @@ class Row:
 class Batch:
     wave: Tensor  # [B, N] float32 in [-1, 1], 24 kHz, zero past each row's end
     samples: Tensor  # [B] int64, each row's length
-    lengths: np.ndarray  # the same, known without waiting for the device
-    text: list[str]  # as written
+    lengths: np.ndarray  # the same on the host
+    text: list[str]
     language: list[str]
     voice: Tensor  # [B] int64, index into Corpus.voices
     row: Tensor  # [B] int64, index into Corpus.rows
 
 
-def part_of(id: str, voice: str) -> str:
-    """train, valid (one in a hundred) or unseen (the voices held out)."""
+def split_of(id: str, voice: str) -> str:
+    """train, valid (1 %) or unseen (the held-out voices)"""
     if voice in HELD_OUT_VOICES:
         return "unseen"
     digest = hashlib.sha256(id.encode()).digest()
@@ -62,11 +62,10 @@ def part_of(id: str, voice: str) -> str:
 
 
 class Corpus:
-    """A folder written by train.corpus, its sound on `device` from when it is first asked for.
+    """A folder written by train.corpus. Its audio is loaded to `device` when it is first used.
 
-    rows, voices and all row numbers are those of the whole folder whatever the part, so that what
-    was computed for the rows once (tokens, speaker vectors) fits every part; only the rows in
-    `members` can be asked for.
+    rows, voices and row numbers are those of the whole folder for every part, so that arrays that
+    were computed for all rows (tokens, speaker vectors) fit; only the rows in `members` have audio.
     """
 
     def __init__(self, folder: str | Path, device: str, part: str = "train") -> None:
@@ -80,9 +79,9 @@ class Corpus:
         self._choose(part)
 
     def part(self, name: str) -> Corpus:
-        """Another part of the same folder, whose index is not read again."""
+        """Another part of the same folder, without reading the index again."""
         other = copy.copy(self)
-        vars(other).pop("_sound", None)
+        vars(other).pop("_audio", None)
         other._choose(name)
         return other
 
@@ -90,50 +89,50 @@ class Corpus:
         if part not in PARTS:
             raise ValueError(f"part is {part!r}; expected one of {', '.join(PARTS)}")
         self.members = np.array(
-            [i for i, row in enumerate(self.rows) if part in ("all", part_of(row.id, row.voice))],
+            [i for i, row in enumerate(self.rows) if part in ("all", split_of(row.id, row.voice))],
             dtype=np.int64,
         )
         ends = self._samples[self.members].cumsum()
         self._size = int(ends[-1]) if len(ends) else 0
-        self._starts = np.full(len(self.rows), -1, dtype=np.int64)  # in _sound; -1: not there
+        self._starts = np.full(len(self.rows), -1, dtype=np.int64)  # in _audio; -1: not loaded
         self._starts[self.members] = ends - self._samples[self.members]
 
     @functools.cached_property
-    def _sound(self) -> Tensor:
-        """The members' clips end to end, int16."""
-        sound = torch.empty(self._size, dtype=torch.int16, device=self.device)
+    def _audio(self) -> Tensor:
+        """The members' clips, concatenated, int16."""
+        audio = torch.empty(self._size, dtype=torch.int16, device=self.device)
 
         def read(rows: list[int]) -> None:
-            """Of one file, what these rows need of it."""
+            """Reads rows of one file."""
             entries = [self._entries[row] for row in rows]
             shard = torch.from_numpy(np.load(self._folder / entries[0]["shard"], mmap_mode="c"))
             begins = np.array([entry["start"] for entry in entries])
             ends = begins + self._samples[rows]
-            # Clips that stand one behind the other are read in one go.
+            # Adjacent clips are read together.
             gaps = np.flatnonzero(begins[1:] != ends[:-1]) + 1
             for first, last in zip([0, *gaps], [*gaps, len(rows)], strict=True):
                 at, count = self._starts[rows[first]], ends[last - 1] - begins[first]
-                sound[at : at + count] = shard[begins[first] : ends[last - 1]]
+                audio[at : at + count] = shard[begins[first] : ends[last - 1]]
 
         grouped = itertools.groupby(self.members, lambda row: self._entries[row]["shard"])
         with ThreadPoolExecutor(READERS) as pool:
             list(pool.map(read, [list(rows) for _, rows in grouped]))
-        return sound
+        return audio
 
     @property
     def hours(self) -> float:
         return self._size / RATE / 3600
 
     @property
-    def varied_voices(self) -> int:
-        """How many voices `vary` tells apart."""
-        return len(self.voices) * len(FACTORS)
+    def perturbed_voices(self) -> int:
+        """The number of voices after `perturb_speed`."""
+        return len(self.voices) * len(SPEED_FACTORS)
 
     def batches(self, seconds: float, seed: int, crop: float | None = None) -> Iterator[Batch]:
-        """Endless and shuffled: at most `seconds` of padded sound, rows of like length together.
+        """Endless and shuffled: at most `seconds` of padded audio, rows of similar length together.
 
-        crop: windows of that many seconds at random places instead of whole rows, of every moment
-        of the corpus as often; a row shorter than that is padded.
+        crop: random windows of so many seconds instead of whole rows, uniform over the corpus; a
+        shorter row is padded.
         """
         if not len(self.members):
             raise ValueError("this part of the corpus has no rows")
@@ -151,7 +150,7 @@ class Corpus:
                 yield self.row_batch(rows)
 
     def _epoch(self, most: int, rng: np.random.Generator) -> Iterator[np.ndarray]:
-        """The numbers of rows that make a batch of at most `most` samples, each row once."""
+        """The row numbers of batches of at most `most` samples, each row once."""
         order = rng.permutation(self.members)
         mean = max(1, round(self._samples[order].mean()))
         pool = max(1, POOL * most // mean)
@@ -191,7 +190,7 @@ class Corpus:
         )
         at = torch.arange(length, device=self.device)
         inside = at < counts[:, None]
-        wave = self._sound[torch.where(inside, first[:, None] + at, 0)]
+        wave = self._audio[torch.where(inside, first[:, None] + at, 0)]
         return Batch(
             wave=wave.float().div_(32768.0).mul_(inside),
             samples=counts,
@@ -205,35 +204,49 @@ class Corpus:
     def _to_device(self, *arrays: np.ndarray) -> Tensor:
         return torch.from_numpy(np.stack(arrays)).to(self.device, non_blocking=True)
 
-    def vary(self, batch: Batch, generator: torch.Generator) -> Batch:
-        """Pseudo-speakers: each row played at a random rate of 0.85 to 1.18, pitch and formants
-        together; voice becomes voice · len(FACTORS) + bucket, below `varied_voices`.
+    def perturb_speed(self, batch: Batch, generator: torch.Generator) -> Batch:
+        """Changes speed, pitch and formants of each row by a random factor of 0.85 to 1.18; voice
+        becomes voice · len(SPEED_FACTORS) + bucket, below `perturbed_voices`.
 
-        generator: of the CPU. Rows that are not varied would be the middle bucket, factor 1.
+        generator: of the CPU. The middle bucket has factor 1.
         """
         count = len(batch.samples)
-        bucket = torch.randint(len(FACTORS), (count,), generator=generator)
+        bucket = torch.randint(len(SPEED_FACTORS), (count,), generator=generator)
         jitter = 1 + JITTER * (2 * torch.rand(count, generator=generator) - 1)
-        factor = torch.tensor(FACTORS)[bucket] * jitter
+        factor = torch.tensor(SPEED_FACTORS)[bucket] * jitter
         lengths = (torch.from_numpy(batch.lengths) / factor).long()
         longest = int(lengths.max())
         samples, bucket = self._to_device(lengths.numpy(), bucket.numpy())
-        wave = play_at(batch.wave, factor.to(self.device, non_blocking=True), longest)
+        wave = change_speed(batch.wave, factor.to(self.device, non_blocking=True), longest)
         return replace(
             batch,
             wave=wave * (torch.arange(longest, device=self.device) < samples[:, None]),
             samples=samples,
             lengths=lengths.numpy(),
-            voice=batch.voice * len(FACTORS) + bucket,
+            voice=batch.voice * len(SPEED_FACTORS) + bucket,
         )
 
 
-def play_at(wave: Tensor, factor: Tensor, length: int) -> Tensor:
-    """Each row's sound `factor` times as fast. wave: [B, N]; factor: [B] → [B, length]"""
+def sorted_batches(corpus: Corpus, seconds: float) -> Iterator[Batch]:
+    """Every row once, from the shortest to the longest, with at most `seconds` of padded audio in a
+    batch; a longer row is a batch of its own."""
+    order = sorted(corpus.members.tolist(), key=lambda row: corpus.rows[row].samples)
+    group: list[int] = []
+    for row in order:
+        if group and (len(group) + 1) * corpus.rows[row].samples > seconds * RATE:
+            yield corpus.row_batch(group)
+            group = []
+        group.append(row)
+    if group:
+        yield corpus.row_batch(group)
+
+
+def change_speed(wave: Tensor, factor: Tensor, length: int) -> Tensor:
+    """Resamples each row to `factor` times its speed. wave: [B, N]; factor: [B] → [B, length]"""
     at = torch.arange(length, device=wave.device) * factor[:, None].double()
     whole = at.floor()
     fraction = (at - whole).float()
-    # Beyond the lower Nyquist frequency nothing may be left, on the way down or up.
+    # Nothing may remain above the lower of both Nyquist frequencies.
     cutoff = 0.97 / factor.clamp_min(1)[:, None]
     padded = functional.pad(wave, (SINC_REACH, SINC_REACH))
     first = whole.long().clamp_max(wave.shape[1] - 1)
@@ -268,7 +281,7 @@ class Tokens:
 
     @classmethod
     def of_rows(cls, rows: Sequence[np.ndarray], device: str = "cpu") -> Tokens:
-        """rows: of each row its tokens"""
+        """rows: the tokens of each row"""
         return cls(np.cumsum([0, *map(len, rows)]), np.concatenate(rows), device)
 
     def __len__(self) -> int:
@@ -281,7 +294,7 @@ class Tokens:
     def batch(self, rows: Tensor, length: int | None = None) -> tuple[Tensor, Tensor]:
         """rows: [B] → tokens [B, T] int64, zero past each row's end, and their counts [B]
 
-        length: T; as the longest row's it is read off the device, which is waited for
+        length: T; by default the longest row's, which needs a host sync
         """
         first, counts = self._starts[rows], self._starts[rows + 1] - self._starts[rows]
         length = int(counts.max()) if length is None else length
@@ -291,6 +304,6 @@ class Tokens:
 
 
 def load_tokens(path: str | Path, device: str = "cpu") -> Tokens:
-    """What `python -m train.speech_tokenizer tokens` wrote."""
+    """Loads the file of `python -m train.speech_tokenizer tokenize`."""
     with np.load(path) as stored:
         return Tokens(stored["starts"], stored["tokens"], device)

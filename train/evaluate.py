@@ -1,20 +1,19 @@
-"""Speaks the evaluation sentences and prints the judge's table beside the teacher's.
+"""Synthesizes the evaluation sentences and prints the judge's scores beside the teacher's.
 
     python -m train.evaluate MODEL OUT --data DATA --judge JUDGE [--teacher TEACHER]
                              [--sets en,es,fr,it,pt,short,long,clone] [--limit N]
     python -m train.evaluate texts DATA TEXTS.jsonl
 
-MODEL is a checkpoint folder; DATA holds the sentences (see train.evaluation); TEACHER and JUDGE
-are what their set-ups made, with speak.py and score.py put in. What stands in OUT is not made
-again, so a run can be stopped and continued; and the teacher may speak once for all models, on a
-faster machine, what the second command writes, into OUT/teacher:
+MODEL is a checkpoint folder; DATA has the sentences (train.evaluation_sentences); TEACHER and JUDGE
+are made by their set-ups, with speak.py and score.py. Files in OUT are not made again, so a run can
+be stopped and continued. The teacher's clips can be made once for all models, on a faster machine,
+from the output of the second command:
 
     python TEACHER/speak.py TEACHER TEXTS.jsonl OUT/teacher --durations
 """
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import json
 import statistics
@@ -25,14 +24,15 @@ from pathlib import Path
 
 import soundfile
 
-from .cloning import cloning_rows, is_reference, similarities
-from .evaluation import LANGUAGES, evaluation_sentences
-from .phonemes import Phonemiser
-from .scores import error_rate, judge, markdown, summary
-from .speaking import Student, Teacher
+from .evaluation_sentences import LANGUAGES, evaluation_sentences
+from .metrics import error_rate, judge, markdown, summary
+from .options import command_parser
+from .phonemizer import Phonemizer
 from .state import write_json
+from .synthesis import Student, Teacher
+from .voice_similarity import cloning_rows, is_reference, similarities
 
-SPOKEN_BY = {  # in turn: accent and voice
+SPEAKERS = {  # accent and voice, used in turn
     "en": ("en-us af_heart", "en-us am_michael", "en-gb bf_emma", "en-gb bm_george"),
     "es": ("es ef_dora", "es em_alex"),
     "fr": ("fr ff_siwis",),
@@ -52,17 +52,17 @@ SETS = (*LANGUAGES, "short", "long", "clone")
 
 
 def rows_to_speak(data: Path) -> list[dict]:
-    """Everything that the teacher says, as speak.py reads it, with set and language."""
+    """All rows for the teacher's speak.py, with set and language."""
     sentences = evaluation_sentences(data)
     rows = [row for name in LANGUAGES for row in _rows(name, name, sentences[name])]
     rows += [row for name, texts in SHORT.items() for row in _rows("short", name, texts)]
     rows += cloning_rows(sentences)
-    read = Phonemiser()
+    read = Phonemizer()
     return [row | {"phonemes": read(row["text"], row["lang"])} for row in rows]
 
 
 def _rows(name: str, language: str, texts: Sequence[str]) -> list[dict]:
-    speakers = itertools.cycle(speaker.split() for speaker in SPOKEN_BY[language])
+    speakers = itertools.cycle(speaker.split() for speaker in SPEAKERS[language])
     return [
         {
             "id": f"{name}-{language}-{number:03d}",
@@ -78,13 +78,13 @@ def _rows(name: str, language: str, texts: Sequence[str]) -> list[dict]:
 
 
 def write_texts(data: Path, out: Path) -> None:
-    """Everything that the teacher says, for speak.py."""
+    """Writes all rows for the teacher's speak.py."""
     lines = [json.dumps(row, ensure_ascii=False) + "\n" for row in rows_to_speak(data)]
     out.write_text("".join(lines), encoding="utf-8")
 
 
 def long_row(rows: list[dict]) -> tuple[dict, list[dict]]:
-    """English sentences up to LONG_WORDS words in paragraphs, and the rows of the sentences."""
+    """A text of LONG_WORDS words in paragraphs of English sentences, and their rows."""
     used, words = [], 0
     for row in rows:
         if row["set"] != "en" or words >= LONG_WORDS:
@@ -102,7 +102,7 @@ def seconds(wav: Path) -> float:
 
 
 class Evaluation:
-    """The student's clips beside the teacher's, judged."""
+    """Scores of the student's and the teacher's clips."""
 
     def __init__(self, student: Student, teacher: Teacher, judge_folder: Path, out: Path) -> None:
         self._student, self._teacher = student, teacher
@@ -110,8 +110,8 @@ class Evaluation:
 
     def sentences(self, rows: list[dict]) -> dict[str, dict]:
         """Summaries by set."""
-        teacher = self._teacher.say(rows)
-        student = {row["id"]: self._student.say(row) for row in rows}
+        teacher = self._teacher.synthesize(rows)
+        student = {row["id"]: self._student.synthesize(row) for row in rows}
         original = self._judged("teacher", rows, teacher)
         copy = self._judged("student", rows, student)
         ids = defaultdict(list)
@@ -127,34 +127,34 @@ class Evaluation:
         }
 
     def misheard(self, rows: list[dict]) -> list[tuple[str, str]]:
-        """Of the student's clips those in which Whisper heard something else: said, heard."""
-        clips = {row["id"]: self._student.say(row) for row in rows}
-        heard = [
+        """The student's clips that Whisper recognized wrongly: text, transcript."""
+        clips = {row["id"]: self._student.synthesize(row) for row in rows}
+        pairs = [
             (row["text"], row["whisper"]) for row in self._judged("student", rows, clips).values()
         ]
-        return [pair for pair in heard if pair[0] != pair[1]]
+        return [pair for pair in pairs if pair[0] != pair[1]]
 
     def long_text(self, rows: list[dict]) -> dict:
-        """A text of many sentences: its errors, and its duration to the teacher's of each alone."""
+        """A long text: its errors, and its duration relative to the teacher's single sentences."""
         row, sentences = long_row(rows)
-        wav = self._student.say(row)
-        heard = self._judged("student", [row], {row["id"]: wav})[row["id"]]
-        alone = self._teacher.say(sentences).values()
+        wav = self._student.synthesize(row)
+        scores = self._judged("student", [row], {row["id"]: wav})[row["id"]]
+        alone = self._teacher.synthesize(sentences).values()
         return {
             "words": len(row["text"].split()),
-            "wer_whisper": error_rate([heard], "whisper"),
-            "mos": heard["mos"],
+            "wer_whisper": error_rate([scores], "whisper"),
+            "mos": scores["mos"],
             "duration_ratio": round(seconds(wav) / sum(map(seconds, alone)), 3),
         }
 
     def cloning(self, rows: list[dict]) -> dict[str, dict[str, float]]:
-        """Similarities of the voices held out and their clones."""
-        teacher = self._teacher.say(rows)
+        """Similarities of the held-out voices and their clones."""
+        teacher = self._teacher.synthesize(rows)
         references = {row["voice"]: teacher[row["id"]] for row in rows if is_reference(row)}
         clones, originals = defaultdict(list), defaultdict(list)
         for row in rows:
             if not is_reference(row):
-                clones[row["voice"]].append(self._student.say(row, references[row["voice"]]))
+                clones[row["voice"]].append(self._student.synthesize(row, references[row["voice"]]))
                 originals[row["voice"]].append(teacher[row["id"]])
         return similarities(references, clones, originals)
 
@@ -169,7 +169,7 @@ class Evaluation:
 
 
 def evaluate(evaluation: Evaluation, rows: list[dict], sets: set[str], limit: int | None) -> dict:
-    """What is found for the sets, of each language's sentences the first `limit`."""
+    """The results of the sets, with the first `limit` sentences of each language."""
 
     def chosen(name: str) -> list[dict]:
         found = [row for row in rows if row["set"] == name]
@@ -186,8 +186,8 @@ def evaluate(evaluation: Evaluation, rows: list[dict], sets: set[str], limit: in
     return found
 
 
-def in_markdown(found: dict) -> str:
-    """Tables of what `evaluate` found."""
+def to_markdown(found: dict) -> str:
+    """The results of `evaluate` as tables."""
     parts = [markdown(found["sentences"])] if found["sentences"] else []
     if found.get("misheard"):
         pairs = [f"- {said!r} was heard as {heard!r}" for said, heard in found["misheard"]]
@@ -206,37 +206,31 @@ def in_markdown(found: dict) -> str:
     return "\n".join(parts)
 
 
-def main() -> None:
-    if sys.argv[1:2] == ["texts"]:
-        parser = argparse.ArgumentParser("train.evaluate texts", description=write_texts.__doc__)
-        parser.add_argument("data", type=Path)
-        parser.add_argument("out", type=Path)
-        write_texts(**vars(parser.parse_args(sys.argv[2:])))
+def main(arguments: list[str]) -> None:
+    if arguments[:1] == ["texts"]:
+        parser = command_parser("evaluate texts", write_texts.__doc__, "data", "out")
+        write_texts(**vars(parser.parse_args(arguments[1:])))
         return
-    parser = argparse.ArgumentParser(
-        prog="train.evaluate",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("model", type=Path)
-    parser.add_argument("out", type=Path)
+    parser = command_parser("evaluate", __doc__, "model", "out")
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--judge", type=Path, required=True)
     parser.add_argument("--teacher", type=Path)
     parser.add_argument("--sets", default=",".join(SETS))
     parser.add_argument("--limit", type=int, help="sentences of each language; default: all")
-    given = parser.parse_args()
-    sets = set(given.sets.split(","))
+    options = parser.parse_args(arguments)
+    sets = set(options.sets.split(","))
     if not sets <= set(SETS):
-        parser.error(f"sets are {', '.join(SETS)}, not {given.sets}")
-    given.out.mkdir(parents=True, exist_ok=True)
-    student, teacher = Student(given.out, given.model), Teacher(given.out, given.teacher)
-    evaluation = Evaluation(student, teacher, given.judge, given.out)
-    found = evaluate(evaluation, rows_to_speak(given.data), sets, given.limit)
-    write_json(given.out / "evaluation.json", found)
-    (given.out / "evaluation.md").write_text(in_markdown(found), encoding="utf-8")
-    print(in_markdown(found))
+        parser.error(f"sets are {', '.join(SETS)}, not {options.sets}")
+    options.out.mkdir(parents=True, exist_ok=True)
+    student = Student(options.out, options.model)
+    evaluation = Evaluation(
+        student, Teacher(options.out, options.teacher), options.judge, options.out
+    )
+    found = evaluate(evaluation, rows_to_speak(options.data), sets, options.limit)
+    write_json(options.out / "evaluation.json", found)
+    (options.out / "evaluation.md").write_text(to_markdown(found), encoding="utf-8")
+    print(to_markdown(found))
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

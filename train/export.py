@@ -1,19 +1,18 @@
-"""All stages' weights to one checkpoint in the official file layout, with voices.
+"""Exports the weights of all stages as one checkpoint in the official file layout, with voices.
 
-python -m train.export OUT MODEL [--voice NAME=RECORDING ...] [--flow flow] [--temperature 0.4]
-                       [--mean-t3]
+    python -m train.export OUT MODEL [--voice NAME=RECORDING ...] [--flow flow] [--temperature 0.4]
+                           [--average-t3]
 
 OUT has t3, text_tokenizer, flow or meanflow, vocoder, speech_tokenizer and speakers. The first
-voice named is also the default one. The temperature is the one at which T3 speaks best: its logits
-are scaled so that what callers get by default, 0.8, is that. --mean-t3 takes the mean of the
-weights that judged best and, where T3 was trained after that, the last. MODEL appears
-whole or not at all.
+voice is also the default one. The temperature is the best one for this T3: its logits are scaled
+so that the default of `generate`, 0.8, has that effect. --average-t3 takes the mean of the weights
+with the best validation loss and the last ones. MODEL appears whole or not at all.
 """
 
 from __future__ import annotations
 
-import argparse
 import shutil
+import sys
 import tempfile
 from dataclasses import asdict
 from pathlib import Path
@@ -28,6 +27,7 @@ from nightingale.checkpoint import MULTILINGUAL_TOKENIZER, VOICES_FOLDER
 from nightingale.model_settings import SETTINGS_FILE, FlowSettings
 from nightingale.voice_folder import voice_name
 
+from .options import command_parser
 from .state import load_stage, write_json
 from .text_tokenizer import LANGUAGES
 
@@ -35,8 +35,8 @@ T3_FILE = "t3_mtl23ls_v2.safetensors"
 VOICE_ENCODER_FILE = "ve.safetensors"
 DEFAULT_VOICE_FILE = "conds.safetensors"
 X_VECTOR_PREFIX = "speaker_encoder."
-# The two-step form is taken where both were trained and none is named.
-USUAL_TEMPERATURE = 0.8  # of `generate`
+DEFAULT_TEMPERATURE = 0.8  # of `generate`
+# The first that exists is the default.
 FLOWS = {"meanflow": "s3gen_meanflow.safetensors", "flow": "s3gen.safetensors"}
 
 
@@ -45,18 +45,18 @@ def export(
     model: Path,
     voices: dict[str, Path],
     flow: str | None = None,
-    temperature: float = USUAL_TEMPERATURE,
+    temperature: float = DEFAULT_TEMPERATURE,
     flow_settings: FlowSettings | None = None,
-    mean_t3: bool = False,
+    average_t3: bool = False,
 ) -> None:
     """Writes the checkpoint and bakes its voices with it."""
     if model.exists():
-        raise FileExistsError(f"{model} is there already; name a folder that is not")
+        raise FileExistsError(f"{model} already exists; name a new folder")
     model.parent.mkdir(parents=True, exist_ok=True)
     staging = Path(tempfile.mkdtemp(prefix=f".{model.name}.", dir=model.parent))
     try:
         t3, facts = load_stage(out / "t3.safetensors")
-        if mean_t3 and (last := out / "t3_last.safetensors").exists():
+        if average_t3 and (last := out / "t3_last.safetensors").exists():
             t3 = {
                 name: (x.float() + t3[name].float()) / 2 for name, x in load_stage(last)[0].items()
             }
@@ -78,9 +78,9 @@ def _write_t3(
     temperature: float,
     flow_settings: FlowSettings,
 ) -> None:
-    """With all settings, and the text's tokenizer."""
-    # The repetition penalty multiplies logits, guidance mixes them: both as before.
-    t3["speech_head.weight"] = t3["speech_head.weight"] * (USUAL_TEMPERATURE / temperature)
+    """Writes T3, the settings and the text tokenizer."""
+    # Repetition penalty and guidance are linear in the logits: the scale does not affect them.
+    t3["speech_head.weight"] = t3["speech_head.weight"] * (DEFAULT_TEMPERATURE / temperature)
     _save(t3, folder / T3_FILE)
     all_settings = {
         "t3": settings,
@@ -92,7 +92,7 @@ def _write_t3(
 
 
 def _write_s3gen(out: Path, folder: Path, flow: str | None) -> None:
-    """With the voice encoder."""
+    """Writes S3Gen and the voice encoder."""
     speakers, _ = load_stage(out / "speakers.safetensors")
     x_vector = {name: x for name, x in speakers.items() if name.startswith(X_VECTOR_PREFIX)}
     _save(
@@ -102,7 +102,7 @@ def _write_s3gen(out: Path, folder: Path, flow: str | None) -> None:
 
     flow = flow or next(name for name in FLOWS if (out / f"{name}.safetensors").exists())
     parts = [load_stage(out / f"{stage}.safetensors")[0] for stage in (flow, "vocoder")]
-    # Its tokens are those that the others were trained on: it keeps the type it was saved in.
+    # In the saved type, because the other stages were trained on its tokens.
     tokenizer, _ = load_stage(out / "speech_tokenizer.safetensors")
     _save({**parts[0], **parts[1], **tokenizer, **x_vector}, folder / FLOWS[flow])
 
@@ -120,7 +120,7 @@ def _bake(folder: Path, voices: dict[str, Path]) -> None:
     for number, (name, recording) in enumerate(voices.items()):
         file = folder / VOICES_FOLDER / f"{name}.safetensors"
         tts.bake_voice(recording).save(file)
-        _save(load_file(file), file)  # in halves of the room
+        _save(load_file(file), file)  # in float16
         if number == 0:
             shutil.copyfile(file, folder / DEFAULT_VOICE_FILE)
 
@@ -130,41 +130,38 @@ def _named(given: str) -> tuple[str, Path]:
     return voice_name(name), Path(recording)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description="All stages' weights to one checkpoint.")
-    parser.add_argument("out", type=Path, help="the folder that the stages wrote to")
-    parser.add_argument("model", type=Path, help="a new folder")
+def main(arguments: list[str]) -> None:
+    parser = command_parser("export", __doc__, "out", "model")
     parser.add_argument(
         "--voice", action="append", type=_named, default=[], metavar="NAME=RECORDING"
     )
-    parser.add_argument("--flow", choices=FLOWS, help="default: meanflow, where there is one")
+    parser.add_argument("--flow", choices=FLOWS, help="default: meanflow if there is one")
     parser.add_argument(
-        "--temperature", type=float, default=USUAL_TEMPERATURE, help="that 0.8 is to stand for"
+        "--temperature", type=float, default=DEFAULT_TEMPERATURE, help="the effect of 0.8"
     )
     usual = FlowSettings()
     parser.add_argument(
         "--flow-temperature", type=float, default=usual.temperature, help="of the flow's noise"
     )
     parser.add_argument(
-        "--lookahead", type=int, default=usual.lookahead, help="tokens a stream waits for"
+        "--lookahead", type=int, default=usual.lookahead, help="lookahead tokens of a stream"
     )
     parser.add_argument(
-        "--mean-t3", action="store_true", help="of the weights that judged best and the last"
+        "--average-t3", action="store_true", help="average the best and the last weights of T3"
     )
-    args = parser.parse_args()
-    if not args.temperature > 0:
-        parser.error(f"--temperature must be above 0, not {args.temperature}")
-    flow_settings = FlowSettings(args.flow_temperature, args.lookahead)
+    options = parser.parse_args(arguments)
+    if not options.temperature > 0:
+        parser.error(f"--temperature must be above 0, not {options.temperature}")
     export(
-        args.out,
-        args.model,
-        dict(args.voice),
-        args.flow,
-        args.temperature,
-        flow_settings,
-        args.mean_t3,
+        options.out,
+        options.model,
+        dict(options.voice),
+        options.flow,
+        options.temperature,
+        FlowSettings(options.flow_temperature, options.lookahead),
+        options.average_t3,
     )
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

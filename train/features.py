@@ -1,8 +1,7 @@
-"""What the models hear of a wave, batched and differentiable, in PyTorch on any device.
+"""Spectral features of the models, batched and differentiable, in PyTorch on any device.
 
-The same numbers as the voice baker's (csrc/nightingale/models/voice/features.cpp). Every function takes
-wave: [B, N] float in [-1, 1] and optionally samples: [B], each row's length; then a row comes out
-as if it were alone, where it is not padding.
+They equal the features of the C++ core's voice baker. Every function takes wave: [B, N] float in
+[-1, 1] and optionally samples: [B], each row's length, so that results do not depend on padding.
 """
 
 from __future__ import annotations
@@ -15,6 +14,8 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.nn import functional
+
+from .masking import length_mask
 
 MEL_FRAME, MEL_HOP, MELS = 1920, 480, 80  # of 24 kHz
 FRAME, HOP = 400, 160  # of 16 kHz
@@ -31,7 +32,7 @@ REACH = math.ceil(ZERO_CROSSINGS * FROM / CUTOFF)
 
 
 def _in_float32(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """Under autocast too: in bfloat16 a quiet band is lost beside a loud one."""
+    """Also under autocast: bfloat16 would lose a quiet band beside a loud one."""
 
     @functools.wraps(function)
     def inner(wave: Tensor, *arguments: Any, **named: Any) -> Tensor:
@@ -42,7 +43,7 @@ def _in_float32(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
 
 
 def _constant(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """Made once for each device, and usable in training even if inference asked for it first."""
+    """Computed once for each device; usable in training even if first called in inference mode."""
     return functools.lru_cache(torch.inference_mode(False)(function))
 
 
@@ -63,10 +64,10 @@ def mel_16k(wave: Tensor, samples: Tensor | None = None) -> Tensor:
     power = _centred_power(wave, samples)[:, : wave.shape[1] // HOP]
     mel = power @ slaney_filters(16000, FRAME, TOKENIZER_MELS, wave.device)
     log = mel.clamp_min(1e-10).log10()
-    heard = log
+    valid = log
     if samples is not None:
-        heard = log.masked_fill(~frame_mask(samples // HOP, log.shape[1])[..., None], -10.0)
-    floor = heard.amax((1, 2), keepdim=True) - 8.0
+        valid = log.masked_fill(~length_mask(samples // HOP, log.shape[1])[..., None], -10.0)
+    floor = valid.amax((1, 2), keepdim=True) - 8.0
     return (torch.maximum(log, floor) + 4.0) / 4.0
 
 
@@ -91,7 +92,7 @@ def fbank(wave: Tensor, samples: Tensor | None = None) -> Tensor:
     if samples is None:
         return log - log.mean(1, keepdim=True)
     count = (samples - FRAME) // HOP + 1
-    mask = frame_mask(count, log.shape[1])[..., None]
+    mask = length_mask(count, log.shape[1])[..., None]
     return log - (log * mask).sum(1, keepdim=True) / count.clamp_min(1)[:, None, None]
 
 
@@ -105,17 +106,12 @@ def resample_16k(wave: Tensor) -> Tensor:
 
 
 def samples_16k(samples: Tensor) -> Tensor:
-    """How long rows of so many samples at 24 kHz become."""
+    """The lengths of rows after resample_16k. samples: [B], at 24 kHz"""
     return (samples * TO + FROM - 1) // FROM
 
 
-def frame_mask(counts: Tensor, frames: int) -> Tensor:
-    """counts: [B] → [B, frames] bool, true for each row's first `counts` frames."""
-    return torch.arange(frames, device=counts.device) < counts[:, None]
-
-
 def _reflect(wave: Tensor, pad: int, samples: Tensor | None) -> Tensor:
-    """`pad` samples more on either side, mirrored at the first and the last one of each row."""
+    """Reflection padding by `pad` samples at both ends of each row."""
     if samples is None:
         return functional.pad(wave[:, None], (pad, pad), mode="reflect")[:, 0]
     last = samples[:, None] - 1
@@ -138,7 +134,7 @@ def _centred_power(wave: Tensor, samples: Tensor | None) -> Tensor:
 
 @_constant
 def _hann(size: int, device: torch.device, period: int | None = None) -> Tensor:
-    # In float32, as the reference computes its windows: quiet bins show the difference.
+    # In float32, as in the reference: quiet bins show the difference.
     step = torch.tensor(2 * math.pi / (period or size))
     return (0.5 - 0.5 * torch.cos(torch.arange(size, dtype=torch.float32) * step)).to(device)
 
@@ -160,11 +156,10 @@ def slaney_filters(rate: int, size: int, mels: int, device: torch.device) -> Ten
 
 @_constant
 def kaldi_filters(rate: int, size: int, mels: int, device: torch.device) -> Tensor:
-    """Triangles 1 high over Kaldi's mel scale; the last bin counts nowhere.
+    """Triangles of height 1 on Kaldi's mel scale; the last bin has weight 0.
     → [size // 2 + 1, mels]"""
     low, high = (1127.0 * math.log(1 + hz / 700) for hz in (LOWEST_FBANK, HIGHEST))
-    # In float32, as torchaudio computes it: a triangle that reaches a bin only with its foot
-    # depends on the rounding.
+    # In float32, as in torchaudio: whether a triangle's foot reaches a bin depends on the rounding.
     edges = low + torch.arange(mels + 2, dtype=torch.float32) * ((high - low) / (mels + 1))
     left, centre, right = edges[:-2], edges[1:-1], edges[2:]
     hz = torch.arange(size // 2 + 1, dtype=torch.float32)[:, None] * (rate / size)
@@ -177,7 +172,7 @@ def kaldi_filters(rate: int, size: int, mels: int, device: torch.device) -> Tens
 
 @_constant
 def _sinc_filters(device: torch.device) -> Tensor:
-    """A filter for each of the new samples that begin in a run of three. → [2, 1, taps]"""
+    """A filter for each of the two samples that replace three. → [2, 1, taps]"""
     taps = torch.arange(2 * REACH + FROM, dtype=torch.float64)
     phases = torch.arange(TO, dtype=torch.float64)[:, None]
     distance = (taps - REACH) / FROM - phases / TO

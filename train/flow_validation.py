@@ -1,4 +1,4 @@
-"""How good a flow is: on speech it has not seen, always with the same noise."""
+"""Validation of the flow: on held-out speech, always with the same noise."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ from torch import Tensor
 from .flow_examples import (
     FlowBatch,
     Speech,
-    cut_short,
+    conditioning_of,
     gather,
     grouped,
-    known_of,
-    speaking_examples,
+    truncate,
+    validation_examples,
 )
-from .networks.ear import Ear
 from .networks.flow import Flow
+from .networks.phoneme_classifier import PhonemeClassifier
 
 EXAMPLES = 64
-PROMPT_SECONDS = 3.5  # what the embedded voices carry
+PROMPT_SECONDS = 3.5  # as in the embedded voices
 TIMES = (0.1, 0.3, 0.5, 0.7, 0.9)
 BATCH_TOKENS = 2500
 
 
 class Validation:
-    """Rows after a prompt, as when speaking. What is measured is over the frames behind it."""
+    """Rows after a prompt, as in synthesis. Figures are means over the frames behind the prompt."""
 
     def __init__(self, speech: Speech, device: str) -> None:
-        examples = speaking_examples(speech, EXAMPLES, PROMPT_SECONDS, seed=0)
+        examples = validation_examples(speech, EXAMPLES, PROMPT_SECONDS, seed=0)
         generator = torch.Generator().manual_seed(0)
         self.batches: list[FlowBatch] = []
         self.parts: list[FlowBatch] = []
@@ -38,25 +38,29 @@ class Validation:
             batch = gather(speech, group)
             self.batches.append(batch)
             place = torch.rand(len(group), generator=generator).to(device)
-            self.parts.append(cut_short(batch, place))
+            self.parts.append(truncate(batch, place))
             self.noise.append(torch.randn(batch.mel.shape, generator=generator).to(device))
         self.teacher: list[Tensor] | None = None
-        self.ear: Ear | None = None
+        self.classifier: PhonemeClassifier | None = None
 
     @torch.no_grad()
-    def compare_with(self, teacher: Flow) -> None:
-        """Solves the teacher's mels, which a meanflow is to come near."""
+    def set_teacher(self, teacher: Flow) -> None:
+        """Computes the teacher's mels, to which a meanflow is compared."""
         self.teacher = []
         for batch, noise in zip(self.batches, self.noise, strict=True):
-            self.teacher.append(teacher.solve(noise, known_of(teacher, batch), batch.heard, 10))
+            conditioning = conditioning_of(teacher, batch)
+            self.teacher.append(teacher.solve(noise, conditioning, batch.frame_mask, 10))
 
     @torch.no_grad()
-    def judge(self, flow: Flow, solutions: tuple[int, ...]) -> dict[str, float]:
-        """Of a plain flow the loss; of each solution, in N steps: l1-N, the mel's distance to the
-        truth in nepers; detail-N, its change between frames and bands by the truth's, less than 1
-        if it is blurred; teacher-N, its distance to the teacher's solution; heard-N, the share of
-        its frames in which the ear hears the phoneme that it hears in the truth. Of the middle one
-        of the solutions part-N, its distance to that of a part of the row, where both are."""
+    def evaluate(self, flow: Flow, solutions: tuple[int, ...]) -> dict[str, float]:
+        """The loss of a plain flow, and for each solution in N steps:
+
+        l1-N: the distance to the true mel in nepers
+        detail-N: its change between frames and bands, relative to the true mel; below 1 if blurred
+        teacher-N: the distance to the teacher's solution
+        phonemes-N: the share of frames whose phoneme is classified as in the true mel
+        part-N: for the middle N, the distance to the solution of a truncated row
+        """
         sums: dict[str, float] = defaultdict(float)
         values: dict[str, float] = defaultdict(float)
 
@@ -65,39 +69,44 @@ class Validation:
             values[name] += behind.sum().item() * x.shape[-1]
 
         for index, (batch, noise) in enumerate(zip(self.batches, self.noise, strict=True)):
-            behind = batch.heard & ~batch.given
-            seen = known_of(flow, batch)
-            true = self.ear(batch.mel, batch.heard).phonemes.argmax(-1) if self.ear else None
+            behind = batch.frame_mask & ~batch.prompt_mask
+            conditioning = conditioning_of(flow, batch)
+            true = self._phonemes(batch.mel, batch)
             if not flow.meanflow:
                 for time in TIMES:
                     x = torch.lerp(noise, batch.mel, time)
                     t = torch.full((len(x),), time, device=x.device)
-                    velocity = flow.velocity(x, seen, batch.heard, t)
+                    velocity = flow.velocity(x, conditioning, batch.frame_mask, t)
                     square = (velocity - (batch.mel - noise)).square()
                     add("loss", square / len(TIMES), behind)
             add("detail", detail(batch.mel), behind)
             for steps in solutions:
-                mel = flow.solve(noise, seen, batch.heard, steps)
+                mel = flow.solve(noise, conditioning, batch.frame_mask, steps)
                 add(f"l1-{steps}", (mel - batch.mel).abs(), behind)
                 add(f"detail-{steps}", detail(mel), behind)
-                if self.ear:
-                    same = self.ear(mel, batch.heard).phonemes.argmax(-1) == true
-                    add(f"heard-{steps}", same[..., None].float(), behind)
+                if true is not None:
+                    same = self._phonemes(mel, batch) == true
+                    add(f"phonemes-{steps}", same[..., None].float(), behind)
                 if self.teacher:
                     add(f"teacher-{steps}", (mel - self.teacher[index]).abs(), behind)
                 if steps == solutions[len(solutions) // 2]:
                     part = self.parts[index]
-                    early = flow.solve(noise, known_of(flow, part), part.heard, steps)
-                    add(f"part-{steps}", (early - mel).abs(), part.heard & ~part.given)
+                    early = flow.solve(noise, conditioning_of(flow, part), part.frame_mask, steps)
+                    add(f"part-{steps}", (early - mel).abs(), part.frame_mask & ~part.prompt_mask)
         truth = sums.pop("detail")
         return {
             name: total / (truth if name.startswith("detail") else values[name])
             for name, total in sums.items()
         }
 
+    def _phonemes(self, mel: Tensor, batch: FlowBatch) -> Tensor | None:
+        if self.classifier is None:
+            return None
+        return self.classifier(mel, batch.frame_mask).phonemes.argmax(-1)
+
 
 def detail(mel: Tensor) -> Tensor:
-    """How much each value differs from its neighbours before it and below it. [B, T, 80]"""
+    """The distance of each value to the previous frame and to the band below. [B, T, 80]"""
     change = torch.zeros_like(mel)
     change[:, 1:] += (mel[:, 1:] - mel[:, :-1]).abs()
     change[..., 1:] += (mel[..., 1:] - mel[..., :-1]).abs()

@@ -1,4 +1,4 @@
-"""Options that the stages of training share."""
+"""Command-line options that several commands of `train` share."""
 
 from __future__ import annotations
 
@@ -7,39 +7,76 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
-import torch
+from .schedule import Schedule
 
-from .clock import Clock
 
-# cuDNN's attention makes a plan for every new shape, and nearly every batch has one.
-torch.backends.cuda.enable_cudnn_sdp(False)
+def command_parser(command: str, doc: str | None, *paths: str) -> argparse.ArgumentParser:
+    """The parser of `python -m train.COMMAND`: the module's docstring is its description, `paths`
+    are its positional arguments."""
+    parser = argparse.ArgumentParser(
+        prog=f"python -m train.{command}",
+        description=doc,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add_paths(parser, *paths)
+    return parser
+
+
+def add_paths(parser: argparse.ArgumentParser, *names: str) -> None:
+    for name in names:
+        parser.add_argument(name, type=Path)
+
+
+def parse_commands(
+    parser: argparse.ArgumentParser, commands: Iterable[str], arguments: list[str]
+) -> argparse.Namespace:
+    """Parses the arguments of a parser with subcommands, of which `train` may be left out."""
+    if arguments and arguments[0] not in (*commands, "-h", "--help"):
+        arguments = ["train", *arguments]
+    return parser.parse_args(arguments)
 
 
 def add_training(parser: argparse.ArgumentParser, minutes: float, sizes: Iterable[str]) -> None:
-    """What is trained on, where to, for how long and how large."""
-    parser.add_argument("corpus", type=Path)
-    parser.add_argument("out", type=Path, help="a folder")
+    """The data, the output folder, the time limit and the network size of a training run."""
+    add_paths(parser, "corpus", "out")
     add_time(parser, minutes)
-    parser.add_argument("--size", choices=sizes, default="small", help="of a new network")
+    parser.add_argument("--size", choices=sizes, default="small", help="size of a new network")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--resume", type=Path, help="weights of this stage to go on from")
+    parser.add_argument("--resume", type=Path, help="weights of this stage to continue from")
     add_device(parser)
 
 
 def add_time(parser: argparse.ArgumentParser, minutes: float) -> None:
-    """How long `training_clock` runs."""
-    parser.add_argument("--minutes", type=float, default=minutes, help="at most")
-    parser.add_argument("--until", type=float, help="when to end instead, in seconds since 1970")
-    parser.add_argument("--steps", type=int, help="at most")
+    """The limits that `training_schedule` reads."""
+    parser.add_argument("--minutes", type=float, default=minutes, help="maximum wall-clock time")
+    parser.add_argument("--deadline", type=float, help="Unix time to end at; replaces --minutes")
+    parser.add_argument("--steps", type=int, help="maximum number of training steps")
 
 
 def add_device(parser: argparse.ArgumentParser) -> None:
+    import torch
+
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
 
 
-def training_clock(options: argparse.Namespace) -> Clock:
-    """Of a run that begins now and heeds termination."""
+def add_batch_seconds(parser: argparse.ArgumentParser, seconds: float) -> None:
+    parser.add_argument(
+        "--batch-seconds", type=float, default=seconds, help="seconds of audio in a batch"
+    )
+
+
+def add_t3_batches(parser: argparse.ArgumentParser, positions: int, rate: float) -> None:
+    """Options of the stages that train a T3."""
+    parser.add_argument(
+        "--batch-positions", type=int, default=positions, help="positions in a batch"
+    )
+    parser.add_argument("--learning-rate", type=float, default=rate)
+    parser.add_argument("--compile", action="store_true", help="use torch.compile")
+
+
+def training_schedule(options: argparse.Namespace) -> Schedule:
+    """The schedule of a run that starts now and ends early on SIGTERM."""
     minutes = options.minutes
-    if options.until is not None:
-        minutes = max(options.until - time.time(), 1.0) / 60
-    return Clock(minutes, options.steps).heed_termination()
+    if options.deadline is not None:
+        minutes = max(options.deadline - time.time(), 1.0) / 60
+    return Schedule(minutes, options.steps).stop_on_sigterm()

@@ -1,4 +1,7 @@
-"""A stage's weights and what is known of them: STAGE.safetensors with STAGE.json beside it."""
+"""Files that training writes: a stage's weights with their facts, JSON and arrays.
+
+Each file appears whole or not at all.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
@@ -20,7 +24,7 @@ def save_stage(
     facts: Mapping[str, Any],
     dtype: torch.dtype = torch.float32,
 ) -> Path:
-    """Writes the tensors, floats as `dtype`, and the facts; each file appears whole or not at all.
+    """Writes STAGE.safetensors, floats as `dtype`, and STAGE.json with the facts.
 
     Returns the path of the tensors, which is what `--resume` takes.
     """
@@ -42,13 +46,20 @@ def save_stage(
 
 
 def load_stage(path: str | Path, device: str = "cpu") -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """The tensors, as they were stored, and the facts of what save_stage wrote at `path`."""
+    """The tensors, in the stored type, and the facts that save_stage wrote at `path`."""
     path = Path(path)
     return load_file(path, device), json.loads(path.with_suffix(".json").read_text("utf-8"))
 
 
 def write_json(path: Path, content: Any) -> None:
-    """Writes JSON that appears whole or not at all."""
     partial = path.with_name(f".{path.name}.partial")
     partial.write_text(json.dumps(content, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+    os.replace(partial, path)
+
+
+def write_npz(path: Path, **arrays: np.ndarray) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f".{path.name}.partial")
+    with partial.open("wb") as file:
+        np.savez(file, **arrays)
     os.replace(partial, path)

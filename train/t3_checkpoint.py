@@ -1,4 +1,4 @@
-"""A T3 of a model folder, official or our own, with what else of the folder reading texts needs."""
+"""Loads a T3 from a model folder, official or our own, with its text tokenizer."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .networks.t3 import HEAD, T3, T3Size
 from .text_tokenizer import TextTokenizer
 
 SETTINGS_FILE = "nightingale.json"
-# What the core knows by the name of the file; a settings file beside it says otherwise.
+# The core's defaults by file name; a settings file in the folder overrides them.
 MULTILINGUAL = {
     "tokenizer": "grapheme_mtl_merged_expanded_v1.json",
     "alignment_heads": [[12, 15], [13, 11], [9, 2]],
@@ -28,14 +28,14 @@ UNUSED = ("text_head.", "tfmr.embed_tokens.")
 
 @dataclass(frozen=True)
 class T3Checkpoint:
-    name: str  # of its file, without the ending
+    name: str  # of its file, without the suffix
     model: T3
     tokenizer: TextTokenizer
     repetition_penalty: float
 
 
 def load_checkpoint(folder: Path) -> T3Checkpoint:
-    """The first T3 that the folder has, in the core's order, in float32."""
+    """The first T3 of the folder, in the core's order, in float32."""
     named = [(name, folder / (name + end)) for name in FAMILIES for end in (".safetensors", ".pt")]
     found = next(((name, path) for name, path in named if path.is_file()), None)
     if found is None:
@@ -45,19 +45,19 @@ def load_checkpoint(folder: Path) -> T3Checkpoint:
     if not (folder / family["tokenizer"]).is_file():
         raise SystemExit(f"{folder} has {path.name} but not its tokenizer, {family['tokenizer']}")
     beside = folder / SETTINGS_FILE
-    told = _read_json(beside).get("t3", {}) if beside.is_file() else {}
-    settings: dict[str, Any] = family | told
+    overrides = _read_json(beside).get("t3", {}) if beside.is_file() else {}
+    settings: dict[str, Any] = family | overrides
     tokenizer = TextTokenizer(_read_json(folder / family["tokenizer"]), family is MULTILINGUAL)
     model = load_t3(path, settings["alignment_heads"])
     return T3Checkpoint(name, model, tokenizer, settings["repetition_penalty"])
 
 
 def load_t3(path: Path, alignment_heads: list[list[int]] | None = None) -> T3:
-    """Of a file with the official names, whatever its sizes."""
+    """Loads a file with the official tensor names, of any size."""
     tensors = load_file(path) if path.suffix == ".safetensors" else _load_torch(path)
     tensors = {name: x for name, x in tensors.items() if not name.startswith(UNUSED)}
     if not all(x.is_floating_point() for x in tensors.values()):
-        raise SystemExit(f"{path} has codes in place of some weights; name the file it was made of")
+        raise SystemExit(f"{path} has quantized weights; name the file that it was made from")
     size = size_of(tensors, path, tuple((layer, head) for layer, head in alignment_heads or []))
     model = T3(size)
     try:
@@ -70,7 +70,7 @@ def load_t3(path: Path, alignment_heads: list[list[int]] | None = None) -> T3:
 def size_of(
     tensors: dict[str, Tensor], path: Path, alignment_heads: tuple[tuple[int, int], ...] = ()
 ) -> T3Size:
-    """As the tensors have it; the heads that are in it follow the text."""
+    """Reads the sizes from the tensors."""
 
     def shape(name: str) -> torch.Size:
         if name not in tensors:
@@ -101,7 +101,7 @@ def size_of(
 
 
 def _load_torch(path: Path) -> dict[str, Tensor]:
-    """A file of torch.save: the tensors, or under "model" a list or a dictionary of them."""
+    """A file of torch.save: the tensors, or a list or dictionary of them under "model"."""
     stored = torch.load(path, map_location="cpu", weights_only=True)
     stored = stored.get("model", stored)
     return stored[0] if isinstance(stored, list) else stored

@@ -1,7 +1,8 @@
-"""What T3 learns from: rows of a corpus as text, speech tokens and times, in batches."""
+"""Training examples of T3: texts, speech tokens and alignments of a corpus, in batches."""
 
 from __future__ import annotations
 
+import signal
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
@@ -10,49 +11,53 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
+from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
-from .alignment import IGNORED, Phonemes, spread, time_text
+from .alignment import PhonemeVocabulary, align_text, even_times
 from .data import Row, Tokens
-from .networks.t3 import START_SPEECH, STOP_SPEECH, T3Size, lay_out
+from .masking import IGNORED
+from .networks.t3 import START_SPEECH, STOP_SPEECH, T3Size, pack_rows
 from .text_tokenizer import SPACE, TextTokenizer
 
-TOKENS_A_SECOND = 25
-LEAD, TAIL = 2, 3  # speech tokens of silence before and after what is said
-PAUSE = 8  # and between two sentences, at most
-LONGEST = 18 * TOKENS_A_SECOND
-SHORT = 2 * TOKENS_A_SECOND  # speech tokens of what may be said twice
+TOKENS_PER_SECOND = 25
+LEAD, TAIL = 2, 3  # speech tokens of silence before and after the speech
+PAUSE = 8  # maximum between two sentences
+LONGEST = 18 * TOKENS_PER_SECOND
+SHORT = 2 * TOKENS_PER_SECOND  # speech tokens of a row that may be repeated
 JOINED, REPEATED = 0.35, 0.25  # of the rows, and of the short ones among them
 PROMPT = (25, 150)  # speech tokens
-PROMPT_ROWS = 5  # that they come from, at most
+PROMPT_ROWS = 5  # maximum of rows in a prompt
 NO_PROMPT = 0.08  # of the batches
-OTHER_VOICE = 0.08  # of the rows have the voice of somebody else, so that any voice says any text
-UNGUIDED = 0.12  # of the rows have no text
-WRONG = 0.12  # of the speech tokens fed in
+OTHER_VOICE = 0.08  # of the rows get another voice, so that any voice can speak any text
+NO_TEXT = 0.12  # of the rows have no text, for guidance
+CORRUPTED = 0.12  # of the input speech tokens
 SPEAKER_NOISE = 0.02
 EMOTION, EMOTION_SPREAD = 0.5, 0.2
+WORKERS = 5  # processes that make batches for a GPU
+PREFETCH = 4  # batches per worker: a worker makes many at once, then none for a while
 POOL = 48  # batches whose rows are sorted by length together
 
 
 @dataclass(frozen=True, eq=False)
 class SpokenRow:
     text: np.ndarray  # [text] int16, the space before the first word included
-    starts: np.ndarray  # [text] float32, when each begins, in speech tokens
+    starts: np.ndarray  # [text] float32, start of each in speech tokens
     speech: np.ndarray  # [tokens] int16
-    phonemes: np.ndarray  # [tokens] int16, of Phonemes
-    begin: float  # of the sound
+    phonemes: np.ndarray  # [tokens] int16, ids of PhonemeVocabulary
+    begin: float  # of the speech
     end: float
     last_word: int
-    trust: float
+    timing_weight: float
     tag: int | None
     voice: str
 
     @property
     def first(self) -> int:
-        """The speech token to begin with."""
+        """The first speech token that is used."""
         return max(0, int(self.begin) - LEAD)
 
     def last(self, tail: int) -> int:
-        """The speech token to end before."""
+        """The end of the speech tokens that are used."""
         return min(len(self.speech), int(np.ceil(self.end)) + tail)
 
 
@@ -60,24 +65,24 @@ def spoken_rows(
     rows: Sequence[Row],
     numbers: Sequence[int],
     tokens: Tokens,
-    phonemes: Phonemes,
+    phonemes: PhonemeVocabulary,
     tokenizer: TextTokenizer | None = None,
 ) -> list[SpokenRow]:
-    """The rows of these numbers; `tokens` has the speech of all rows."""
+    """The rows of these numbers. tokens: of all rows"""
     tokenizer = tokenizer or TextTokenizer()
     texts = tokenizer.encode([rows[number].text for number in numbers])
     made = []
     for number, letters in zip(numbers, texts, strict=True):
         row, speech = rows[number], tokens[number].numpy().astype(np.int16)
         text = np.concatenate((np.array([SPACE], np.int16), letters))
-        timing = time_text(
+        timing = align_text(
             text == SPACE, tokenizer.is_letter[text], len(speech), row.phonemes, row.durations
         )
         made.append(
             SpokenRow(
                 text=text,
                 speech=speech,
-                phonemes=phonemes.heard(row, len(speech)),
+                phonemes=phonemes.labels(row, len(speech)),
                 tag=tokenizer.tag(row.language),
                 voice=row.voice,
                 **vars(timing),
@@ -88,14 +93,14 @@ def spoken_rows(
 
 @dataclass(frozen=True, eq=False)
 class Example:
-    """One or more rows said in one go."""
+    """One or more rows, concatenated."""
 
-    text: np.ndarray  # [text], the language's tag first where there is one
-    edges: np.ndarray  # [text + 3] float32: where start, text and stop begin, and the end
+    text: np.ndarray  # [text], after the language tag if there is one
+    boundaries: np.ndarray  # [text + 3] float32: starts of start, text and stop, and the end
     speech: np.ndarray  # [tokens]
     phonemes: np.ndarray  # [tokens + 1]
-    trust: float
-    rows: tuple[int, ...]  # places in the list that they come from
+    timing_weight: float
+    rows: tuple[int, ...]  # their indices
 
     @property
     def length(self) -> int:
@@ -103,7 +108,7 @@ class Example:
 
 
 def join(rows: Sequence[SpokenRow], places: tuple[int, ...], silence: int) -> Example:
-    """`rows` one after another; the last silence and the stop of speech are the text's stop's."""
+    """Concatenates rows. The final silence and the speech's stop belong to the text's stop."""
     tag = [] if rows[0].tag is None else [rows[0].tag]
     text, starts, speech, phonemes = [tag], [], [], []
     said = 0
@@ -113,9 +118,9 @@ def join(rows: Sequence[SpokenRow], places: tuple[int, ...], silence: int) -> Ex
         at = row.starts + (said - first)
         end = row.end + (said - first)
         if is_last:
-            # The analyser lets none of the last text tokens have more than five speech tokens.
+            # The analyser stops if one of the last text tokens gets more than five speech tokens.
             word = row.last_word
-            at[word:] = spread(at[word], end, len(at) - word)
+            at[word:] = even_times(at[word], end, len(at) - word)
         if number == 0:  # without the space before the first word
             text.append(row.text[1:])
             starts += [at[:1], at[2:]]
@@ -126,29 +131,29 @@ def join(rows: Sequence[SpokenRow], places: tuple[int, ...], silence: int) -> Ex
         phonemes.append(row.phonemes[first:last])
         said += last - first
     times = np.concatenate(starts)
-    # Before the first word is the text's start; its tag has no time of its own.
-    edges = np.concatenate(([0.0], times[: len(tag)], times, [end, said + 1]))
+    # The time before the first word belongs to the start; the tag has none.
+    boundaries = np.concatenate(([0.0], times[: len(tag)], times, [end, said + 1]))
     return Example(
         text=np.concatenate(text).astype(np.int64),
-        edges=np.maximum.accumulate(np.clip(edges, 0, said + 1)).astype(np.float32),
+        boundaries=np.maximum.accumulate(np.clip(boundaries, 0, said + 1)).astype(np.float32),
         speech=np.concatenate(speech).astype(np.int64),
         phonemes=np.append(np.concatenate(phonemes), silence).astype(np.int64),
-        trust=min(row.trust for row in rows),
+        timing_weight=min(row.timing_weight for row in rows),
         rows=places,
     )
 
 
 @dataclass(frozen=True, eq=False)
 class T3Batch:
-    tokens: Tensor  # [B, T], positions and ask as in networks.t3.Layout
+    tokens: Tensor  # [B, T], positions and ask as in networks.t3.PackedRows
     positions: Tensor  # [B, T]
-    ask: Tensor  # [B, K]
+    output_positions: Tensor  # [B, K]
     targets: Tensor  # [B, K], IGNORED past each row's stop
     phonemes: Tensor  # [B, K], likewise
     text: Tensor  # [B, L], with start and stop, zero past each row's end
-    edges: Tensor  # [B, L + 1]: where each text token begins in the speech
-    trust: Tensor  # [B], how much the edges count
-    kept: Tensor  # [B] bool, false where the text is zeroed
+    boundaries: Tensor  # [B, L + 1]: starts of the text tokens in the speech
+    timing_weight: Tensor  # [B], of the boundaries in the loss
+    has_text: Tensor  # [B] bool, false where the text is zeroed
     speaker: Tensor  # [B, 256]
     emotion: Tensor  # [B]
     prompt: Tensor | None  # [B, P], zero past each row's end
@@ -165,10 +170,10 @@ class T3Batch:
 
 
 class Examples:
-    """Batches of `rows`. speakers: [rows, 256] float32, a speaker embedding heard in each row.
+    """Batches of `rows`. speakers: [rows, 256] float32, the speaker embedding of each row
 
-    varied: rows are joined, texts and prompts are left out, and the share `wrong` of the tokens is;
-    else all is as it is, every row once.
+    augment: join rows, drop texts and prompts, and corrupt the share `corrupted` of the input
+    tokens; otherwise every row comes once and unchanged.
     """
 
     def __init__(
@@ -177,32 +182,32 @@ class Examples:
         speakers: np.ndarray,
         size: T3Size,
         silence: int,
-        varied: bool = True,
-        wrong: float = WRONG,
+        augment: bool = True,
+        corrupted: float = CORRUPTED,
     ) -> None:
-        self.rows, self.varied = rows, varied
-        self._wrong = wrong
+        self.rows, self.augment = rows, augment
+        self._corrupted = corrupted
         self._speakers, self._size, self._silence = speakers, size, silence
-        self._of_voice = _places(row.voice for row in rows)
-        self._alike = _places((row.voice, row.tag) for row in rows)
+        self._of_voice = _positions_by_key(row.voice for row in rows)
+        self._alike = _positions_by_key((row.voice, row.tag) for row in rows)
 
     def batches(self, positions: int, seed: int | Sequence[int]) -> Iterator[T3Batch]:
-        """Endless, or once if not varied, of at most `positions` places each, padding included."""
+        """Endless, or once if not `augment`, of at most `positions` each, including padding."""
         rng = np.random.default_rng(seed)
         pool: list[Example] = []
         while True:
             room = 0
             for place in rng.permutation(len(self.rows)):
-                example = self.example(int(place), rng if self.varied else None)
+                example = self.example(int(place), rng if self.augment else None)
                 pool.append(example)
                 room += example.length
-                if self.varied and room > POOL * positions:
+                if self.augment and room > POOL * positions:
                     yield from self._sorted(pool, positions, rng)
                     pool, room = [], 0
-            if not self.varied or room:
+            if not self.augment or room:
                 yield from self._sorted(pool, positions, rng)
                 pool = []
-            if not self.varied:
+            if not self.augment:
                 return
 
     def _sorted(
@@ -219,14 +224,14 @@ class Examples:
             yield self.collate(groups[number], rng)
 
     def example(self, place: int, rng: np.random.Generator | None = None) -> Example:
-        """The row at this place, joined with others as `rng` says."""
+        """The row at this index, with `rng` randomly joined with others."""
         places = [place]
         if rng is not None and rng.random() < JOINED:
             row = self.rows[place]
             alike = self._alike[row.voice, row.tag]
             again = len(row.speech) < SHORT and rng.random() < REPEATED
             room = LONGEST - len(row.speech)
-            others = _drawn(alike, rng.integers(1, 4), rng)
+            others = _draw(alike, rng.integers(1, 4), rng)
             for other in [place] if again else others:
                 room -= len(self.rows[other].speech)
                 if room < 0:
@@ -239,18 +244,20 @@ class Examples:
         texts = [example.text for example in examples]
         speech = [example.speech for example in examples]
         fed = (
-            [_with_errors(tokens, self._wrong, rng) for tokens in speech] if self.varied else speech
+            [_corrupt(tokens, self._corrupted, rng) for tokens in speech]
+            if self.augment
+            else speech
         )
-        layout = lay_out(self._size, texts, fed)
+        layout = pack_rows(self._size, texts, fed)
         framed = [len(text) + 2 for text in texts]
-        edges = _padded([example.edges for example in examples], np.float32, repeat=True)
+        boundaries = _padded([example.boundaries for example in examples], np.float32, repeat=True)
         voices = [self._voice(example, rng) for example in examples]
-        kept = rng.random(rows) >= UNGUIDED if self.varied else np.ones(rows, bool)
+        has_text = rng.random(rows) >= NO_TEXT if self.augment else np.ones(rows, bool)
         emotion = np.full(rows, EMOTION)
         prompt = counts = None
-        if self.varied:
+        if self.augment:
             emotion = np.maximum(rng.normal(EMOTION, EMOTION_SPREAD, rows), 0)
-        if not self.varied or rng.random() >= NO_PROMPT:
+        if not self.augment or rng.random() >= NO_PROMPT:
             prompts = [tokens for _, tokens in voices]
             prompt = torch.from_numpy(_padded(prompts, np.int64))
             counts = torch.tensor([len(tokens) for tokens in prompts])
@@ -258,15 +265,16 @@ class Examples:
         return T3Batch(
             tokens=torch.from_numpy(layout.tokens),
             positions=torch.from_numpy(layout.positions),
-            ask=torch.from_numpy(layout.ask),
+            output_positions=torch.from_numpy(layout.output_positions),
             targets=torch.from_numpy(_padded(targets, np.int64, IGNORED)),
             phonemes=torch.from_numpy(_padded([e.phonemes for e in examples], np.int64, IGNORED)),
             text=torch.from_numpy(
                 _padded([layout.tokens[i, :n] for i, n in enumerate(framed)], np.int64)
             ),
-            edges=torch.from_numpy(edges),
-            trust=torch.tensor([e.trust for e in examples]) * torch.from_numpy(kept),
-            kept=torch.from_numpy(kept),
+            boundaries=torch.from_numpy(boundaries),
+            timing_weight=torch.tensor([e.timing_weight for e in examples])
+            * torch.from_numpy(has_text),
+            has_text=torch.from_numpy(has_text),
             speaker=torch.from_numpy(np.stack([speaker for speaker, _ in voices])),
             emotion=torch.from_numpy(emotion.astype(np.float32)),
             prompt=prompt,
@@ -276,39 +284,39 @@ class Examples:
     def _voice(self, example: Example, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
         """A speaker embedding and prompt tokens from other rows of the example's voice."""
         voice = self.rows[example.rows[0]].voice
-        if self.varied and rng.random() < OTHER_VOICE:
+        if self.augment and rng.random() < OTHER_VOICE:
             voice = list(self._of_voice)[rng.integers(len(self._of_voice))]
         candidates = self._of_voice[voice]
-        length = int(rng.integers(PROMPT[0], PROMPT[1] + 1)) if self.varied else PROMPT[1]
+        length = int(rng.integers(PROMPT[0], PROMPT[1] + 1)) if self.augment else PROMPT[1]
         prompt: list[np.ndarray] = []
         missing = length
-        others = np.setdiff1d(_drawn(candidates, PROMPT_ROWS, rng), example.rows)
+        others = np.setdiff1d(_draw(candidates, PROMPT_ROWS, rng), example.rows)
         for other in others if len(others) else candidates[:1]:
             row = self.rows[other]
             prompt.append(row.speech[row.first : row.last(PAUSE)][:missing])
             missing -= len(prompt[-1])
-        speaker = self._speakers[_drawn(candidates, 1, rng)[0]]
-        if self.varied:
+        speaker = self._speakers[_draw(candidates, 1, rng)[0]]
+        if self.augment:
             speaker = speaker + SPEAKER_NOISE * rng.standard_normal(len(speaker))
         speaker = speaker / max(float(np.linalg.norm(speaker)), 1e-6)
         return speaker.astype(np.float32), np.concatenate(prompt)
 
 
-def _places(keys: Iterable[Hashable]) -> dict[Any, np.ndarray]:
-    """Where in the sequence each key stands."""
+def _positions_by_key(keys: Iterable[Hashable]) -> dict[Any, np.ndarray]:
+    """The indices of each key."""
     found = defaultdict(list)
     for place, key in enumerate(keys):
         found[key].append(place)
     return {key: np.array(places) for key, places in found.items()}
 
 
-def _drawn(places: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
+def _draw(places: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
     return places[rng.integers(len(places), size=count)]
 
 
-def _with_errors(speech: np.ndarray, share: float, rng: np.random.Generator) -> np.ndarray:
-    """Some tokens replaced, half of them by the one before, as when speaking freely. Not by the one
-    after: what is to follow that is itself, and two equal tokens end the speech."""
+def _corrupt(speech: np.ndarray, share: float, rng: np.random.Generator) -> np.ndarray:
+    """Replaces some tokens, half of them by their predecessor and half at random. Never by their
+    successor: it would then have to follow itself, and two equal tokens end the speech."""
     wrong = rng.random(len(speech)) < share
     drawn = rng.integers(0, START_SPEECH, len(speech))
     before = speech[np.maximum(np.arange(len(speech)) - 1, 0)]
@@ -318,10 +326,43 @@ def _with_errors(speech: np.ndarray, share: float, rng: np.random.Generator) -> 
 def _padded(
     arrays: Sequence[np.ndarray], dtype: type, fill: float = 0, repeat: bool = False
 ) -> np.ndarray:
-    """[B, longest], filled up with `fill` or with each row's last value."""
+    """[B, longest], padded with `fill` or with each row's last value"""
     out = np.full((len(arrays), max(map(len, arrays))), fill, dtype)
     for row, array in zip(out, arrays, strict=True):
         row[: len(array)] = array
         if repeat:
             row[len(array) :] = array[-1]
     return out
+
+
+class BatchStream(IterableDataset):
+    """Endless batches, with a seed of its own for each worker."""
+
+    def __init__(self, examples: Examples, positions: int, seed: int) -> None:
+        self._examples, self._positions, self._seed = examples, positions, seed
+
+    def __iter__(self) -> Iterator[T3Batch]:
+        worker = get_worker_info()
+        number = worker.id if worker else 0
+        return self._examples.batches(self._positions, (self._seed, number))
+
+
+def batch_loader(
+    examples: Examples, positions: int, seed: int, on_gpu: bool, workers: int | None = None
+) -> DataLoader:
+    """Loads `Examples.batches`. workers: processes; by default none without a GPU"""
+    if workers is None:
+        workers = WORKERS if on_gpu else 0
+    return DataLoader(
+        BatchStream(examples, positions, seed),
+        None,
+        num_workers=workers,
+        prefetch_factor=PREFETCH if workers else None,
+        pin_memory=on_gpu,
+        worker_init_fn=_ignore_sigterm,
+    )
+
+
+def _ignore_sigterm(worker: int) -> None:
+    """The training process ends its workers itself after its last step."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)

@@ -2,8 +2,8 @@
 
     python -m train.text_tokenizer OUT.json
 
-Letters, not larger pieces: sequences are short enough, a word never heard is read by its letters,
-and the attention that follows the text moves in small steps, as the alignment analyser expects.
+Letters instead of larger units: sequences are short enough, unknown words need no special case,
+and the alignment moves in small steps, as the alignment analyser expects.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ STOP, UNKNOWN, SPACE, START = 0, 1, 2, 255
 VOCABULARY = 256
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
-DIGITS = "0123456789"  # English ones are written out before; the others' are read as they stand
+DIGITS = "0123456789"  # English numbers are written out before; other languages keep digits
 MARKS = ".,!?-'¿¡"
-ACCENTED = "áéíóúýàèìòùâêîôûãõñäëïöüÿç"  # one token each, of the two that NFKD leaves
-# As they are read in the five languages; what is in neither list is not read at all.
+ACCENTED = "áéíóúýàèìòùâêîôûãõñäëïöüÿç"  # one token each, merged from the two of NFKD
+# Other characters are removed.
 WRITTEN_OUT = {"œ": "oe", "æ": "ae", "ß": "ss", "ø": "o", "ł": "l", "ð": "d", "þ": "th"}
 
 _REPLACED = (
@@ -49,7 +49,7 @@ _ENDERS = (".", "!", "?", "-", ",")
 
 
 def tokenizer_json() -> dict[str, Any]:
-    """The content of the tokenizer's file."""
+    """The content of the tokenizer file."""
     pairs = [tuple(normalize("NFKD", letter)) for letter in ACCENTED]
     accents = sorted({accent for _, accent in pairs})
     tags = [f"[{language}]" for language in LANGUAGES]
@@ -98,10 +98,10 @@ def tokenizer_json() -> dict[str, Any]:
 
 
 class TextTokenizer:
-    """Text to ids as nightingale's own tokenizer gives them, where that is not built.
+    """Text to ids like nightingale's own tokenizer, without its C++ extension.
 
-    content: of a checkpoint's tokenizer file, the embedded model's where none is given. One that is
-    not multilingual reads texts as they stand and has no tags.
+    content: of a checkpoint's tokenizer file; default: the embedded model's. If not multilingual,
+    texts are not lower-cased and there are no language tags.
     """
 
     def __init__(self, content: dict[str, Any] | None = None, multilingual: bool = True) -> None:
@@ -114,7 +114,7 @@ class TextTokenizer:
         )  # [vocabulary] bool
 
     def tag(self, language: str) -> int | None:
-        """The id that stands for a language before the text, where there is one."""
+        """The id of a language tag, if there is one."""
         return self._tokenizer.token_to_id(f"[{language}]") if self._multilingual else None
 
     def reads(self, language: str) -> bool:
@@ -130,7 +130,7 @@ class TextTokenizer:
 
 
 def normalise_punctuation(text: str) -> str:
-    """As nightingale.text normalises a multilingual model's text; the tests hold them together."""
+    """The normalization of nightingale.text for multilingual models; a test compares them."""
     if text[:1].islower():
         text = text[0].upper() + text[1:]
     text = " ".join(text.split())

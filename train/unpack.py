@@ -1,19 +1,19 @@
-"""The stages' weights out of a checkpoint that the recipe made, for runs that go on from them.
+"""Extracts the weights of the stages from an exported checkpoint, to resume training from them.
 
     python -m train.unpack MODEL OUT [--temperature 0.32]
 
-What train.export put together comes apart again, codes of 8 or 4 bits as the floats that they stand
-for. The temperature is the one that the export was given. A meanflow is also written as a plain
-flow, its velocity that of steps which end where they begin. What only training needs, such as the
-tokenizer's heads, is in no checkpoint: a stage that goes on learns that anew.
+The inverse of train.export; quantized weights are dequantized. The temperature is the one that was
+given to the export. A meanflow is also written as a plain flow, with the velocity of steps of
+length 0. Parts that are only used in training, such as the tokenizer's heads, are not in a
+checkpoint: a resumed stage trains new ones.
 """
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 import json
 import shutil
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -25,23 +25,26 @@ from nightingale.checkpoint import MULTILINGUAL_TOKENIZER
 from nightingale.model_settings import SETTINGS_FILE
 from nightingale.quantization import GROUP, NOTES
 
-from .export import FLOWS, T3_FILE, USUAL_TEMPERATURE, VOICE_ENCODER_FILE, X_VECTOR_PREFIX
+from .export import DEFAULT_TEMPERATURE, FLOWS, T3_FILE, VOICE_ENCODER_FILE, X_VECTOR_PREFIX
 from .networks.flow import FLOW_SIZES
 from .networks.flow import PREFIX as FLOW_PREFIX
 from .networks.speech_tokenizer import TOKENIZER_SIZES
 from .networks.vocoder import VOCODER_SIZES
 from .networks.voice_encoder import VOICE_ENCODER_SIZES
 from .networks.x_vector import X_VECTOR_SIZES
+from .options import command_parser
 from .speech_tokenizer import PREFIX as TOKENIZER_PREFIX
 from .state import save_stage
 
 VOCODER_PREFIX = "mel2wav."
-MIXER = "flow.decoder.estimator.time_embed_mixer.weight"  # of a step's begin and end: a meanflow's
-TIME = "flow.decoder.estimator.time_mlp.linear_2."  # what it mixes
+MIXER = (
+    "flow.decoder.estimator.time_embed_mixer.weight"  # of the start and end times, in a meanflow
+)
+TIME = "flow.decoder.estimator.time_mlp.linear_2."  # its inputs
 
 
 def read_floats(path: Path) -> dict[str, Tensor]:
-    """Every tensor of a file in float32, in its own shape, whether it is stored as codes or not."""
+    """All tensors of a file in float32, quantized ones dequantized to their own shape."""
     with safe_open(path, "pt") as file:
         notes = json.loads((file.metadata() or {}).get(NOTES, "{}"))
         stored = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
@@ -49,7 +52,7 @@ def read_floats(path: Path) -> dict[str, Tensor]:
     for name, tensor in stored.items():
         if tensor.dtype == torch.uint32:
             beside = name.removesuffix("weight") if name.endswith(".weight") else f"{name}."
-            tensor = _floats(tensor, stored[f"{beside}scales"], stored[f"{beside}biases"])
+            tensor = _dequantize(tensor, stored[f"{beside}scales"], stored[f"{beside}biases"])
             tensor = tensor.reshape(notes.get("shapes", {}).get(name, tensor.shape))
         elif name.endswith((".scales", ".biases")):
             continue
@@ -57,27 +60,27 @@ def read_floats(path: Path) -> dict[str, Tensor]:
     return found
 
 
-def _floats(words: Tensor, scales: Tensor, biases: Tensor) -> Tensor:
-    """MLX's affine codes, the lowest bits of a word first. words: [rows, n] → [rows, columns]"""
+def _dequantize(words: Tensor, scales: Tensor, biases: Tensor) -> Tensor:
+    """Dequantizes MLX's affine format, lowest bits first. words: [rows, n] → [rows, columns]"""
     rows, groups = scales.shape
     bits = 32 * words.shape[1] // (groups * GROUP)
     shifts = torch.arange(0, 32, bits)
-    codes = (words.to(torch.int64)[..., None] >> shifts) & (2**bits - 1)
-    codes = codes.reshape(rows, groups, GROUP)
-    return (codes * scales.float()[..., None] + biases.float()[..., None]).flatten(1)
+    values = (words.to(torch.int64)[..., None] >> shifts) & (2**bits - 1)
+    values = values.reshape(rows, groups, GROUP)
+    return (values * scales.float()[..., None] + biases.float()[..., None]).flatten(1)
 
 
 def plain_flow(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
-    """Of a meanflow's: its steps end where they begin, so that they have no mixer."""
+    """The tensors of a plain flow: a meanflow's mixer with equal start and end times, folded in."""
     if MIXER not in tensors:
         return tensors
     mixer = sum(tensors[MIXER].chunk(2, 1))
-    mixed = {TIME + name: mixer @ tensors[TIME + name] for name in ("weight", "bias")}
-    return {name: x for name, x in (tensors | mixed).items() if name != MIXER}
+    build_rows = {TIME + name: mixer @ tensors[TIME + name] for name in ("weight", "bias")}
+    return {name: x for name, x in (tensors | build_rows).items() if name != MIXER}
 
 
 def unpack(model: Path, out: Path, temperature: float, size: str) -> list[str]:
-    """Writes what `--resume OUT` of train.recipe goes on from. → the stages"""
+    """Writes the files for `--resume OUT` of train.recipe. → the stages"""
     flow = next((name for name, file in FLOWS.items() if (model / file).exists()), None)
     if flow is None or not (model / T3_FILE).exists():
         raise SystemExit(f"{model} has no {T3_FILE} and {' or '.join(FLOWS.values())}")
@@ -87,7 +90,7 @@ def unpack(model: Path, out: Path, temperature: float, size: str) -> list[str]:
         return {name: x for name, x in s3gen.items() if name.startswith(prefix)}
 
     t3 = read_floats(model / T3_FILE)
-    t3["speech_head.weight"] *= temperature / USUAL_TEMPERATURE
+    t3["speech_head.weight"] *= temperature / DEFAULT_TEMPERATURE
     settings = json.loads((model / SETTINGS_FILE).read_text("utf-8"))
     flow_facts = {"size": dataclasses.asdict(FLOW_SIZES[size])}
     speakers = {
@@ -112,19 +115,13 @@ def unpack(model: Path, out: Path, temperature: float, size: str) -> list[str]:
     return list(stages)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(
-        prog="python -m train.unpack",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("model", type=Path, help="a checkpoint's folder")
-    parser.add_argument("out", type=Path, help="a folder")
-    parser.add_argument("--temperature", type=float, default=USUAL_TEMPERATURE)
+def main(arguments: list[str]) -> None:
+    parser = command_parser("unpack", __doc__, "model", "out")
+    parser.add_argument("--temperature", type=float, default=DEFAULT_TEMPERATURE)
     parser.add_argument("--size", choices=FLOW_SIZES, default="small", help="of its networks")
-    given = parser.parse_args()
-    print(*unpack(given.model, given.out, given.temperature, given.size), "in", given.out)
+    options = parser.parse_args(arguments)
+    print(*unpack(**vars(options)), "in", options.out)
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

@@ -1,11 +1,11 @@
-"""Stage 4: the vocoder, from mel frames to 24 kHz sound.
+"""Stage 4: the vocoder, from mel frames to 24 kHz audio.
 
-python -m train.vocoder CORPUS OUT [--minutes 18]
-python -m train.vocoder CORPUS OUT --resume OUT/vocoder.safetensors [--mels OUT/mels.npz]
+    python -m train.vocoder CORPUS OUT [--minutes 18]
+    python -m train.vocoder CORPUS OUT --resume OUT/vocoder.safetensors [--mels OUT/mels.npz]
 
-First it learns to come near in spectra, then to fool discriminators besides. They are kept beside
-it, in OUT/vocoder_discriminators, so that it can go on where it was; with --mels, on other mels
-than the speech's own (train/vocoder_examples.py says what the file holds).
+It is trained with a spectral loss at first and adversarially later. The discriminators are saved in
+OUT/vocoder_discriminators, so that a resumed run continues with them. --mels replaces the mels of
+the recordings, for example by those of the flow (train/vocoder_examples.py has the format).
 """
 
 from __future__ import annotations
@@ -13,25 +13,27 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import functools
-import math
 import sys
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn.utils import parametrize
 
-from .average import Average
-from .clock import Clock
+from .cuda_graph import CudaGraphStep
 from .data import Corpus
+from .ema import MovingAverage
 from .features import MEL_HOP
+from .nan_guard import inf_check
 from .networks.discriminators import DISCRIMINATOR_SIZES, Discriminators, DiscriminatorSize
 from .networks.vocoder import VOCODER_SIZES, Vocoder, VocoderSize
-from .options import add_training, training_clock
-from .recorded import Losses, Recorded
+from .options import add_training, command_parser
+from .schedule import Schedule
 from .state import load_stage, save_stage
-from .vocoder_examples import CONTEXT, GivenMels, Windows, windows
-from .vocoder_losses import SpectralLoss, feature_loss, fooling_loss, telling_loss
+from .training import Losses, TrainingStage, check_finite, log, parameter_count
+from .vocoder_examples import CONTEXT, PrecomputedMels, WindowBatch, windows
+from .vocoder_losses import SpectralLoss, adversarial_loss, discriminator_loss, feature_loss
 from .vocoder_validation import Validation
 
 STAGE = "vocoder"
@@ -40,42 +42,42 @@ DISCRIMINATORS = "vocoder_discriminators"
 PEAK_RATE = 5e-4
 RESUMED_RATE = 3e-4
 BETAS = (0.8, 0.99)
-# Shares of the run after which discriminators learn, and after which the vocoder learns by them.
-TELL_FROM, FOOL_FROM = 0.10, 0.15
-PHASES = ((False, False), (True, False), (True, True))  # whether they learn, whether it does
-WEIGHTS = {"spectrum": 15.0, "features": 8.0, "fooling": 2.0, "f0": 1.0}
-LARGEST_GRADIENT = {"vocoder": 30.0, "f0": 5.0, "discriminators": 5.0}
+# Shares of the run after which the discriminators are trained, and after which the vocoder is
+# trained against them.
+DISCRIMINATOR_START, ADVERSARIAL_START = 0.10, 0.15
+PHASES = ((False, False), (True, False), (True, True))  # discriminators, adversarial losses
+WEIGHTS = {"spectrum": 15.0, "features": 8.0, "adversarial": 2.0, "f0": 1.0}
+MAX_GRADIENT_NORM = {"vocoder": 30.0, "f0": 5.0, "discriminators": 5.0}
 
 
-class Stage:
-    """The networks, what they are trained on, and how far they are."""
+class Stage(TrainingStage):
+    # A CUDA graph must not read weights that were cast before it was captured.
+    autocast_cache = False
 
     def __init__(self, options: argparse.Namespace) -> None:
-        torch.manual_seed(options.seed)
-        self.options = options
+        super().__init__(options)
         self.corpus = Corpus(options.corpus, options.device)
         self.validation = Validation(self.corpus.part("valid"))
         if options.mels:
-            given = GivenMels(options.mels, self.corpus)
-            self.batches = given.windows(options.windows, options.seed)
+            mels = PrecomputedMels(options.mels, self.corpus)
+            self.batches = mels.windows(options.batch_windows, options.seed)
         else:
-            self.batches = windows(self.corpus, options.windows, options.seed)
+            self.batches = windows(self.corpus, options.batch_windows, options.seed)
         self.generator = torch.Generator(options.device).manual_seed(options.seed)
-        self.vocoder, self.discriminators, self.begun = self._networks()
-        self.average = Average(self.vocoder)
+        self.vocoder, self.discriminators, self.resumed = self._networks()
+        self.ema = MovingAverage(self.vocoder)
         self.spectral_loss = SpectralLoss().to(options.device)
         self.steps = {
-            phase: Recorded(functools.partial(self.descend_once, *phase)) for phase in PHASES
+            phase: CudaGraphStep(functools.partial(self.train_step, *phase)) for phase in PHASES
         }
-        self.history: list[dict[str, float]] = []
 
     def _networks(self) -> tuple[Vocoder, Discriminators, bool]:
-        """Untrained, or as files have them, and whether the latter."""
+        """New networks or those of files, and whether the discriminators are from a file."""
         options = self.options
         discriminators = Discriminators(DISCRIMINATOR_SIZES[options.size])
         if not options.resume:
             vocoder = Vocoder(VOCODER_SIZES[options.size]).to(options.device)
-            vocoder.start_at(next(self.batches).mel.mean((0, 1)))
+            vocoder.init_from_mean(next(self.batches).mel.mean((0, 1)))
             return vocoder, discriminators.to(options.device), False
         vocoder = load_vocoder(options.resume).train().to(options.device)
         beside = Path(options.resume).with_name(f"{DISCRIMINATORS}.safetensors")
@@ -85,131 +87,113 @@ class Stage:
             discriminators.load_state_dict({name: x.float() for name, x in tensors.items()})
         return vocoder, discriminators.to(options.device), beside.exists()
 
-    def autocast(self) -> torch.autocast:
-        """For the discriminators: what is made is computed in float32."""
-        device = torch.device(self.options.device).type
-        # What is recorded may not read what was rounded before.
-        return torch.autocast(device, torch.bfloat16, device == "cuda", cache_enabled=False)
-
-    def train(self) -> None:
-        options, device = self.options, torch.device(self.options.device).type
-        print(
-            f"{STAGE}: {self.vocoder.parameter_count} parameters, "
-            f"{self.discriminators.parameter_count} to train it by, {self.corpus.hours:.1f} hours",
-            flush=True,
+    def train(self) -> bool:
+        log(
+            f"{STAGE}: {parameter_count(self.vocoder)} parameters, "
+            f"{parameter_count(self.discriminators)} in its discriminators, "
+            f"{self.corpus.hours:.1f} hours"
         )
-        # Not for its scale, which stays: it leaves out steps that are no numbers without asking
-        # the device.
-        self.scaler = torch.amp.GradScaler(device, init_scale=1.0, growth_interval=2**30)
-        self.optimisers = [_optimiser(network) for network in (self.vocoder, self.discriminators)]
-        peak = RESUMED_RATE if options.resume else PEAK_RATE
-        clock = training_clock(options)
-        while clock.tick():
-            for optimiser in self.optimisers:
-                _set_rate(optimiser, clock.learning_rate(peak))
-            found = self.step(clock.progress)
-            self.average.update()
-            if clock.step == 1 or clock.due("report", 30):
-                self.report(clock, found)
-            if clock.due("save", 120):
-                self.save(clock)
-        self.save(clock)  # before judging, for which there may be no time
-        self.report(clock, found)
-        self.save(clock)
-        self.validation.write(self.average.network, Path(options.out))
+        self.scaler = inf_check(self.device)
+        self.optimizers = [_optimizer(network) for network in (self.vocoder, self.discriminators)]
+        completed = super().train()
+        self.validation.write(self.ema.network, self.options.out)
+        return completed
 
-    def step(self, progress: float) -> Losses:
-        """One step of the vocoder and, once it is time, of the discriminators. → losses by name"""
-        given = next(self.batches)
-        tells = self.begun or progress >= TELL_FROM
-        fools = self.begun or progress >= FOOL_FROM
-        draws = self.vocoder.draws(*given.f0.shape, self.generator)
-        return self.steps[tells, fools](given.mel, given.wave, given.f0, *draws)
+    def step(self, schedule: Schedule) -> Losses:
+        peak = RESUMED_RATE if self.options.resume else PEAK_RATE
+        for optimizer in self.optimizers:
+            _set_rate(optimizer, schedule.learning_rate(peak))
+        batch = next(self.batches)
+        progress = schedule.progress
+        phase = (
+            self.resumed or progress >= DISCRIMINATOR_START,
+            self.resumed or progress >= ADVERSARIAL_START,
+        )
+        random = self.vocoder.draw_inputs(*batch.f0.shape, self.generator)
+        losses = self.steps[phase](batch.mel, batch.wave, batch.f0, *random)
+        self.ema.update()
+        return losses
 
-    def descend_once(self, tells: bool, fools: bool, *given: Tensor) -> Losses:
-        """given: the fields of Windows, then phase and noise as `Vocoder.sound` takes them"""
-        heard, draws = Windows(*given[:3]), given[3:]
-        optimiser, telling = self.optimisers
-        f0 = self.vocoder.f0(heard.mel)
-        found = {"f0": (f0 - heard.f0).abs().mean() / 100}
-        true, made = self.sounds(heard, f0.detach() if fools else heard.f0, draws)
-        found["spectrum"] = self.spectral_loss(made, true)
-        if tells:
-            loss = self.telling_loss(true, made.detach())
-            self.descend(loss, telling, self.discriminators)
-            found["telling"] = loss
-        if fools:
-            found |= self.fooling_losses(true, made)
-        loss = sum(weight * found[name] for name, weight in WEIGHTS.items() if name in found)
-        self.descend(loss, optimiser, self.vocoder)
+    def train_step(self, train_discriminators: bool, adversarial: bool, *inputs: Tensor) -> Losses:
+        """inputs: the fields of WindowBatch, then phase and noise of `Vocoder.synthesize`"""
+        batch, random = WindowBatch(*inputs[:3]), inputs[3:]
+        optimizer, discriminator_optimizer = self.optimizers
+        f0 = self.vocoder.f0(batch.mel)
+        losses = {"f0": (f0 - batch.f0).abs().mean() / 100}
+        true, made = self.waves(batch, f0.detach() if adversarial else batch.f0, random)
+        losses["spectrum"] = self.spectral_loss(made, true)
+        if train_discriminators:
+            loss = self.discriminator_loss(true, made.detach())
+            self.optimize(loss, discriminator_optimizer, self.discriminators)
+            losses["discriminators"] = loss
+        if adversarial:
+            losses |= self.adversarial_losses(true, made)
+        loss = sum(weight * losses[name] for name, weight in WEIGHTS.items() if name in losses)
+        self.optimize(loss, optimizer, self.vocoder)
         self.scaler.update()
-        return {name: loss.detach() for name, loss in found.items()}
+        return {name: loss.detach() for name, loss in losses.items()}
 
-    def sounds(
-        self, given: Windows, f0: Tensor, draws: tuple[Tensor, ...]
+    def waves(
+        self, batch: WindowBatch, f0: Tensor, random: tuple[Tensor, ...]
     ) -> tuple[Tensor, Tensor]:
-        """What was said and what is made of it, without the context: [B, N] each."""
-        made = self.vocoder.sound(given.mel, f0, *draws)
+        """The recorded and the synthesized audio without its context: [B, N] each."""
+        made = self.vocoder.synthesize(batch.mel, f0, *random)
         inner = slice(CONTEXT * MEL_HOP, -CONTEXT * MEL_HOP)
-        return given.wave[:, inner], made[:, inner]
+        return batch.wave[:, inner], made[:, inner]
 
-    def telling_loss(self, true: Tensor, made: Tensor) -> Tensor:
+    def discriminator_loss(self, true: Tensor, made: Tensor) -> Tensor:
         self.discriminators.requires_grad_(True)
+        # Only the discriminators use bfloat16: the vocoder is trained in float32.
         with self.autocast():
-            opinions = self.discriminators(torch.cat([true, made]))
-        pairs = [opinion.split(len(true)) for opinion in opinions]
-        return telling_loss([pair[0] for pair in pairs], [pair[1] for pair in pairs])
+            outputs = self.discriminators(torch.cat([true, made]))
+        pairs = [output.split(len(true)) for output in outputs]
+        return discriminator_loss([pair[0] for pair in pairs], [pair[1] for pair in pairs])
 
-    def fooling_losses(self, true: Tensor, made: Tensor) -> dict[str, Tensor]:
+    def adversarial_losses(self, true: Tensor, made: Tensor) -> Losses:
         self.discriminators.requires_grad_(False)
-        # Weights are normed once for both.
+        # Computes the weight norms once for both passes.
         with self.autocast(), parametrize.cached():
             with torch.no_grad():
                 of_true = self.discriminators(true)
             of_made = self.discriminators(made)
-        return {"features": feature_loss(of_true, of_made), "fooling": fooling_loss(of_made)}
+        return {
+            "features": feature_loss(of_true, of_made),
+            "adversarial": adversarial_loss(of_made),
+        }
 
-    def descend(self, loss: Tensor, optimiser: torch.optim.Optimizer, network: nn.Module) -> None:
-        optimiser.zero_grad(set_to_none=True)
+    def optimize(self, loss: Tensor, optimizer: torch.optim.Optimizer, network: nn.Module) -> None:
+        optimizer.zero_grad(set_to_none=True)
         self.scaler.scale(loss).backward()
-        self.scaler.unscale_(optimiser)
+        self.scaler.unscale_(optimizer)
         for name, parameters in gradient_groups(network).items():
-            nn.utils.clip_grad_norm_(parameters, LARGEST_GRADIENT[name])
-        self.scaler.step(optimiser)
+            nn.utils.clip_grad_norm_(parameters, MAX_GRADIENT_NORM[name])
+        self.scaler.step(optimizer)
 
-    def report(self, clock: Clock, found: dict[str, Tensor]) -> None:
-        judged = self.validation.judge(self.average.network)
-        trained = {name: loss.item() for name, loss in found.items()}
-        self.history.append({"step": clock.step, "seconds": clock.seconds, **trained, **judged})
-        print(
-            f"step {clock.step} {clock.seconds:.0f} s |",
-            *(f"{name} {value:.3f}" for name, value in trained.items()),
-            "| valid",
-            *(f"{name} {value:.3f}" for name, value in judged.items()),
-            flush=True,
-        )
-        if not all(map(math.isfinite, judged.values())):
-            raise FloatingPointError(f"the vocoder is no number after {clock.step} steps: {judged}")
+    def validate(self) -> dict[str, float]:
+        return self.validation.evaluate(self.ema.network)
 
-    def save(self, clock: Clock) -> None:
-        """The average, as float16, as it is shipped."""
+    def check(self, step: int, trained: dict[str, float], validated: dict[str, Any]) -> None:
+        check_finite(step, validated)
+
+    def save(self, schedule: Schedule) -> None:
+        """The moving average in float16, as it is shipped."""
         facts = {
             "size": dataclasses.asdict(self.vocoder.size),
-            "parameters": self.vocoder.parameter_count,
-            "steps": clock.step,
+            "parameters": parameter_count(self.vocoder),
+            "steps": schedule.step,
             "hours": self.corpus.hours,
             "history": self.history,
         }
         out, half = self.options.out, torch.float16
-        save_stage(out, STAGE, self.average.network.official_tensors(), facts, half)
-        if self.begun or clock.progress >= FOOL_FROM:
+        save_stage(out, STAGE, self.ema.network.official_tensors(), facts, half)
+        if self.resumed or schedule.progress >= ADVERSARIAL_START:
             size = dataclasses.asdict(self.discriminators.size)
             tensors = self.discriminators.state_dict()
             save_stage(out, DISCRIMINATORS, tensors, {"size": size}, half)
 
 
-def _optimiser(network: nn.Module) -> torch.optim.Optimizer:
-    """With a rate that a recorded step reads where it is."""
+def _optimizer(network: nn.Module) -> torch.optim.Optimizer:
+    """On a GPU the learning rate is a tensor, so that a CUDA graph reads its current value."""
     device = next(network.parameters()).device
     on_gpu = device.type == "cuda"
     rate = torch.zeros((), device=device) if on_gpu else 0.0
@@ -218,8 +202,8 @@ def _optimiser(network: nn.Module) -> torch.optim.Optimizer:
     )
 
 
-def _set_rate(optimiser: torch.optim.Optimizer, rate: float) -> None:
-    for group in optimiser.param_groups:
+def _set_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
+    for group in optimizer.param_groups:
         if isinstance(group["lr"], Tensor):
             group["lr"].fill_(rate)
         else:
@@ -227,7 +211,7 @@ def _set_rate(optimiser: torch.optim.Optimizer, rate: float) -> None:
 
 
 def gradient_groups(network: nn.Module) -> dict[str, list[nn.Parameter]]:
-    """Parameters whose gradients are of one kind, by its name in LARGEST_GRADIENT."""
+    """Parameters whose gradients are clipped together, by their name in MAX_GRADIENT_NORM."""
     if isinstance(network, Discriminators):
         return {"discriminators": list(network.parameters())}
     f0 = list(network.f0_predictor.parameters())
@@ -241,7 +225,7 @@ def discriminator_size(facts: dict) -> DiscriminatorSize:
 
 
 def load_vocoder(path: str | Path) -> Vocoder:
-    """What the stage wrote, in float32."""
+    """Loads the weights that the stage saved, in float32."""
     tensors, facts = load_stage(path)
     vocoder = Vocoder(VocoderSize(**facts["size"]))
     vocoder.load_official(tensors)
@@ -249,10 +233,10 @@ def load_vocoder(path: str | Path) -> Vocoder:
 
 
 def main(arguments: list[str]) -> None:
-    parser = argparse.ArgumentParser(prog="python -m train.vocoder")
+    parser = command_parser(STAGE, __doc__)
     add_training(parser, 18.0, VOCODER_SIZES)
-    parser.add_argument("--mels", help="an .npz of mels to speak instead of the speech's own")
-    parser.add_argument("--windows", type=int, default=16, help="of 0.8 s, in a batch")
+    parser.add_argument("--mels", type=Path, help="an .npz of mels to train on")
+    parser.add_argument("--batch-windows", type=int, default=16, help="windows of 0.8 s in a batch")
     options = parser.parse_args(arguments)
     torch.backends.cudnn.benchmark = True  # every batch has the same shape
     Stage(options).train()

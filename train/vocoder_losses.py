@@ -1,4 +1,4 @@
-"""What the vocoder's sound should be like: near in spectra, and such that nobody can tell."""
+"""Losses of the vocoder: multi-resolution spectra, and the adversarial ones."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from .abreast import abreast
 from .data import RATE
-from .networks.discriminators import Opinion
+from .networks.discriminators import DiscriminatorOutput
+from .parallel_streams import run_parallel
 
 WINDOWS = {2048: 160, 1024: 100, 512: 60, 256: 30, 128: 16}  # samples: bands
-SOFTEST = 1e-5  # of full scale
+MIN_MAGNITUDE = 1e-5  # of full scale
 
 
 class SpectralLoss(nn.Module):
-    """The mean distance of log-magnitudes in bands, up to the highest frequencies, in nepers."""
+    """The mean L1 distance of log mel magnitudes over all frequencies, in nepers."""
 
     def __init__(self) -> None:
         super().__init__()
         for size, bands in WINDOWS.items():
             window = torch.hann_window(size)
-            # A sine of full scale has the magnitude 1.
+            # A full-scale sine has magnitude 1.
             self.register_buffer(f"window_{size}", window * (2 / window.sum()))
             self.register_buffer(f"filters_{size}", mel_filters(size, bands))
 
@@ -33,7 +33,9 @@ class SpectralLoss(nn.Module):
         """made, true: [B, N]"""
         with torch.autocast(made.device.type, enabled=False):
             given = made.float(), true.float()
-            distances = abreast([partial(self.distance, *given, size) for size in WINDOWS], made)
+            distances = run_parallel(
+                [partial(self.distance, *given, size) for size in WINDOWS], made
+            )
             return torch.stack(distances).mean()
 
     def distance(self, made: Tensor, true: Tensor, size: int) -> Tensor:
@@ -46,17 +48,17 @@ class SpectralLoss(nn.Module):
         window = self.get_buffer(f"window_{size}")
         spectrum = torch.stft(wave, size, size // 4, window=window, return_complex=True)
         power = torch.view_as_real(spectrum).square().sum(-1).transpose(1, 2)
-        # The root of next to nothing has no slope to speak of.
-        magnitude = (power + SOFTEST**2).sqrt()
+        # The square root has no finite gradient at 0.
+        magnitude = (power + MIN_MAGNITUDE**2).sqrt()
         return (magnitude @ self.get_buffer(f"filters_{size}")).log()
 
 
 def mel_filters(size: int, bands: int) -> Tensor:
-    """Weights that add up to 1, triangles evenly spaced in mel. → [size // 2 + 1, bands]"""
+    """Triangles of sum 1, evenly spaced in mel. → [size // 2 + 1, bands]"""
     top = 2595 * math.log10(1 + RATE / 2 / 700)
     edges = 700 * (10 ** (torch.linspace(0, top, bands + 2, dtype=torch.float64) / 2595) - 1)
     spacing = RATE / size
-    # Where bands are closer together than the bins, each still hears the two nearest ones.
+    # A band that is narrower than the bins still covers the two nearest ones.
     left = torch.minimum(edges[:-2], edges[1:-1] - spacing)
     right = torch.maximum(edges[2:], edges[1:-1] + spacing)
     bins = torch.arange(size // 2 + 1, dtype=torch.float64)[:, None] * spacing
@@ -66,30 +68,30 @@ def mel_filters(size: int, bands: int) -> Tensor:
     return (triangles / triangles.sum(0)).float()
 
 
-def telling_loss(true: list[Opinion], made: list[Opinion]) -> Tensor:
-    """Small where discriminators score speech 1 and what is made 0."""
+def discriminator_loss(true: list[DiscriminatorOutput], made: list[DiscriminatorOutput]) -> Tensor:
+    """Least squares: recorded speech should score 1, synthesized 0."""
     pairs = zip(true, made, strict=True)
     return mean((1 - t.score).square().mean() + m.score.square().mean() for t, m in pairs)
 
 
-def fooling_loss(made: list[Opinion]) -> Tensor:
-    """Small where what is made is scored 1."""
-    return mean((1 - opinion.score).square().mean() for opinion in made)
+def adversarial_loss(made: list[DiscriminatorOutput]) -> Tensor:
+    """Least squares: synthesized speech should score 1."""
+    return mean((1 - output.score).square().mean() for output in made)
 
 
-def feature_loss(true: list[Opinion], made: list[Opinion]) -> Tensor:
-    """How differently the discriminators' layers hear both, as a share of how they hear speech."""
-    layers = [len(opinion.features) for opinion in true]
+def feature_loss(true: list[DiscriminatorOutput], made: list[DiscriminatorOutput]) -> Tensor:
+    """The distance of the discriminators' features, relative to the magnitude of the true ones."""
+    layers = [len(output.features) for output in true]
     of_true, of_made = ([x for each in both for x in each.features] for both in (true, made))
-    shares = Differences.apply(len(of_true), *of_true, *of_made)
+    shares = RelativeDifferences.apply(len(of_true), *of_true, *of_made)
     return mean(of_one.mean() for of_one in shares.split(layers))
 
 
-class Differences(torch.autograd.Function):
-    """The mean differences of two lists of tensors, as shares of the first ones' mean magnitudes.
+class RelativeDifferences(torch.autograd.Function):
+    """Mean absolute differences of two lists of tensors, relative to the first's magnitudes.
 
-    Of all of them in a few kernels, which for so many small tensors is most of the time. Only the
-    second ones have gradients.
+    Computed in a few kernels for all tensors, because launches would take most of the time. Only
+    the second list gets gradients.
     """
 
     @staticmethod
@@ -97,20 +99,20 @@ class Differences(torch.autograd.Function):
         """count: of either list → [count]"""
         true, made = tensors[:count], tensors[count:]
         difference = torch._foreach_sub(made, true)
-        ctx.loudness = _mean_magnitudes(true) + 1e-3
+        ctx.magnitude = _mean_magnitudes(true) + 1e-3
         ctx.signs = torch._foreach_sign(difference)
-        return _mean_magnitudes(difference) / ctx.loudness
+        return _mean_magnitudes(difference) / ctx.magnitude
 
     @staticmethod
-    def backward(ctx: Any, slope: Tensor) -> tuple[Tensor | None, ...]:
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         scales = torch._foreach_div(
-            (slope / ctx.loudness).unbind(), [float(sign.numel()) for sign in ctx.signs]
+            (gradient / ctx.magnitude).unbind(), [float(sign.numel()) for sign in ctx.signs]
         )
         return (None, *(None for _ in ctx.signs), *torch._foreach_mul(ctx.signs, scales))
 
 
 def _mean_magnitudes(tensors: Sequence[Tensor]) -> Tensor:
-    """Of each, summed in float32."""
+    """Of each tensor, summed in float32."""
     sums = torch._foreach_norm(tensors, 1, dtype=torch.float32)
     return torch.stack(torch._foreach_div(sums, [float(tensor.numel()) for tensor in tensors]))
 

@@ -1,4 +1,4 @@
-"""How good a vocoder is: on speech it has not seen, always with the same draws."""
+"""Validation of the vocoder: on held-out speech, always with the same random inputs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from .data import RATE, Corpus
-from .f0 import f0_of
+from .f0 import estimate_f0
 from .features import MEL_HOP, mel_24k
 from .networks.vocoder import VOICED_ABOVE, Vocoder
 from .vocoder_examples import SPARE, windows_of
@@ -17,12 +17,12 @@ from .vocoder_examples import SPARE, windows_of
 WINDOWS = 16
 SECONDS = 2.0
 LSD_WINDOW = 2048
-SOFTEST = 1e-3  # of a spectrum's magnitudes: -97 dB of a sine at full scale
-NEAR = 0.05  # of a pitch
+MIN_MAGNITUDE = 1e-3  # -97 dB of a full-scale sine
+PITCH_TOLERANCE = 0.05  # relative
 
 
 class Validation:
-    """Windows of rows of the corpus, which is to be its valid part."""
+    """Windows of a corpus, which should be its valid part."""
 
     def __init__(self, corpus: Corpus, seed: int = 0) -> None:
         frames = round(SECONDS * RATE / MEL_HOP)
@@ -32,50 +32,50 @@ class Validation:
         self._device = corpus.device
 
     @torch.no_grad()
-    def made(self, vocoder: Vocoder) -> tuple[Tensor, Tensor]:
-        """The vocoder's sound, [16, N], and pitch, [16, T]."""
+    def synthesize(self, vocoder: Vocoder) -> tuple[Tensor, Tensor]:
+        """The vocoder's audio, [16, N], and pitch, [16, T]."""
         mel = self.true.mel
         f0 = vocoder.f0(mel)
         generator = torch.Generator(self._device).manual_seed(0)
-        draws = vocoder.draws(*f0.shape, generator)
-        return vocoder.sound(mel, f0, *draws), f0
+        random = vocoder.draw_inputs(*f0.shape, generator)
+        return vocoder.synthesize(mel, f0, *random), f0
 
-    def judge(self, vocoder: Vocoder) -> dict[str, float]:
-        """lsd: log-spectral distance in dB; mel: in nepers; f0: predictor's error in Hz where both
-        are voiced; voicing: share of the frames where it agrees; pitch: share of the voiced frames
-        whose pitch is heard in the sound that was made."""
-        sound, f0 = self.made(vocoder)
+    def evaluate(self, vocoder: Vocoder) -> dict[str, float]:
+        """lsd: log-spectral distance in dB; mel: L1 distance in nepers; f0: predictor's error in Hz
+        where both are voiced; voicing: share of frames where voicing agrees; pitch: share of
+        voiced frames whose pitch is found in the synthesized audio."""
+        audio, f0 = self.synthesize(vocoder)
         true = self.true
         voiced, found = true.f0 > 0, f0 > VOICED_ABOVE
-        heard = f0_of(sound)
-        near = (heard - true.f0).abs() < NEAR * true.f0
+        found_f0 = estimate_f0(audio)
+        near = (found_f0 - true.f0).abs() < PITCH_TOLERANCE * true.f0
         return {
-            "lsd": log_spectral_distance(sound, true.wave).item(),
-            "mel": (mel_24k(sound) - true.mel).abs().mean().item(),
+            "lsd": log_spectral_distance(audio, true.wave).item(),
+            "mel": (mel_24k(audio) - true.mel).abs().mean().item(),
             "f0": share((f0 - true.f0).abs(), voiced & found),
             "voicing": (voiced == found).float().mean().item(),
             "pitch": share(near.float(), voiced),
         }
 
     def write(self, vocoder: Vocoder, folder: Path) -> None:
-        """All windows one after the other: what was said and what the vocoder makes of it."""
-        sound, _ = self.made(vocoder)
+        """Writes all windows, recorded and synthesized, as two WAV files."""
+        audio, _ = self.synthesize(vocoder)
         write_wav(folder / "vocoder-true.wav", self.true.wave.flatten())
-        write_wav(folder / "vocoder-made.wav", sound.flatten())
+        write_wav(folder / "vocoder-made.wav", audio.flatten())
 
 
 def share(x: Tensor, mask: Tensor) -> float:
-    """The mean where the mask is true."""
+    """The mean over the mask."""
     return (x * mask).sum().item() / max(1, mask.sum().item())
 
 
 def log_spectral_distance(made: Tensor, true: Tensor) -> Tensor:
-    """The root of the mean square over frequencies, in dB, on average over frames."""
+    """The RMS over frequencies in dB, averaged over frames."""
     window = torch.hann_window(LSD_WINDOW, device=made.device)
 
     def decibels(wave: Tensor) -> Tensor:
         spectrum = torch.stft(wave, LSD_WINDOW, MEL_HOP, window=window, return_complex=True)
-        return 20 * spectrum.abs().clamp_min(SOFTEST).log10()
+        return 20 * spectrum.abs().clamp_min(MIN_MAGNITUDE).log10()
 
     return (decibels(made) - decibels(true)).square().mean(1).sqrt().mean()
 

@@ -1,4 +1,4 @@
-"""The teacher's voices: who speaks which language how often, and blends that make more of them."""
+"""The teacher's voices: their languages and frequencies, and blends of two voices."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import random
 from collections.abc import Iterable
 from pathlib import Path
 
-# Never trained on: cloning is measured with them. By the accent in which they are heard.
+# Not trained on: cloning is evaluated with them. With the accent that they speak.
 HELD_OUT_VOICES = {
     "af_jessica": "en-us",
     "af_river": "en-us",
@@ -18,7 +18,7 @@ HELD_OUT_VOICES = {
     "em_santa": "es",
 }
 
-# The better a voice, the more it speaks. am_santa and pm_santa are em_santa's twins.
+# With relative frequencies: better voices are used more. am_santa and pm_santa equal em_santa.
 VOICES = {
     "en-us": {
         "af_heart": 6,
@@ -52,7 +52,7 @@ VOICES = {
     "it": {"if_sara": 1, "im_nicola": 1},
     "pt": {"pf_dora": 1, "pm_alex": 1},
 }
-# Those that the package carries.
+# The voices of the package.
 SHIPPED_VOICES = {
     "en-us": ("af_heart", "am_michael"),
     "en-gb": ("bf_emma", "bm_george"),
@@ -61,8 +61,8 @@ SHIPPED_VOICES = {
     "it": ("im_nicola",),
     "pt": ("pf_dora",),
 }
-BLENDED = 0.4  # of the rows are said by blends
-PARTNERS = 8  # that each voice of a language is blended with
+BLENDED = 0.4  # of the rows have a blend as their voice
+PARTNERS = 8  # of each voice in blends
 
 
 def blends(accent: str) -> list[str]:
@@ -77,7 +77,7 @@ def blends(accent: str) -> list[str]:
 
 
 def draw_voice(accent: str, rng: random.Random, shipped: float = 0.0) -> str:
-    """shipped: the share that those say which the package carries, before the others get theirs"""
+    """shipped: the share of the package's voices"""
     if shipped and rng.random() < shipped:
         return rng.choice(SHIPPED_VOICES[accent])
     if rng.random() < BLENDED:
@@ -87,10 +87,10 @@ def draw_voice(accent: str, rng: random.Random, shipped: float = 0.0) -> str:
 
 
 def write_with_blends(source: Path, out: Path, names: Iterable[str]) -> None:
-    """The voices of the teacher's file `source` and the blends among `names`, in the file `out`."""
+    """Writes the voices of the teacher's file `source` and the blends among `names` to `out`."""
     from safetensors.torch import load_file, save_file
 
-    voices = load_file(source)  # [510, 256] each: a style for every count of phonemes
+    voices = load_file(source)  # [510, 256] each: a style for every phoneme count
     for name in names:
         if name not in voices:
             parts = [voices[part].float() for part in name.split("+")]

@@ -1,17 +1,17 @@
-"""How far a model's word times are from the teacher's durations.
+"""The errors of a model's word times against the teacher's durations.
 
     python -m train.word_times MODEL EVALUATION [--sentences 50]
 
-EVALUATION is the folder that train.evaluate wrote to, with what the teacher said. Each of its first
-English sentences is heard by MODEL's own speech tokenizer, T3 is made to say just these tokens, and
-the words' starts that its alignment then gives are set against the teacher's. All of it runs in the
-core, as when a model is used.
+EVALUATION is the output folder of train.evaluate, with the teacher's clips. MODEL's own speech
+tokenizer encodes each of its first English sentences, T3 is forced to these tokens, and the word
+starts of its alignment are compared with the teacher's. All of it runs in the core, as in
+synthesis.
 """
 
 from __future__ import annotations
 
-import argparse
 import logging
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,16 +22,16 @@ import nightingale
 from nightingale.word_times import TOKENS_PER_SECOND, WordTimes
 
 from .alignment import spoken_words
-from .clips import RATE, cut_silence
-from .shards import read_index
+from .clips import RATE, cut_silence, read_index
+from .options import command_parser
 
-SECONDS = (1.5, 10.0)  # of a clip: what is heard as the prompt of a voice ends after ten
-CHOSEN = "en-en-"  # how the ids of the sentences begin
+SECONDS = (1.5, 10.0)  # of a clip: the prompt of a voice has at most 10 s
+CHOSEN = "en-en-"  # prefix of the ids of the sentences
 
 
 @dataclass(frozen=True)
-class Spoken:
-    """A sentence of the teacher's."""
+class TeacherClip:
+    """A sentence of the teacher."""
 
     text: str
     voice: str
@@ -39,8 +39,8 @@ class Spoken:
     starts: np.ndarray  # [words] seconds
 
 
-def teachers(evaluation: Path) -> Iterator[Spoken]:
-    """What the teacher said of the chosen sentences, silence cut, of lengths that can be heard."""
+def teacher_clips(evaluation: Path) -> Iterator[TeacherClip]:
+    """The teacher's clips of the chosen sentences, trimmed, of suitable lengths."""
     for index in sorted(evaluation.glob("teacher*/index.jsonl")):
         for row in read_index(index.parent):
             if not row["id"].startswith(CHOSEN):
@@ -52,12 +52,12 @@ def teachers(evaluation: Path) -> Iterator[Spoken]:
             words = spoken_words(row["phonemes"], cut.durations)
             starts = np.array([start for start, _ in words]) / TOKENS_PER_SECOND
             if SECONDS[0] <= len(clip) / RATE <= SECONDS[1]:
-                yield Spoken(row["text"], row["voice"], clip, starts)
+                yield TeacherClip(row["text"], row["voice"], clip, starts)
 
 
-def heard_starts(tts: nightingale.TTS, said: Spoken) -> np.ndarray:
-    """When each word of a clip begins by the model's alignment, in seconds; a word that it does not
-    come to begins at the end. T3 speaks in the clip's own voice, where the model has it."""
+def model_starts(tts: nightingale.TTS, said: TeacherClip) -> np.ndarray:
+    """The start of each word by the model's alignment, in seconds; the end for words that are not
+    reached. T3 uses the clip's own voice if the model has it."""
     tokens = tts.bake_voice(said.clip, RATE).prompt_token
     voice = tts._voice(said.voice if said.voice in tts.voices else None)
     text, words, word_of = tts._tokenizer.encode_words(said.text, "en")
@@ -70,39 +70,33 @@ def heard_starts(tts: nightingale.TTS, said: Spoken) -> np.ndarray:
 
 
 def measure(tts: nightingale.TTS, evaluation: Path, sentences: int) -> dict[str, float]:
-    """Errors of the words' starts, in seconds, over the first `sentences` that have as many words
-    in the text as in the teacher's phonemes."""
+    """Errors of the word starts in seconds, over the first `sentences` whose text has as many words
+    as the teacher's phonemes."""
     errors: list[np.ndarray] = []
-    for said in teachers(evaluation):
+    for said in teacher_clips(evaluation):
         if len(errors) == sentences:
             break
-        starts = heard_starts(tts, said)
+        starts = model_starts(tts, said)
         if len(starts) == len(said.starts):
             errors.append(np.abs(starts - said.starts))
     if not errors:
-        raise SystemExit(f"{evaluation} has no sentence of the teacher's that can be measured")
+        raise SystemExit(f"{evaluation} has no suitable sentence of the teacher")
     every = np.concatenate(errors)
     median, most = np.quantile(every, (0.5, 0.9)).tolist()
     return {"sentences": len(errors), "words": len(every), "median": median, "nine_in_ten": most}
 
 
-def main(arguments: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(
-        prog="python -m train.word_times",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("model", type=Path)
-    parser.add_argument("evaluation", type=Path)
+def main(arguments: list[str]) -> None:
+    parser = command_parser("word_times", __doc__, "model", "evaluation")
     parser.add_argument("--sentences", type=int, default=50)
-    given = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     logging.getLogger("nightingale.recording").setLevel(logging.ERROR)  # clips are short
-    found = measure(nightingale.load(given.model), given.evaluation, given.sentences)
+    found = measure(nightingale.load(options.model), options.evaluation, options.sentences)
     print(
-        f"{found['words']} words of {found['sentences']} sentences: starts off by "
+        f"{found['words']} words of {found['sentences']} sentences: errors of the word starts "
         f"{1000 * found['median']:.0f} ms (median), {1000 * found['nine_in_ten']:.0f} ms (90 %)"
     )
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

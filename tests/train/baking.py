@@ -15,7 +15,7 @@ from nightingale import _core
 from nightingale.safetensors_writer import write_safetensors
 from train.networks.speech_tokenizer import SpeechTokenizer
 from train.speakers import Speakers
-from train.stand_in import utterances
+from train.synthetic_speech import utterances
 
 
 def train_stage(stage: ModuleType, seconds: int, folder: Path, *options: str) -> dict:
@@ -60,7 +60,7 @@ def _utterances() -> list[np.ndarray]:
 
 
 def speech(seconds: float, first: int = 0) -> np.ndarray:
-    """[n] float32 at 24 kHz: the stand-in's utterances one after the other, from `first` on."""
+    """[n] float32 at 24 kHz: synthetic utterances, concatenated from `first` on."""
     sound = np.concatenate(_utterances()[first:])
     return sound[: round(seconds * 24000)].astype(np.float32) / 32768
 
@@ -71,7 +71,7 @@ def row(samples: np.ndarray) -> tuple[Tensor, Tensor]:
 
 
 def lively(network: nn.Module, gain: float = 1.5) -> nn.Module:
-    """Random weights large enough that every layer is heard, statistics unlike a new network's."""
+    """Random weights and statistics that make every layer matter."""
     for name, tensor in network.state_dict().items():
         if name.endswith("running_mean"):
             tensor.normal_(0, 0.1)

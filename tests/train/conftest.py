@@ -1,4 +1,4 @@
-"""The tiny corpus that the tests of every stage train on, and how many threads they take."""
+"""The tiny corpus that the tests of all stages train on."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 @pytest.fixture(scope="package", autouse=True)
 def one_thread() -> None:
-    """Networks this small are no faster on two, which wait for each other on a busy machine."""
+    """Networks this small are no faster with two threads."""
     if importlib.util.find_spec("torch"):
         import torch
 
@@ -21,28 +21,28 @@ def one_thread() -> None:
 
 @pytest.fixture(autouse=True)
 def usual_termination() -> Iterator[None]:
-    """Stages heed SIGTERM in their own way; the process that tests them is ended by it as ever."""
+    """Stages install a handler for SIGTERM; restores the default."""
     yield
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 @pytest.fixture(scope="session")
 def tiny_corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two minutes of the stand-in's sound: 120 rows, four voices and one held out."""
+    """Two minutes of synthetic speech: 120 rows, four voices and one held out."""
     pytest.importorskip("torch")
-    from train.corpus import write_tiny
+    from train.corpus import write_synthetic
 
     folder = tmp_path_factory.mktemp("corpus")
-    write_tiny(folder)
+    write_synthetic(folder)
     return folder
 
 
 @pytest.fixture(scope="session")
 def spoken_corpus(tiny_corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The stand-in, with tokens that say its phonemes and a speaker embedding for each voice."""
+    """The synthetic corpus with tokens of its phonemes and a speaker embedding for each voice."""
     import numpy as np
 
-    from train.alignment import heard_phonemes
+    from train.alignment import frame_phonemes
     from train.data import Corpus
 
     folder = tmp_path_factory.mktemp("spoken")
@@ -53,7 +53,7 @@ def spoken_corpus(tiny_corpus: Path, tmp_path_factory: pytest.TempPathFactory) -
     speakers = {voice: rng.random(256) for voice in corpus.voices}
     tokens = []
     for row in corpus.rows:
-        heard = heard_phonemes(row.samples // 960, len(row.phonemes), row.durations)
+        heard = frame_phonemes(row.samples // 960, len(row.phonemes), row.durations)
         letters = np.array([ord(letter) for letter in row.phonemes + " "])[heard]
         tokens.append(30 * letters + np.arange(len(letters)) % 2)
     starts = np.cumsum([0, *map(len, tokens)])

@@ -9,10 +9,14 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from train.clips import cut_silence, speech_level, taken  # noqa: E402
-from train.corpus import write_spoken, write_tiny  # noqa: E402
-from train.data import FACTORS, Corpus, Tokens, load_tokens  # noqa: E402
-from train.shards import read_index  # noqa: E402
+from train.clips import (  # noqa: E402
+    cut_clip,
+    cut_silence,
+    read_index,
+    speech_level,
+)
+from train.corpus import write_spoken, write_synthetic  # noqa: E402
+from train.data import SPEED_FACTORS, Corpus, Tokens, load_tokens  # noqa: E402
 from train.voices import HELD_OUT_VOICES  # noqa: E402
 
 from .toy_teacher import write_teacher  # noqa: E402
@@ -23,8 +27,8 @@ def corpus(tiny_corpus: Path) -> Corpus:
     return Corpus(tiny_corpus, "cpu")
 
 
-def test_the_stand_in_says_the_same_every_time(tiny_corpus: Path, tmp_path: Path) -> None:
-    write_tiny(tmp_path)
+def test_the_synthetic_corpus_is_deterministic(tiny_corpus: Path, tmp_path: Path) -> None:
+    write_synthetic(tmp_path)
     assert (tmp_path / "index.jsonl").read_bytes() == (tiny_corpus / "index.jsonl").read_bytes()
     first, again = (np.load(folder / "audio-00000.npy") for folder in (tiny_corpus, tmp_path))
     np.testing.assert_array_equal(first, again)
@@ -37,9 +41,12 @@ def test_a_corpus_is_written_to_an_empty_folder_only(tmp_path: Path) -> None:
         folder.mkdir()
     for path in (full / "index.jsonl", file):
         path.write_text("")
-    write_tiny(empty)
+    write_synthetic(empty)
     assert len(read_index(empty)) == 120
-    for write in (write_tiny, lambda out: write_spoken(tmp_path, tmp_path / "no", out, None, 1)):
+    for write in (
+        write_synthetic,
+        lambda out: write_spoken(tmp_path, tmp_path / "no", out, None, 1),
+    ):
         with pytest.raises(SystemExit, match=r"full already holds index\.jsonl; name a new"):
             write(full)
         with pytest.raises(SystemExit, match="file is not a folder"):
@@ -135,18 +142,18 @@ def test_windows_are_cut_out_of_rows(corpus: Corpus) -> None:
         assert wave[:samples].numpy().tobytes() in whole.numpy().tobytes()
 
 
-def test_varied_speech_has_another_pitch_length_and_voice(corpus: Corpus) -> None:
+def test_speed_perturbation_changes_pitch_length_and_voice(corpus: Corpus) -> None:
     batch = next(corpus.batches(8.0, seed=0))
     tone = torch.sin(2 * np.pi * 300 * torch.arange(batch.wave.shape[1]) / 24000)
     batch.wave[:] = tone
     batch.lengths[:] = len(tone)
-    varied = corpus.vary(batch, torch.Generator().manual_seed(5))
-    bucket = varied.voice % len(FACTORS)
-    assert (varied.voice // len(FACTORS) == batch.voice).all()
-    assert int(varied.voice.max()) < corpus.varied_voices
+    varied = corpus.perturb_speed(batch, torch.Generator().manual_seed(5))
+    bucket = varied.voice % len(SPEED_FACTORS)
+    assert (varied.voice // len(SPEED_FACTORS) == batch.voice).all()
+    assert int(varied.voice.max()) < corpus.perturbed_voices
     assert len(set(bucket.tolist())) > 2
     for wave, samples, place in zip(varied.wave, varied.samples, bucket, strict=True):
-        assert len(tone) / samples == pytest.approx(FACTORS[place], rel=0.011)
+        assert len(tone) / samples == pytest.approx(SPEED_FACTORS[place], rel=0.011)
         heard = wave[200 : samples - 200]
         crossings = int((heard[1:] * heard[:-1] < 0).sum())
         pitch = crossings / 2 / (len(heard) / 24000)
@@ -184,8 +191,8 @@ def test_a_clip_is_made_louder_but_never_clips() -> None:
     cut = cut_silence(clip, [1, 14, 1])
     level = speech_level(clip)
     assert level == pytest.approx(-23.0, abs=0.1)
-    assert speech_level(taken(clip, cut, 6.0)) == pytest.approx(level + 6.0, abs=0.1)
-    assert np.abs(taken(clip, cut, 40.0)).max() == pytest.approx(0.95 * 32767, abs=1)
+    assert speech_level(cut_clip(clip, cut, 6.0)) == pytest.approx(level + 6.0, abs=0.1)
+    assert np.abs(cut_clip(clip, cut, 40.0)).max() == pytest.approx(0.95 * 32767, abs=1)
 
 
 def test_the_teachers_speech_becomes_a_corpus(tmp_path: Path) -> None:
@@ -198,7 +205,7 @@ def test_the_teachers_speech_becomes_a_corpus(tmp_path: Path) -> None:
     rows[7]["phonemes"] = "Q" * 12  # the toy teacher draws this sign out
     texts = tmp_path / "texts.jsonl"
     texts.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    write_spoken(teacher, texts, tmp_path / "out", hours=None, parts=2)
+    write_spoken(teacher, texts, tmp_path / "out", hours=None, processes=2)
     entries = {entry["id"]: entry for entry in read_index(tmp_path / "out")}
     assert set(entries) == {row["id"] for row in rows} - {"en-7"}
     assert entries["en-5"]["phonemes"] == "abcabcabcabc"  # "?" is not in the teacher's vocabulary
@@ -219,5 +226,5 @@ def test_fewer_hours_take_the_beginning(tmp_path: Path) -> None:
     row = {"lang": "en-us", "voice": "af_heart", "speed": 1.0, "text": "A.", "phonemes": "a" * 53}
     lines = [json.dumps(row | {"id": f"en-{n}"}) + "\n" for n in range(50)]
     texts.write_text("".join(lines), encoding="utf-8")
-    write_spoken(teacher, texts, tmp_path / "out", hours=30 / 3600, parts=1)
+    write_spoken(teacher, texts, tmp_path / "out", hours=30 / 3600, processes=1)
     assert {entry["id"] for entry in read_index(tmp_path / "out")} == {f"en-{n}" for n in range(10)}

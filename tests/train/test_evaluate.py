@@ -11,7 +11,7 @@ import soundfile
 
 pytest.importorskip("torch")
 
-from train import cloning, evaluate, scores, speaking
+from train import evaluate, metrics, synthesis, voice_similarity
 from train.voices import HELD_OUT_VOICES
 
 from .toy_teacher import write_teacher
@@ -34,7 +34,7 @@ print(json.dumps({"clips": 1}))
 
 
 class StubTTS:
-    """Speaks at half the teacher's pace, in tones."""
+    """Speaks at half the teacher's speed, in tones."""
 
     voices = ("af_heart", "own")
 
@@ -69,7 +69,7 @@ def judge_folder(tmp_path: Path) -> Path:
 @pytest.fixture
 def rows(monkeypatch: pytest.MonkeyPatch) -> list[dict]:
     monkeypatch.setattr(evaluate, "evaluation_sentences", lambda data: SENTENCES)
-    monkeypatch.setattr(evaluate, "Phonemiser", lambda: lambda text, accent: text.lower())
+    monkeypatch.setattr(evaluate, "Phonemizer", lambda: lambda text, accent: text.lower())
     found = evaluate.rows_to_speak(Path("data"))
     for row in found:
         row["voice"] = "am_puck" if row["voice"] == "am_michael" else "af_heart"
@@ -82,7 +82,7 @@ def evaluation(tts: StubTTS, judge_folder: Path, tmp_path: Path) -> evaluate.Eva
     out = tmp_path / "out"
     out.mkdir()
     return evaluate.Evaluation(
-        speaking.Student(out, Path("model")), speaking.Teacher(out, teacher), judge_folder, out
+        synthesis.Student(out, Path("model")), synthesis.Teacher(out, teacher), judge_folder, out
     )
 
 
@@ -98,7 +98,7 @@ def evaluation(tts: StubTTS, judge_folder: Path, tmp_path: Path) -> evaluate.Eva
     ],
 )
 def test_word_errors_are_the_fewest_changes(said: str, heard: str, errors: int) -> None:
-    assert scores.word_errors(said, heard) == errors
+    assert metrics.word_errors(said, heard) == errors
 
 
 def test_error_rates_are_over_all_words() -> None:
@@ -106,18 +106,18 @@ def test_error_rates_are_over_all_words() -> None:
         {"text": "a b c d", "whisper": "a b c d"},
         {"text": "a", "whisper": "b c", "moonshine": "a"},
     ]
-    assert scores.error_rate(heard, "whisper") == 40.0
-    assert scores.error_rate(heard, "moonshine") == 0.0
-    assert scores.error_rate(heard[:1], "moonshine") is None
+    assert metrics.error_rate(heard, "whisper") == 40.0
+    assert metrics.error_rate(heard, "moonshine") == 0.0
+    assert metrics.error_rate(heard[:1], "moonshine") is None
 
 
 def test_a_table_sets_the_student_beside_the_teacher() -> None:
     teacher = [{"text": "a b", "whisper": "a b", "mos": 4.5}] * 4
     student = [{"text": "a b", "whisper": "a c", "mos": 4.0}] * 4
-    found = scores.summary(student, teacher, [0.5, 1.0, 1.1, 1.6])
+    found = metrics.summary(student, teacher, [0.5, 1.0, 1.1, 1.6])
     assert found["durations_within"] == 75.0
     assert found["duration_ratio"] == 1.05
-    table = scores.markdown({"it": found})
+    table = metrics.markdown({"it": found})
     assert "| it | 4 | 0.0 → 50.0 |  | 4.5 → 4.0 | 1.05 | 75.0 |" in table
 
 
@@ -137,7 +137,7 @@ def test_a_long_text_is_made_of_the_sentences(rows: list[dict]) -> None:
     assert row["text"].count("\n\n") == len(used) // 6
 
 
-def test_a_model_is_judged_beside_the_teacher(
+def test_a_model_is_scored_beside_the_teacher(
     evaluation: evaluate.Evaluation, rows: list[dict], tts: StubTTS, tmp_path: Path
 ) -> None:
     found = evaluate.evaluate(evaluation, rows, {"en", "fr", "short"}, limit=3)
@@ -154,7 +154,7 @@ def test_a_model_is_judged_beside_the_teacher(
     assert {voice for _, voice, _ in tts.said} == {"af_heart", "own"}
 
 
-def test_what_was_said_and_judged_is_not_done_again(
+def test_existing_clips_and_scores_are_reused(
     evaluation: evaluate.Evaluation,
     rows: list[dict],
     tts: StubTTS,
@@ -170,8 +170,8 @@ def test_what_was_said_and_judged_is_not_done_again(
 
 
 def test_a_teacher_that_is_not_there_cannot_speak(tmp_path: Path, rows: list[dict]) -> None:
-    with pytest.raises(SystemExit, match="has not said en-en-000 yet: give --teacher"):
-        speaking.Teacher(tmp_path, None).say(rows[:1])
+    with pytest.raises(SystemExit, match="has no clip of en-en-000; give --teacher"):
+        synthesis.Teacher(tmp_path, None).synthesize(rows[:1])
 
 
 def test_clones_are_compared_with_their_own_and_other_voices(
@@ -180,13 +180,13 @@ def test_clones_are_compared_with_their_own_and_other_voices(
     tts: StubTTS,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    class StubEar:
-        def hear(self, wav: Path) -> np.ndarray:
+    class StubEmbedder:
+        def embed(self, wav: Path) -> np.ndarray:
             voice = list(HELD_OUT_VOICES).index(wav.stem.split("-")[1])
             vector = np.eye(9)[voice]
             return 0.8 * vector + 0.6 * np.eye(9)[8] if wav.parent.name == "student" else vector
 
-    monkeypatch.setattr(cloning, "Ear", StubEar)
+    monkeypatch.setattr(voice_similarity, "SpeakerEmbedder", StubEmbedder)
     for row in rows:  # the toy teacher has two voices: which one says it does not matter here
         if row["set"] == "clone":
             row["voice"] = row["id"].split("-")[1]
@@ -198,13 +198,13 @@ def test_clones_are_compared_with_their_own_and_other_voices(
     found = evaluate.evaluate(evaluation, rows, {"clone"}, limit=None)
     assert found["clone"]["bm_lewis"] == {"clone": 0.8, "others": 0.0, "itself": 1.0}
     assert ("clone of clone-bm_lewis-reference") in {voice for _, voice, _ in tts.said}
-    assert "| mean | 0.8 | 0.0 | 1.0 |" in evaluate.in_markdown(found)
+    assert "| mean | 0.8 | 0.0 | 1.0 |" in evaluate.to_markdown(found)
 
 
 def test_scores_are_kept_as_they_come(tmp_path: Path, judge_folder: Path) -> None:
-    kept = tmp_path / "scores.jsonl"
+    kept = tmp_path / "metrics.jsonl"
     clips = {f"student/{n}": (tmp_path / f"student{n}.wav", "fr", "Trop long.") for n in range(45)}
-    found = scores.judge(clips, judge_folder, kept)
+    found = metrics.judge(clips, judge_folder, kept)
     assert len(kept.read_text("utf-8").splitlines()) == 45
     assert json.loads(kept.read_text("utf-8").splitlines()[44])["name"] == "student/44"
     assert found["student/44"]["whisper"] == "trop wrong"

@@ -1,4 +1,4 @@
-"""The whole recipe on a slice: every stage for a moment, and a checkpoint that speaks."""
+"""The whole recipe with two steps per stage, and the exported checkpoint."""
 
 from __future__ import annotations
 
@@ -28,21 +28,23 @@ from .baking import speech
 
 # Of every stage, so small that a step takes a moment.
 BATCHES = {
-    "speech_tokenizer": "--seconds 10",
-    "speakers": "--seconds 10",
-    "ear": "--seconds 10",
-    "flow": "--seconds 10",
-    "vocoder": "--windows 2",
-    "t3": "--positions 1000",
+    "speech_tokenizer": "--batch-seconds 10",
+    "speakers": "--batch-seconds 10",
+    "phoneme_classifier": "--batch-seconds 10",
+    "flow": "--batch-seconds 10",
+    "vocoder": "--batch-windows 2",
+    "t3": "--batch-positions 1000",
 }
 
 
 @pytest.fixture(scope="module")
 def stages(tiny_corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What the stages write, each of tiny size and after two steps."""
+    """The output of the stages, of tiny size, after two steps."""
     out = tmp_path_factory.mktemp("stages")
     slice = ["--device", "cpu", "--size", "tiny", "--steps", "2", "--minutes", "20"]
-    batches = [word for stage, batch in BATCHES.items() for word in ("--of", stage, batch)]
+    batches = [
+        word for stage, batch in BATCHES.items() for word in ("--stage-options", stage, batch)
+    ]
     subprocess.run(
         [sys.executable, "-m", "train.recipe", tiny_corpus, out, *slice, *batches],
         env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[2]), "OMP_NUM_THREADS": "1"},
@@ -62,7 +64,7 @@ def recordings(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 @pytest.mark.parametrize("bits", [None, 4])
-def test_a_checkpoint_comes_apart_again(stages: Path, tmp_path: Path, bits: int | None) -> None:
+def test_unpacking_inverts_the_export(stages: Path, tmp_path: Path, bits: int | None) -> None:
     model, out, again = tmp_path / "model", tmp_path / "out", tmp_path / "again"
     export(stages, model, {}, temperature=0.4)
     if bits:
@@ -86,7 +88,7 @@ def test_a_checkpoint_comes_apart_again(stages: Path, tmp_path: Path, bits: int 
             assert all(torch.allclose(ours[name], x, rtol=2e-3) for name, x in theirs.items())
 
 
-def test_t3_may_be_the_mean_of_the_best_and_the_last(stages: Path, tmp_path: Path) -> None:
+def test_t3_can_be_the_average_of_the_best_and_the_last(stages: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     out.mkdir()
     for file in stages.iterdir():
@@ -95,9 +97,9 @@ def test_t3_may_be_the_mean_of_the_best_and_the_last(stages: Path, tmp_path: Pat
     for suffix in ("safetensors", "json"):
         (out / f"t3_last.{suffix}").unlink(missing_ok=True)
     best, facts = load_stage(out / "t3.safetensors")
-    export(out, tmp_path / "best", {}, mean_t3=True)
+    export(out, tmp_path / "best", {}, average_t3=True)
     save_stage(out, "t3_last", {name: 3 * x for name, x in best.items()}, facts)
-    export(out, tmp_path / "mean", {}, mean_t3=True)
+    export(out, tmp_path / "mean", {}, average_t3=True)
     ours, theirs = (
         read_floats(tmp_path / x / "t3_mtl23ls_v2.safetensors") for x in ("mean", "best")
     )
@@ -105,7 +107,7 @@ def test_t3_may_be_the_mean_of_the_best_and_the_last(stages: Path, tmp_path: Pat
         torch.testing.assert_close(ours[name], 2 * tensor, rtol=2e-3, atol=1e-6)
 
 
-def test_a_plain_flow_comes_of_a_meanflow(stages: Path) -> None:
+def test_a_meanflow_converts_to_a_plain_flow(stages: Path) -> None:
     torch.manual_seed(0)
     meanflow = load_flow(stages / "meanflow.safetensors")
     torch.nn.init.normal_(meanflow.estimator.time_embed_mixer.weight, std=0.1)
@@ -151,7 +153,7 @@ def test_the_stages_make_a_checkpoint_that_speaks(
     other = tts.generate("Hello.", voice="Ben", max_tokens=20)
     assert not np.array_equal(other.samples[: len(audio.samples)], audio.samples)
 
-    with pytest.raises(FileExistsError, match="is there already"):
+    with pytest.raises(FileExistsError, match="already exists"):
         export(stages, model, {})
 
 
@@ -161,7 +163,7 @@ def test_the_flow_that_is_named_is_taken(stages: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "model" / "s3gen_meanflow.safetensors").exists()
 
 
-def test_the_temperature_that_is_named_is_the_usual_one(
+def test_logits_are_scaled_by_the_temperature(
     stages: Path, recordings: dict[str, Path], tmp_path: Path
 ) -> None:
     voice = {"Anna": recordings["Anna"]}

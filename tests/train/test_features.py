@@ -88,7 +88,7 @@ def test_fbank_is_kaldis(wave_16k: torch.Tensor) -> None:
 
 
 @pytest.mark.parametrize("name", ["mel_24k", "mel_16k", "voice_mel", "fbank"])
-def test_a_padded_row_is_heard_as_if_alone(name: str, wave: torch.Tensor) -> None:
+def test_features_do_not_depend_on_padding(name: str, wave: torch.Tensor) -> None:
     feature = getattr(features, name)
     alone = feature(wave[:, :30000])
     rows = torch.stack([wave[0, :30000], wave[0, 20000:50000]])
@@ -107,7 +107,7 @@ def test_a_loss_on_the_mel_reaches_the_wave_even_under_autocast(wave: torch.Tens
     assert heard.grad.abs().sum() > 0
 
 
-def test_what_inference_computed_first_serves_training() -> None:
+def test_constants_made_in_inference_mode_work_in_training() -> None:
     features._hann.cache_clear()
     with torch.inference_mode():
         features.mel_24k(torch.zeros(1, 4800))

@@ -1,4 +1,4 @@
-"""The flow: PyTorch and the core agree, examples are as at run time, and both phases learn."""
+"""The flow: parity of PyTorch and the core, examples, and training of both phases."""
 
 from __future__ import annotations
 
@@ -17,31 +17,38 @@ from safetensors.numpy import load_file  # noqa: E402
 import nightingale  # noqa: E402
 from nightingale.safetensors_writer import write_safetensors  # noqa: E402
 from tools.synthetic import write_checkpoint  # noqa: E402
-from train import ear, flow, flow_examples, flow_validation, speakers, speech_tokenizer  # noqa: E402
+from train import (  # noqa: E402
+    flow,
+    flow_examples,
+    flow_validation,
+    phoneme_classifier,
+    speakers,
+    speech_tokenizer,
+)
 from train.data import Corpus  # noqa: E402
 from train.flow_examples import (  # noqa: E402
-    LOOKED_AT,
+    LOOKAHEAD,
     Example,
     Speech,
-    cut_short,
-    draw_example,
     gather,
     load_speech,
-    speaking_examples,
+    sample_example,
+    truncate,
+    validation_examples,
 )
 from train.meanflow import (  # noqa: E402
     EDGE,
     Distillation,
     before_cut,
-    heard_otherwise,
-    teacher_way,
+    integrate_teacher,
+    phoneme_loss,
 )
-from train.networks.ear import EAR_SIZES, Ear  # noqa: E402
 from train.networks.flow import FLOW_SIZES, Flow, FlowSize  # noqa: E402
+from train.networks.phoneme_classifier import PHONEME_CLASSIFIER_SIZES, PhonemeClassifier  # noqa: E402
 from train.state import load_stage, save_stage  # noqa: E402
 
 BOUND = 5e-4  # of mels whose values go from -15 to 8, after ten steps in float32
-# What tools.synthetic makes: weights that keep every part of the model heard.
+# The weights that tools.synthetic makes, at which every part of the model matters.
 SYNTHETIC = FlowSize(
     encoder=128,
     encoder_ffn=256,
@@ -112,7 +119,9 @@ def assert_same_mels(folder: Path, network: Flow) -> None:
 
 
 @pytest.mark.parametrize("meanflow", [False, True])
-def test_pytorch_says_what_the_core_says(checkpoints: dict[bool, Path], meanflow: bool) -> None:
+def test_pytorch_matches_the_core_on_synthetic_weights(
+    checkpoints: dict[bool, Path], meanflow: bool
+) -> None:
     """Synthetic weights, read by both."""
     network = Flow(SYNTHETIC, meanflow)
     tensors = load_file(s3gen_file(checkpoints[meanflow]))
@@ -121,13 +130,13 @@ def test_pytorch_says_what_the_core_says(checkpoints: dict[bool, Path], meanflow
 
 
 @pytest.mark.parametrize("meanflow", [False, True])
-def test_the_core_says_what_pytorch_says(
+def test_the_core_matches_pytorch_on_exported_weights(
     checkpoints: dict[bool, Path], meanflow: bool, tmp_path: Path
 ) -> None:
     """A tiny flow's own tensors in place of the checkpoint's, as an export would put them."""
     torch.manual_seed(3)
     network = Flow(FLOW_SIZES["tiny"], meanflow)
-    network.start_at(torch.linspace(-4, -8, 80))
+    network.init_from_mean(torch.linspace(-4, -8, 80))
     folder = tmp_path / "files"
     folder.mkdir()
     for file in checkpoints[meanflow].iterdir():
@@ -140,7 +149,7 @@ def test_the_core_says_what_pytorch_says(
     assert_same_mels(folder, network)
 
 
-def test_a_row_of_a_batch_comes_out_as_it_does_alone() -> None:
+def test_results_do_not_depend_on_padding() -> None:
     torch.manual_seed(4)
     network = Flow(FLOW_SIZES["tiny"])
     counts = torch.tensor([9, 14, 4])
@@ -164,15 +173,15 @@ def test_a_row_of_a_batch_comes_out_as_it_does_alone() -> None:
 
 @pytest.fixture(scope="module")
 def models(tiny_corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """The stand-in corpus, and what untrained tokenizer and speaker encoders say of it."""
+    """The synthetic corpus, with tokens and vectors of untrained encoders."""
     corpus, models = tiny_corpus, tmp_path_factory.mktemp("models")
     torch.manual_seed(0)
     size = speech_tokenizer.TOKENIZER_SIZES["tiny"]
     tokenizer = speech_tokenizer.SpeechTokenizer(size).state_dict()
     tensors = {speech_tokenizer.PREFIX + name: x for name, x in tokenizer.items()}
     path = save_stage(models, speech_tokenizer.STAGE, tensors, dataclasses.asdict(size))
-    small = ["--device", "cpu", "--seconds", "20"]
-    speech_tokenizer.main(["tokens", str(corpus), str(path), str(models / "tokens.npz"), *small])
+    small = ["--device", "cpu", "--batch-seconds", "20"]
+    speech_tokenizer.main(["tokenize", str(corpus), str(path), str(models / "tokens.npz"), *small])
     size = speakers.SIZES["tiny"]
     tensors = speakers.Speakers(size).tensors()
     path = save_stage(models, speakers.STAGE, tensors, dataclasses.asdict(size))
@@ -182,8 +191,8 @@ def models(tiny_corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple
 
 @pytest.fixture(scope="module")
 def speech(models: tuple[Path, Path]) -> Speech:
-    """What is trained on, some rows also as other speakers."""
-    return load_speech(Corpus(models[0], "cpu"), models[1], vary=True, seed=0)
+    """Training data with speed-perturbed rows."""
+    return load_speech(Corpus(models[0], "cpu"), models[1], perturb_speed=True, seed=0)
 
 
 def test_every_token_has_its_two_frames(models: tuple[Path, Path], speech: Speech) -> None:
@@ -191,45 +200,45 @@ def test_every_token_has_its_two_frames(models: tuple[Path, Path], speech: Speec
     assert (frames, bands) == (2, 80)
     assert len(speech.tokens) == tokens == speech.starts[-1]
     assert len(speech.x_vector) == len(speech) == len(speech.starts) - 1
-    natural = load_speech(Corpus(models[0], "cpu"), models[1], vary=False, seed=0)
+    natural = load_speech(Corpus(models[0], "cpu"), models[1], perturb_speed=False, seed=0)
     assert 1.2 * len(natural) < len(speech) < 1.6 * len(natural)
     assert len(speech.rows_of) > len(natural.rows_of)
 
 
 def test_examples_are_a_prompt_and_a_sentence(speech: Speech) -> None:
     rng = random.Random(0)
-    drawn = [draw_example(speech, rng.randrange(len(speech)), rng) for _ in range(500)]
-    joined = [example for example in drawn if len(example.pieces) > 1]
+    drawn = [sample_example(speech, rng.randrange(len(speech)), rng) for _ in range(500)]
+    joined = [example for example in drawn if len(example.ranges) > 1]
     assert 0.3 < len(joined) / 500 < 0.5
     for example in joined:
-        before = sum(end - begin for begin, end in example.pieces[:-1])
+        before = sum(end - begin for begin, end in example.ranges[:-1])
         assert example.prompt == 2 * before
     assert 0.15 < sum(example.prompt == 0 for example in drawn) / 500 < 0.4
-    assert 0.15 < sum(example.ahead == LOOKED_AT for example in drawn) / 500 < 0.4
+    assert 0.15 < sum(example.ahead == LOOKAHEAD for example in drawn) / 500 < 0.4
     for example in drawn:
         assert example.prompt <= 2 * (example.tokens - example.ahead)
 
 
-def test_a_batch_holds_the_pieces_one_after_the_other(speech: Speech) -> None:
+def test_a_batch_concatenates_the_ranges(speech: Speech) -> None:
     first, second = Example(((5, 9), (20, 27)), 3, 8, 2), Example(((40, 43),), 0, 0, 1)
     batch = gather(speech, [first, second])
     assert batch.counts.tolist() == [11, 3]
     assert batch.frames.tolist() == [16, 6]
     assert batch.tokens[0].tolist() == [*speech.tokens[5:9], *speech.tokens[20:27]]
-    assert batch.heard.sum(1).tolist() == [16, 6]
+    assert batch.frame_mask.sum(1).tolist() == [16, 6]
     torch.testing.assert_close(batch.mel[0, 8:10], speech.mel[20].float(), atol=0, rtol=0)
     torch.testing.assert_close(batch.prompt_mel[0, :8], batch.mel[0, :8], atol=0, rtol=0)
     assert not batch.prompt_mel[0, 8:].any()
     torch.testing.assert_close(batch.x_vector, speech.x_vector[[2, 1]].float(), atol=0, rtol=0)
 
 
-def test_a_part_of_a_row_is_what_a_stream_knows_of_it(speech: Speech) -> None:
+def test_truncated_rows_are_encoded_as_in_a_stream(speech: Speech) -> None:
     network = Flow(FLOW_SIZES["tiny"]).eval()
     batch = gather(speech, [Example(((5, 45),), 0, 17, 2), Example(((40, 50),), 0, 0, 1)])
     for place, count in ((0.0, 9 + 8 + 7), (0.5, 32), (0.999, 40), (1.0, 40)):
-        part = cut_short(batch, torch.full((2,), place))
+        part = truncate(batch, torch.full((2,), place))
         assert part.counts.tolist() == [count, 10]  # the second is too short
-        assert part.frames.tolist() == [2 * (count - LOOKED_AT), 20]
+        assert part.frames.tolist() == [2 * (count - LOOKAHEAD), 20]
         assert part.prompt.tolist() == [17, 0]
         with torch.no_grad():
             found = network.encode(part.tokens, part.counts)[0, : 2 * count]
@@ -237,73 +246,75 @@ def test_a_part_of_a_row_is_what_a_stream_knows_of_it(speech: Speech) -> None:
         torch.testing.assert_close(found, alone)
 
 
-def test_half_of_the_rows_to_distil_are_shown_in_part(speech: Speech) -> None:
+def test_half_of_the_rows_are_truncated_in_distillation(speech: Speech) -> None:
     network = Flow(FLOW_SIZES["tiny"], meanflow=True)
     distillation = Distillation(network, Flow(FLOW_SIZES["tiny"]), 0, "cpu")
     batch = gather(speech, [Example(((0, 60),), 0, 0, 0)] * 200)
-    shown = distillation.show(batch)
+    shown = distillation.truncate_some(batch)
     whole = shown.frames == 120
     assert 0.35 < whole.float().mean() < 0.65
     assert (shown.counts[whole] == 60).all()
-    assert (shown.frames[~whole] == 2 * (shown.counts[~whole] - LOOKED_AT)).all()
+    assert (shown.frames[~whole] == 2 * (shown.counts[~whole] - LOOKAHEAD)).all()
 
 
-def test_frames_before_a_cut_count_more(speech: Speech) -> None:
+def test_frames_before_a_cut_have_more_weight(speech: Speech) -> None:
     batch = gather(speech, [Example(((0, 60),), 0, 0, 0)] * 2)
     shown = dataclasses.replace(batch, frames=torch.tensor([80, 120]))
-    weight = before_cut(batch, shown) * shown.heard
+    weight = before_cut(batch, shown) * shown.frame_mask
     assert weight[0].nonzero().flatten().tolist() == list(range(80 - EDGE, 80))
     assert not weight[1].any()
 
 
-def test_the_ear_minds_what_is_said_and_not_the_prompt(speech: Speech) -> None:
+def test_the_phoneme_loss_ignores_the_prompt(speech: Speech) -> None:
     torch.manual_seed(0)
-    network = Ear(EAR_SIZES["tiny"], 9).eval()
+    network = PhonemeClassifier(PHONEME_CLASSIFIER_SIZES["tiny"], 9).eval()
     batch = gather(speech, [Example(((0, 60),), 0, 60, 0)])
-    assert heard_otherwise(network, batch.mel, batch) < 1e-6
+    assert phoneme_loss(network, batch.mel, batch) < 1e-6
     other = batch.mel.clone()
-    other[:, :30] += 2  # farther from what is said than the ear hears
-    assert heard_otherwise(network, other, batch) < 1e-6
+    other[:, :30] += 2  # outside of the receptive field
+    assert phoneme_loss(network, other, batch) < 1e-6
     other[:, 90:] += 2
-    assert heard_otherwise(network, other, batch) > 0.05
+    assert phoneme_loss(network, other, batch) > 0.05
 
 
-def test_what_the_ear_hears_is_learned_from(speech: Speech) -> None:
-    """By the estimator alone; the loss falls for the noise that it is asked with again."""
+def test_the_phoneme_loss_trains_the_estimator(speech: Speech) -> None:
+    """Only the estimator learns; the loss falls for the same noise."""
     torch.manual_seed(0)
     student, teacher = Flow(FLOW_SIZES["tiny"], meanflow=True), Flow(FLOW_SIZES["tiny"])
     for network in (student, teacher):
-        network.start_at(speech.mean_mel())
-    ear = Ear(EAR_SIZES["tiny"], 9).eval()
-    batch = gather(speech, speaking_examples(speech, 4, 1.0, seed=0))
-    optimiser = torch.optim.Adam(student.estimator.parameters(), 1e-3)
+        network.init_from_mean(speech.mean_mel())
+    classifier = PhonemeClassifier(PHONEME_CLASSIFIER_SIZES["tiny"], 9).eval()
+    batch = gather(speech, validation_examples(speech, 4, 1.0, seed=0))
+    optimizer = torch.optim.Adam(student.estimator.parameters(), 1e-3)
     found = []
     for _ in range(8):
-        loss = Distillation(student, teacher, 0, "cpu", ear, 1.0).losses(batch, 1.0)["ear"]
+        loss = Distillation(student, teacher, 0, "cpu", classifier, 1.0).losses(batch, 1.0)[
+            "phonemes"
+        ]
         found.append(loss.item())
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         loss.backward()
-        optimiser.step()
+        optimizer.step()
     assert found[-1] < 0.9 * found[0]
-    assert all(x.grad is None for network in (ear, teacher) for x in network.parameters())
+    assert all(x.grad is None for network in (classifier, teacher) for x in network.parameters())
     assert all(x.grad is None for x in student.encoder.parameters())
 
 
-def test_the_teachers_way_in_parts_is_its_solution(speech: Speech) -> None:
-    """From 0 to 1 in its own steps; in the middle of a way it goes on from where it is."""
+def test_integrating_the_teacher_gives_its_solution(speech: Speech) -> None:
+    """From 0 to 1 in its own steps."""
     torch.manual_seed(0)
     network = Flow(FLOW_SIZES["tiny"])
-    batch = gather(speech, speaking_examples(speech, 2, 1.0, seed=0))
+    batch = gather(speech, validation_examples(speech, 2, 1.0, seed=0))
     noise = torch.randn_like(batch.mel)
     with torch.no_grad():
         mean = network.encode(batch.tokens, batch.counts)
-        known = network.known(mean, batch.x_vector, batch.prompt_mel)
+        conditioning = network.conditioning(mean, batch.x_vector, batch.prompt_mel)
         zero, one = torch.zeros(2), torch.ones(2)
-        found = teacher_way(network, noise, known, batch.heard, zero, one)
-        torch.testing.assert_close(found, network.solve(noise, known, batch.heard, 6))
+        found = integrate_teacher(network, noise, conditioning, batch.frame_mask, zero, one)
+        torch.testing.assert_close(found, network.solve(noise, conditioning, batch.frame_mask, 6))
 
 
-def test_steps_to_distil_are_mostly_those_of_two(speech: Speech) -> None:
+def test_distilled_steps_are_mostly_half_steps(speech: Speech) -> None:
     network = Flow(FLOW_SIZES["tiny"], meanflow=True)
     t, r = Distillation(network, Flow(FLOW_SIZES["tiny"]), 0, "cpu").draw_steps(2000)
     assert (r - t).min() >= 0.049
@@ -313,15 +324,24 @@ def test_steps_to_distil_are_mostly_those_of_two(speech: Speech) -> None:
     assert 0.5 < halves.float().mean() < 0.7
 
 
-def test_both_phases_learn_and_go_on(
+def test_both_phases_learn_and_resume(
     models: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     corpus, folder = models
     monkeypatch.setattr(flow_validation, "EXAMPLES", 6)
-    monkeypatch.setattr(flow_examples, "PASS_SECONDS", 20.0)
+    monkeypatch.setattr(flow_examples, "PREPARE_SECONDS", 20.0)
 
     def run(*options: str) -> list[dict]:
-        common = ["--models", str(folder), "--device", "cpu", "--size", "tiny", "--seconds", "12"]
+        common = [
+            "--models",
+            str(folder),
+            "--device",
+            "cpu",
+            "--size",
+            "tiny",
+            "--batch-seconds",
+            "12",
+        ]
         common += ["--minutes", "1000"]
         flow.main([str(corpus), str(tmp_path), *common, *options])
         name = "meanflow" if "--meanflow" in options else "flow"
@@ -340,26 +360,27 @@ def test_both_phases_learn_and_go_on(
     assert mean[-1]["valid"]["teacher-2"] < mean[0]["valid"]["teacher-2"]
     assert flow.load_flow(tmp_path / "meanflow.safetensors").meanflow
 
-    small = ["--device", "cpu", "--size", "tiny", "--seconds", "12", "--steps", "20"]
-    ear.main([str(corpus), str(tmp_path), *small])
+    small = ["--device", "cpu", "--size", "tiny", "--batch-seconds", "12", "--steps", "20"]
+    phoneme_classifier.main([str(corpus), str(tmp_path), *small])
     led = run(
-        *("--steps", "10", "--ear-weight", "10", "--ear", str(tmp_path / "ear.safetensors")),
+        *("--steps", "10", "--phoneme-weight", "10"),
+        *("--phoneme-classifier", str(tmp_path / "phoneme_classifier.safetensors")),
         *("--meanflow", str(tmp_path / "flow.safetensors")),
         *("--resume", str(tmp_path / "meanflow.safetensors")),
     )
-    assert "ear" not in led[0]["train"], "at first it is not asked"
-    assert led[-1]["train"]["ear"] > 0
-    assert 0 < led[-1]["valid"]["heard-2"] <= 1
+    assert "phonemes" not in led[0]["train"], "the loss starts later"
+    assert led[-1]["train"]["phonemes"] > 0
+    assert 0 < led[-1]["valid"]["phonemes-2"] <= 1
 
 
-def test_an_untrained_flow_answers_with_the_mean_less_the_noise() -> None:
+def test_an_untrained_flow_predicts_the_mean_minus_the_noise() -> None:
     torch.manual_seed(0)
     flow = Flow(FLOW_SIZES["small"])
     mean = torch.linspace(-8, -2, 80)
-    flow.start_at(mean)
-    noise, heard = torch.randn(2, 50, 80), torch.ones(2, 50, dtype=torch.bool)
-    known = torch.cat([mean + torch.randn(2, 50, 80), torch.zeros(2, 50, 160)], -1)
+    flow.init_from_mean(mean)
+    noise, frame_mask = torch.randn(2, 50, 80), torch.ones(2, 50, dtype=torch.bool)
+    conditioning = torch.cat([mean + torch.randn(2, 50, 80), torch.zeros(2, 50, 160)], -1)
     with torch.no_grad():
-        velocity = flow.velocity(noise, known, heard, torch.zeros(2))
+        velocity = flow.velocity(noise, conditioning, frame_mask, torch.zeros(2))
     assert (velocity - (mean - noise)).square().mean() < 0.4  # 1, if it kept the noise
     assert -(velocity * noise).mean() == pytest.approx(1, abs=0.1)

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import argparse
-from functools import partial
+import json
 from pathlib import Path
 
 import numpy as np
@@ -12,25 +12,37 @@ torch = pytest.importorskip("torch")
 from torch import Tensor, nn  # noqa: E402
 
 from train import speakers  # noqa: E402
-from train.clock import Clock  # noqa: E402
 from train.data import Corpus  # noqa: E402
 from train.features import resample_16k  # noqa: E402
 from train.networks.speech_tokenizer import TOKENIZER_SIZES, SpeechTokenizer  # noqa: E402
 from train.networks.voice_encoder import part_count  # noqa: E402
 from train.networks.x_vector import Statistics  # noqa: E402
+from train.schedule import Schedule  # noqa: E402
 from train.speakers import SIZES, Speakers, embed, equal_error_rate, load_speakers  # noqa: E402
 
-from .baking import baker_of, lively, row, speech, train_stage, trained_folder  # noqa: E402
+from .baking import baker_of, lively, row, speech  # noqa: E402
 
 TOLERANCE = 1e-4
-train = partial(train_stage, speakers, 16)
 
 
 @pytest.fixture(scope="module")
 def folder(tiny_corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A tiny corpus, encoders trained on it for a moment, and the vectors of its rows."""
     folder = tmp_path_factory.mktemp("speakers")
-    return trained_folder(train, tiny_corpus, folder, "4", "embed", "speakers.npz")
+    (folder / "corpus").symlink_to(tiny_corpus)
+    train(folder, "--steps", "4")
+    speakers.main(
+        f"embed {folder}/corpus {folder}/speakers.safetensors {folder}/speakers.npz "
+        "--device cpu --batch-seconds 20".split()
+    )
+    return folder
+
+
+def train(folder: Path, *options: str) -> dict:
+    """→ the facts of what was saved"""
+    fixed = ["--size", "tiny", "--device", "cpu", "--batch-seconds", "16", "--minutes", "1000"]
+    speakers.main([str(folder / "corpus"), str(folder), *fixed, *options])
+    return json.loads((folder / "speakers.json").read_text())
 
 
 def stage_of(folder: Path, **options: object) -> speakers.Stage:
@@ -49,7 +61,7 @@ def test_a_silent_channel_has_a_gradient() -> None:
 
 
 def assert_bakes_alike(folder: Path, networks: Speakers, tolerance: float = TOLERANCE) -> None:
-    """The flow hears only the direction of an x-vector."""
+    """The flow uses only the direction of an x-vector."""
     baker = baker_of(folder, SpeechTokenizer(TOKENIZER_SIZES["tiny"]), networks)
     for seconds, first in ((1.1, 2), (4.3, 9), (13.0, 20)):
         samples = speech(seconds, first)
@@ -78,24 +90,24 @@ def test_trained_weights_give_the_baker_s_vectors(folder: Path, tmp_path: Path) 
     assert_bakes_alike(tmp_path, load_speakers(folder / "speakers.safetensors"), 10 * TOLERANCE)
 
 
-def test_both_learn_to_name_voices(folder: Path) -> None:
-    stage = stage_of(folder, seconds=26)
-    wave, label = next(stage.varied(0))
+def test_both_learn_to_classify_voices(folder: Path) -> None:
+    stage = stage_of(folder, batch_seconds=26)
+    wave, label = next(stage.augmented(0))
     assert wave.shape == (8, 41_600)
     parameters = [*stage.speakers.parameters(), *stage.heads.parameters()]
-    optimiser = torch.optim.AdamW(parameters, lr=3e-3)
+    optimizer = torch.optim.AdamW(parameters, lr=3e-3)
     history = []
     for _ in range(8):
         losses = stage.losses(wave, label, 0.0)
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         sum(losses.values()).backward()
-        optimiser.step()
+        optimizer.step()
         history.append({name: loss.item() for name, loss in losses.items()})
     for name, first in history[0].items():
         assert history[-1][name] < 0.8 * first
 
 
-def test_training_goes_on_where_it_was(folder: Path, tmp_path: Path) -> None:
+def test_training_resumes(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "corpus").symlink_to(folder / "corpus")
     train(tmp_path, "--steps", "1", "--resume", str(folder / "speakers.safetensors"))
     before, after = (
@@ -123,9 +135,9 @@ def test_the_vectors_of_a_corpus_are_in_its_order(folder: Path) -> None:
 def test_batch_norms_are_saved_with_the_statistics_of_the_final_weights(
     folder: Path, tmp_path: Path
 ) -> None:
-    """Whatever training left in them: the mean over some batches of what each norm hears."""
+    """The mean over some batches of each norm's inputs."""
     stage = stage_of(
-        folder, seconds=16, steps=2, resume=folder / "speakers.safetensors", out=tmp_path
+        folder, batch_seconds=16, steps=2, resume=folder / "speakers.safetensors", out=tmp_path
     )
     norms = {
         name: module
@@ -135,7 +147,7 @@ def test_batch_norms_are_saved_with_the_statistics_of_the_final_weights(
     for norm in norms.values():
         norm.running_mean.fill_(7)
         norm.running_var.fill_(7)
-    stage.save(Clock(steps=2))
+    stage.save(Schedule(steps=2))
     saved = load_speakers(tmp_path / "speakers.safetensors").x_vector.state_dict()
 
     statistics: dict[str, list[Tensor]] = {name: [] for name in norms}

@@ -3,7 +3,6 @@ from __future__ import annotations
 import argparse
 import json
 import math
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -13,40 +12,53 @@ torch = pytest.importorskip("torch")
 
 from train import speech_tokenizer  # noqa: E402
 from train.alignment import IGNORED  # noqa: E402
-from train.augmentation import as_another_speaker  # noqa: E402
+from train.augmentation import mel_of_other_speaker  # noqa: E402
+from train.ctc_text import ctc_collapse, to_letters  # noqa: E402
 from train.data import Corpus, Row, load_tokens  # noqa: E402
 from train.features import mel_16k, resample_16k  # noqa: E402
+from train.metrics import edit_distance  # noqa: E402
 from train.networks.speech_tokenizer import (  # noqa: E402
     SpeechTokenizer,
     TokenizerSize,
-    alike_by_digits,
-    quantise,
+    digit_embeddings,
+    quantize,
     token_ids,
 )
-from train.pitch import HIGHEST, LOWEST, PITCHES, salience  # noqa: E402
+from train.pitch_salience import HIGHEST, LOWEST, PITCHES, salience  # noqa: E402
 from train.speakers import SIZES, Speakers  # noqa: E402
 from train.speech_tokenizer import (  # noqa: E402
-    ROWS_OF,
+    ROW_LABELS,
+    encode_speech,
+    encode_without_repeats,
     load_tokenizer,
-    tokens_of,
-    tokens_to_say,
     without_repeats,
 )
-from train.spelling import collapse, edits, spell  # noqa: E402
 from train.state import load_stage, save_stage  # noqa: E402
-from train.tokenizer_objective import Wording, hear  # noqa: E402
+from train.tokenizer_objective import Transcripts, tokenizer_inputs  # noqa: E402
 
-from .baking import baker_of, lively, row, speech, train_stage, trained_folder  # noqa: E402
+from .baking import baker_of, lively, row, speech  # noqa: E402
 
 EQUAL_TOKENS = 0.999
-train = partial(train_stage, speech_tokenizer, 4)
 
 
 @pytest.fixture(scope="module")
 def folder(tiny_corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A tiny corpus, a tokenizer trained on it for a moment, and the corpus's tokens."""
     folder = tmp_path_factory.mktemp("tokenizer")
-    return trained_folder(train, tiny_corpus, folder, "12", "tokens", "tokens.npz")
+    (folder / "corpus").symlink_to(tiny_corpus)
+    train(folder, "--steps", "12")
+    speech_tokenizer.main(
+        f"tokenize {folder}/corpus {folder}/speech_tokenizer.safetensors {folder}/tokens.npz "
+        "--device cpu --batch-seconds 20".split()
+    )
+    return folder
+
+
+def train(folder: Path, *options: str) -> dict:
+    """→ the facts of what was saved"""
+    fixed = ["--size", "tiny", "--device", "cpu", "--batch-seconds", "4", "--minutes", "1000"]
+    speech_tokenizer.main([str(folder / "corpus"), str(folder), *fixed, *options])
+    return json.loads((folder / "speech_tokenizer.json").read_text())
 
 
 def baked_share(folder: Path, tokenizer: SpeechTokenizer) -> float:
@@ -57,7 +69,7 @@ def baked_share(folder: Path, tokenizer: SpeechTokenizer) -> float:
         samples = speech(11.0, first)
         at_16k = resample_16k(torch.from_numpy(samples)[None])[0].numpy()
         voice = baker.bake(samples, at_16k)
-        (prompt,) = tokens_of(tokenizer, *row(samples[:240_000]))
+        (prompt,) = encode_speech(tokenizer, *row(samples[:240_000]))
         assert len(voice["prompt_token"]) == 250
         equal.append(voice["prompt_token"] == prompt.numpy())
         with torch.inference_mode():
@@ -71,7 +83,7 @@ def baked_share(folder: Path, tokenizer: SpeechTokenizer) -> float:
 def test_random_weights_give_the_baker_s_tokens(tmp_path: Path) -> None:
     torch.manual_seed(0)
     tokenizer = lively(SpeechTokenizer(TokenizerSize(width=128, layers=2)))
-    (tokens,) = tokens_of(tokenizer, *row(speech(10.0)))
+    (tokens,) = encode_speech(tokenizer, *row(speech(10.0)))
     assert len(set(tokens.tolist())) > 100
     assert baked_share(tmp_path, tokenizer) >= EQUAL_TOKENS
 
@@ -81,7 +93,7 @@ def test_trained_weights_give_the_baker_s_tokens(folder: Path, tmp_path: Path) -
     assert baked_share(tmp_path, tokenizer) >= EQUAL_TOKENS
 
 
-def test_training_learns_and_goes_on_where_it_was(folder: Path, tmp_path: Path) -> None:
+def test_training_learns_and_resumes(folder: Path, tmp_path: Path) -> None:
     history = json.loads((folder / "speech_tokenizer.json").read_text())["history"]
     assert history[-1]["mel_l1"] < history[0]["mel_l1"]
     assert history[-1]["pitch"] < history[0]["pitch"]
@@ -94,7 +106,7 @@ def test_training_learns_and_goes_on_where_it_was(folder: Path, tmp_path: Path) 
     assert resumed["history"][0]["mel"] < history[0]["mel"]
 
 
-def test_new_heads_learn_alone_at_first(
+def test_new_heads_are_trained_alone_at_first(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "corpus").symlink_to(folder / "corpus")
@@ -107,7 +119,7 @@ def test_new_heads_learn_alone_at_first(
     def has_learned() -> bool:
         return any(not torch.equal(x, before[name]) for name, x in load_stage(weights)[0].items())
 
-    monkeypatch.setattr(speech_tokenizer, "HEADS_ALONE", 0.99)
+    monkeypatch.setattr(speech_tokenizer, "HEADS_ONLY", 0.99)
     train(tmp_path, "--steps", "2", "--resume", str(weights))
     assert not has_learned()
     # Now they lie beside.
@@ -116,9 +128,9 @@ def test_new_heads_learn_alone_at_first(
 
 
 @pytest.mark.parametrize("kind", ["voices", "letters", "phonemes"])
-def test_heads_go_on_with_what_they_know(folder: Path, tmp_path: Path, kind: str) -> None:
+def test_heads_resume_with_known_rows(folder: Path, tmp_path: Path, kind: str) -> None:
     tensors, facts = load_stage(folder / "speech_tokenizer_heads.safetensors")
-    tables = {name: tensors[name] for name, of in ROWS_OF.items() if of == kind}
+    tables = {name: tensors[name] for name, of in ROW_LABELS.items() if of == kind}
     for name, table in tables.items():
         tensors[name] = torch.stack([*table[1:].flip(0), torch.full_like(table[0], 9)])
     facts[kind] = [*reversed(facts[kind][1:]), "something else"]
@@ -145,12 +157,12 @@ def test_the_tokens_of_a_corpus_are_in_its_order(folder: Path) -> None:
     for number in (0, 7, 61):
         assert len(tokens[number]) == whole.rows[number].samples // 960
         batch = whole.row_batch([number])
-        (alone,) = tokens_to_say(tokenizer, batch.wave, batch.samples)
+        (alone,) = encode_without_repeats(tokenizer, batch.wave, batch.samples)
         assert (tokens[number] != alone).sum() <= 2  # one may be on the edge, and move the next
         assert (tokens[number][1:] != tokens[number][:-1]).all()
 
 
-def test_a_token_that_would_be_said_twice_has_its_least_certain_digit_moved() -> None:
+def test_a_repeated_token_has_its_least_certain_digit_changed() -> None:
     digits = torch.tensor([0.9, -0.9, 0.05, 0.8, -0.2, 0.45, -0.55, 0.1]).repeat(1, 5, 1)
     digits[0, 3, 5] = 0.55  # as the one before it came to be said
     plain = token_ids(digits)[0].tolist()
@@ -172,15 +184,15 @@ def test_a_token_that_would_be_said_twice_has_its_least_certain_digit_moved() ->
     assert (said != token_ids(drawn)).float().mean() < 0.4
 
 
-def test_a_row_of_a_batch_comes_out_as_it_does_alone() -> None:
+def test_results_do_not_depend_on_padding() -> None:
     torch.manual_seed(1)
     tokenizer = lively(SpeechTokenizer(TokenizerSize(width=64, layers=2)))
     wave = torch.from_numpy(np.stack([speech(3.0), speech(3.0, 5)]))
     samples = torch.tensor([72_000, 43_210])
     wave[1, 43_210:] = 0
     with torch.inference_mode():
-        together = tokenizer(*hear(wave, samples))
-        alone = tokenizer(*hear(wave[1:, :43_210], samples[1:]))
+        together = tokenizer(*tokenizer_inputs(wave, samples))
+        alone = tokenizer(*tokenizer_inputs(wave[1:, :43_210], samples[1:]))
     assert together.mask.sum(1).tolist() == [75, 45]
     difference = together.digits[1, :45] - alone.digits[0]
     assert difference.abs().max() < 1e-4
@@ -191,15 +203,15 @@ def test_digits_count_from_the_least_and_pass_gradients() -> None:
     assert token_ids(torch.full((8,), 0.9)) == 6560
     assert token_ids(torch.tensor([0.9, -0.9, -0.9, -0.9, -0.9, -0.9, -0.9, 0.2])) == 2 + 3**7
     digits = torch.tensor([0.4, -0.7], requires_grad=True)
-    rounded = quantise(digits)
+    rounded = quantize(digits)
     assert rounded.tolist() == [0.0, -1.0]
     rounded.sum().backward()
     assert digits.grad.tolist() == [1.0, 1.0]
 
 
-def test_tokens_begin_as_alike_as_their_digits() -> None:
+def test_initial_embeddings_are_as_similar_as_their_digits() -> None:
     torch.manual_seed(0)
-    table = alike_by_digits(256)
+    table = digit_embeddings(256)
     assert abs(table.std() - 1) < 0.02
     one, all_digits = 3**4, 6560  # ids that differ so from 0
     near, far = (torch.cosine_similarity(table[0], table[i], 0) for i in (one, all_digits))
@@ -207,15 +219,15 @@ def test_tokens_begin_as_alike_as_their_digits() -> None:
     assert abs(far) < 0.2
 
 
-def test_another_speaker_says_the_same_at_the_same_times() -> None:
+def test_the_mel_of_another_speaker_keeps_the_times() -> None:
     samples = torch.tensor([48_000])
     wave = torch.zeros(1, 48_000)
     tone = torch.sin(2 * math.pi * 1000 * torch.arange(6000) / 24000)
     wave[0, 30_000:36_000] = 0.3 * tone  # from 1.25 s to 1.5 s
     generator = torch.Generator().manual_seed(3)
-    plain, _ = hear(wave, samples)
+    plain, _ = tokenizer_inputs(wave, samples)
     for _ in range(4):
-        other = as_another_speaker(wave, samples, generator)
+        other = mel_of_other_speaker(wave, samples, generator)
         assert other.shape == plain.shape
         loud = other[0].amax(1) > other[0].amax() - 0.2
         assert loud.nonzero()[0].item() == pytest.approx(125, abs=3)
@@ -230,21 +242,21 @@ def test_salience_is_strongest_at_the_pitch() -> None:
         assert found == pytest.approx(expected, abs=0.6)
 
 
-def test_phonemes_stand_where_they_are_said() -> None:
+def test_phoneme_labels_match_the_durations() -> None:
     """A frame of the teacher's has 25 ms, a token 40."""
     rows = [
         Row("a", "Oh.", "en", "v", 6 * 960, "oʊ", [2, 2, 2, 4]),
         Row("b", "Ah.", "en", "v", 3 * 960, "a", None),
     ]
-    wording = Wording(rows, "cpu")
-    silence, o, u = (wording.phonemes.heard(rows[0], 6)[at] for at in (0, 1, 2))
+    transcripts = Transcripts(rows, "cpu")
+    silence, o, u = (transcripts.phonemes.labels(rows[0], 6)[at] for at in (0, 1, 2))
     assert len({silence, o, u}) == 3
-    said = wording.phonemes_of(torch.tensor([1, 0]), 7).tolist()
+    said = transcripts.phonemes_of(torch.tensor([1, 0]), 7).tolist()
     assert said[0] == [IGNORED] * 7
     assert said[1] == [silence, o, u, u, silence, silence, IGNORED]
 
 
 def test_texts_are_spelled_in_letters() -> None:
-    assert spell("¿Dónde vive Ana, l\u2019amie?") == "dónde vive ana l'amie"
-    assert collapse([0, 3, 3, 0, 3, 5, 5, 0]) == [3, 3, 5]
-    assert edits([1, 2, 3], [1, 3, 4]) == 2
+    assert to_letters("¿Dónde vive Ana, l\u2019amie?") == "dónde vive ana l'amie"
+    assert ctc_collapse([0, 3, 3, 0, 3, 5, 5, 0]) == [3, 3, 5]
+    assert edit_distance([1, 2, 3], [1, 3, 4]) == 2

@@ -9,7 +9,7 @@ torch = pytest.importorskip("torch")
 from train.state import load_stage, save_stage  # noqa: E402
 
 
-def test_a_stage_is_stored_with_what_is_known_of_it(tmp_path: Path) -> None:
+def test_a_stage_is_saved_with_its_facts(tmp_path: Path) -> None:
     shared = torch.randn(3, 4)
     tensors = {"a.weight": shared, "b.weight": shared.T, "count": torch.tensor([3])}
     path = save_stage(tmp_path / "out", "flow", tensors, {"steps": 7}, torch.float16)

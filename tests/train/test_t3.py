@@ -1,4 +1,4 @@
-"""T3's training: the network is the core's, the examples are what the core will ask for."""
+"""T3: parity with the core, examples, and training."""
 
 from __future__ import annotations
 
@@ -14,18 +14,19 @@ torch = pytest.importorskip("torch")
 import nightingale  # noqa: E402
 from nightingale.safetensors_writer import write_safetensors  # noqa: E402
 from nightingale.text.tokenizer import Tokenizer  # noqa: E402
-from tools.synthetic import T3_SIZES as SYNTHETIC_SIZES  # noqa: E402
+from tools.synthetic import SIZES as SYNTHETIC_SIZES  # noqa: E402
 from tools.synthetic import t3_weights  # noqa: E402
-from train.alignment import Phonemes, follow, time_text, word_starts  # noqa: E402
+from train import t3  # noqa: E402
+from train.alignment import PhonemeVocabulary, align_text, track_alignment, word_starts  # noqa: E402
 from train.data import Corpus, load_tokens  # noqa: E402
-from train.networks.t3 import STOP_SPEECH, T3, T3_SIZES, lay_out, rows_at, text_weights  # noqa: E402
+from train.networks.t3 import SIZES, STOP_SPEECH, T3, gather_positions, pack_rows, text_attention  # noqa: E402
 from train.state import load_stage  # noqa: E402
-from train.t3 import Lesson, Stage, line_loss, parse, word_errors  # noqa: E402
+from train.t3 import T3WithPhonemeHead, alignment_loss, word_errors  # noqa: E402
 from train.t3_examples import LEAD, TAIL, Examples, SpokenRow, spoken_rows  # noqa: E402
-from train.t3_speaking import Sampling, speak  # noqa: E402
+from train.t3_generation import Sampling, generate  # noqa: E402
 from train.text_tokenizer import LANGUAGES, SPACE, UNKNOWN, TextTokenizer, tokenizer_json  # noqa: E402
 
-SIZE = T3_SIZES["tiny"]
+SIZE = SIZES["tiny"]
 FAMILY = ("t3_mtl23ls_v2.safetensors", "grapheme_mtl_merged_expanded_v1.json")
 PARITY = 1e-3  # of logits with a deviation of 1, in float32
 
@@ -74,31 +75,37 @@ def voice() -> nightingale.Voice:
 def rows(spoken_corpus: Path) -> list[SpokenRow]:
     found = Corpus(spoken_corpus, "cpu", "valid").rows
     tokens = load_tokens(spoken_corpus / "tokens.npz")
-    return spoken_rows(found, range(len(found)), tokens, Phonemes(found))
+    return spoken_rows(found, range(len(found)), tokens, PhonemeVocabulary(found))
 
 
-def examples_of(rows: list[SpokenRow], varied: bool) -> Examples:
-    return Examples(rows, np.ones((len(rows), 256), np.float32), SIZE, 0, varied)
+def examples_of(rows: list[SpokenRow], augment: bool) -> Examples:
+    return Examples(rows, np.ones((len(rows), 256), np.float32), SIZE, 0, augment)
 
 
 def logits_of(
     model: T3, text: np.ndarray, speech: np.ndarray, voice: nightingale.Voice
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Logits of both guidance rows, and where the first one's attention is in the text."""
-    layout = lay_out(SIZE, [text, text], [speech, speech])
-    tokens, positions, ask = map(torch.from_numpy, (layout.tokens, layout.positions, layout.ask))
+    """Logits of both guidance rows, and the text positions of the first."""
+    layout = pack_rows(SIZE, [text, text], [speech, speech])
+    tokens, positions, output_positions = map(
+        torch.from_numpy, (layout.tokens, layout.positions, layout.output_positions)
+    )
     speaker = torch.from_numpy(voice.speaker_emb)[None]
     prompt = counts = None
     if voice.cond_prompt_speech_tokens is not None:
         prompt = torch.from_numpy(voice.cond_prompt_speech_tokens)[None].long()
         counts = torch.tensor([prompt.shape[1]])
-    told = model.voice(speaker, torch.tensor([voice.emotion_adv]), prompt, counts)
+    condition = model.voice(speaker, torch.tensor([voice.emotion_adv]), prompt, counts)
     trace = model(
-        told.expand(2, -1, -1), model.embed(tokens, positions, torch.tensor([True, False]))
+        condition.expand(2, -1, -1), model.embed(tokens, positions, torch.tensor([True, False]))
     )
-    ask = ask + told.shape[1]
-    weights = text_weights(trace, ask, told.shape[1], len(text) + 2)[0].exp().mean(0)
-    return model.speech_head(rows_at(trace.hidden, ask)).numpy(), follow(weights.numpy())
+    output_positions = output_positions + condition.shape[1]
+    weights = (
+        text_attention(trace, output_positions, condition.shape[1], len(text) + 2)[0].exp().mean(0)
+    )
+    return model.speech_head(
+        gather_positions(trace.hidden, output_positions)
+    ).numpy(), track_alignment(weights.numpy())
 
 
 @pytest.mark.parametrize("prompted", [True, False])
@@ -118,7 +125,7 @@ def test_the_core_gives_the_same_logits(
     np.testing.assert_allclose(ours, core, atol=PARITY)
 
 
-def test_the_core_follows_the_text_at_the_same_places(
+def test_the_core_tracks_the_same_text_positions(
     model: T3, tts: nightingale.TTS, voice: nightingale.Voice
 ) -> None:
     text = tts.tokenize("The quick brown fox jumps over the lazy dog, and it runs.")
@@ -144,7 +151,7 @@ def test_names_and_shapes_are_the_official_ones(model: T3) -> None:
     assert all(ours[name].ndim == len(known[name].shape) for name in ours)
 
 
-def test_text_is_read_as_nightingale_reads_it(tmp_path: Path) -> None:
+def test_text_is_tokenized_as_in_nightingale(tmp_path: Path) -> None:
     path = tmp_path / "tokenizer.json"
     path.write_text(json.dumps(tokenizer_json()))
     theirs = Tokenizer(path, {language: language for language in LANGUAGES}, multilingual=True)
@@ -163,8 +170,8 @@ def test_letters_share_the_time_of_their_word() -> None:
     is_space = np.array(text) == SPACE
     is_letter = TextTokenizer().is_letter[text]
     durations = [8, 4, 8, 16, 8, 8, 8, 4, 16]  # of 25 ms
-    timing = time_text(is_space, is_letter, 50, "no, an.", durations)
-    assert timing.trust == 1
+    timing = align_text(is_space, is_letter, 50, "no, an.", durations)
+    assert timing.timing_weight == 1
     assert (timing.begin, timing.end) == (5.0, 37.5)
     assert timing.starts.tolist() == [5, 7.5, 10, 12.5, 27.5, 30, 32.5, 35, 37.5]
     assert timing.last_word == 4
@@ -174,27 +181,27 @@ def test_words_that_do_not_match_are_only_guessed() -> None:
     text = [SPACE, *TextTokenizer().encode(["Qu'est-ce que tu dis?"])[0]]
     is_space, is_letter = np.array(text) == SPACE, TextTokenizer().is_letter[text]
     phonemes = "kɛskə ty di?"
-    timing = time_text(is_space, is_letter, 30, phonemes, [4] * (len(phonemes) + 2))
-    assert timing.trust < 0.5
+    timing = align_text(is_space, is_letter, 30, phonemes, [4] * (len(phonemes) + 2))
+    assert timing.timing_weight < 0.5
     assert (np.diff(timing.starts) > 0).all()
-    assert time_text(is_space, is_letter, 30, phonemes, None).end == 30
+    assert align_text(is_space, is_letter, 30, phonemes, None).end == 30
 
 
 def test_examples_begin_and_end_with_a_little_silence(rows: list[SpokenRow]) -> None:
-    examples = examples_of(rows, varied=False)
+    examples = examples_of(rows, augment=False)
     for place, row in enumerate(rows):
         example = examples.example(place)
-        assert example.edges[2] <= LEAD + 1
-        assert np.ptp(example.edges[-2:]) <= TAIL + 2
+        assert example.boundaries[2] <= LEAD + 1
+        assert np.ptp(example.boundaries[-2:]) <= TAIL + 2
         # More than five speech tokens on one of the last text tokens make the analyser stop.
-        assert np.diff(example.edges)[-3:].max() < 5
-        assert len(example.edges) == len(example.text) + 3
-        assert example.edges[-1] == len(example.speech) + 1 == len(example.phonemes)
+        assert np.diff(example.boundaries)[-3:].max() < 5
+        assert len(example.boundaries) == len(example.text) + 3
+        assert example.boundaries[-1] == len(example.speech) + 1 == len(example.phonemes)
         assert example.text[0] == row.tag
 
 
-def test_joined_rows_are_said_one_after_another(rows: list[SpokenRow]) -> None:
-    examples = examples_of(rows, varied=True)
+def test_joined_rows_are_concatenated(rows: list[SpokenRow]) -> None:
+    examples = examples_of(rows, augment=True)
     rng = np.random.default_rng(0)
     joined = [examples.example(place, rng) for place in range(len(rows))]
     several = [example for example in joined if len(example.rows) > 1]
@@ -203,38 +210,38 @@ def test_joined_rows_are_said_one_after_another(rows: list[SpokenRow]) -> None:
         parts = [rows[place] for place in example.rows]
         assert len({(part.voice, part.tag) for part in parts}) == 1
         assert len(example.text) == sum(len(part.text) for part in parts)  # a tag for a space
-        assert (np.diff(example.edges) >= 0).all()
+        assert (np.diff(example.boundaries) >= 0).all()
 
 
-def test_a_row_of_a_batch_is_as_it_would_be_alone(model: T3, rows: list[SpokenRow]) -> None:
-    examples = examples_of(rows, varied=False)
-    lesson = Lesson(model, 30).eval()
+def test_logits_do_not_depend_on_padding(model: T3, rows: list[SpokenRow]) -> None:
+    examples = examples_of(rows, augment=False)
+    network = T3WithPhonemeHead(model, 30).eval()
     chosen = [examples.example(place) for place in (0, 1, 2, 5)]
     batch = examples.collate(chosen, np.random.default_rng(0))
-    together = lesson(batch).logits
+    together = network(batch).logits
     for number, example in enumerate(chosen):
         alone = examples.collate([example], np.random.default_rng(0))
         same = {"speaker": batch.speaker[number, None], "prompt": batch.prompt[number, None]}
         same["prompt_counts"] = batch.prompt_counts[number, None]
         count = len(example.speech) + 1
-        found = lesson(replace(alone, **same)).logits[0]
+        found = network(replace(alone, **same)).logits[0]
         torch.testing.assert_close(found, together[number, :count], atol=1e-4, rtol=0)
         assert batch.targets[number, count - 1] == STOP_SPEECH
 
 
-def test_a_line_on_the_teachers_times_loses_nothing(rows: list[SpokenRow]) -> None:
-    examples = examples_of(rows, varied=False)
+def test_attention_on_the_teachers_times_has_the_smallest_loss(rows: list[SpokenRow]) -> None:
+    examples = examples_of(rows, augment=False)
     chosen = [examples.example(place) for place in (1, 2, 13)]
     batch = examples.collate(chosen, np.random.default_rng(0))
     at = torch.arange(batch.targets.shape[1])[None, :, None]
-    edges = batch.edges[:, None]
-    share = torch.minimum(edges[..., 1:], at + 1) - torch.maximum(edges[..., :-1], at)
+    boundaries = batch.boundaries[:, None]
+    share = torch.minimum(boundaries[..., 1:], at + 1) - torch.maximum(boundaries[..., :-1], at)
     weights = share.clamp_min(0)
     entropy = -(weights * weights.clamp_min(1e-9).log()).sum() / weights.sum()
-    perfect = line_loss(weights.clamp_min(1e-9).log()[:, None], batch)
+    perfect = alignment_loss(weights.clamp_min(1e-9).log()[:, None], batch)
     torch.testing.assert_close(perfect, entropy)
     flat = torch.full_like(weights, 1 / weights.shape[-1]).log()[:, None]
-    assert line_loss(flat, batch) > 2 * perfect
+    assert alignment_loss(flat, batch) > 2 * perfect
     errors = np.concatenate(word_errors(batch, weights.numpy()))
     assert np.median(errors) <= 0.5
     assert errors.max() <= 2
@@ -246,14 +253,12 @@ def test_words_are_reached_in_order() -> None:
     assert word_starts(is_space, places).tolist() == [2, 4, 7]
 
 
-def test_free_speech_draws_from_the_logits_it_would_be_taught_with(
-    model: T3, rows: list[SpokenRow]
-) -> None:
-    examples = examples_of(rows, varied=False)
+def test_generation_and_training_have_the_same_logits(model: T3, rows: list[SpokenRow]) -> None:
+    examples = examples_of(rows, augment=False)
     chosen = [examples.example(place) for place in (0, 1, 2)]
     batch = examples.collate(chosen, np.random.default_rng(0))
     coldest = Sampling(cfg_weight=0.0, repetition_penalty=1.0, temperature=1e-4)
-    spoken = speak(model, batch, 12, coldest, torch.Generator().manual_seed(0))
+    spoken = generate(model, batch, 12, coldest, torch.Generator().manual_seed(0))
     for number, (said, example) in enumerate(zip(spoken, chosen, strict=True)):
         voice = nightingale.Voice(
             batch.speaker[number].numpy(),
@@ -262,7 +267,7 @@ def test_free_speech_draws_from_the_logits_it_would_be_taught_with(
         )
         logits, places = logits_of(model, example.text, said.tokens[:-1], voice)
         assert logits[0].argmax(-1).tolist() == said.tokens.tolist()
-        assert places[-1] == said.place
+        assert places[-1] == said.text_position
 
 
 @pytest.fixture(scope="module")
@@ -274,8 +279,8 @@ def run(spoken_corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def train(corpus: Path, out: Path, *options: str) -> None:
     stored = ["--tokens", str(corpus / "tokens.npz"), "--speakers", str(corpus / "speakers.npz")]
-    sizes = ["--size", "tiny", "--positions", "512", "--device", "cpu", "--minutes", "1000"]
-    Stage(parse([str(corpus), str(out), *stored, *sizes, *options])).run()
+    sizes = ["--size", "tiny", "--batch-positions", "512", "--device", "cpu", "--minutes", "1000"]
+    t3.main([str(corpus), str(out), *stored, *sizes, *options])
 
 
 def test_the_stage_learns_and_saves_what_the_core_loads(run: Path) -> None:
@@ -292,8 +297,8 @@ def test_the_stage_learns_and_saves_what_the_core_loads(run: Path) -> None:
     assert loaded["repetition_penalty"] == pytest.approx(1.2)
 
 
-def test_the_stage_goes_on_from_its_weights(spoken_corpus: Path, run: Path, tmp_path: Path) -> None:
-    """Weights that are worse than those it goes on from are only kept beside them."""
+def test_the_stage_resumes_from_its_weights(spoken_corpus: Path, run: Path, tmp_path: Path) -> None:
+    """Weights that are worse than the resumed ones are only saved as t3_last."""
     before = load_stage(run / "t3.safetensors")[1]["valid"]["loss"]
     wildly = ["--steps", "2", "--learning-rate", "1"]
     train(spoken_corpus, tmp_path, *wildly, "--resume", str(run / "t3.safetensors"))
@@ -303,7 +308,7 @@ def test_the_stage_goes_on_from_its_weights(spoken_corpus: Path, run: Path, tmp_
     assert (last["speech_emb.weight"] - tensors["speech_emb.weight"]).abs().max() > 0.1
 
 
-def test_the_stage_also_learns_from_a_corpus_without_its_sound(
+def test_the_stage_also_trains_on_a_corpus_without_audio(
     spoken_corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     heard = tmp_path / "heard"
@@ -311,7 +316,7 @@ def test_the_stage_also_learns_from_a_corpus_without_its_sound(
     for name in ("index.jsonl", "tokens.npz", "speakers.npz"):
         (heard / name).symlink_to(spoken_corpus / name)
     counts = []
-    for also in ((), ("--also", str(heard))):
+    for also in ((), ("--extra-corpus", str(heard))):
         train(spoken_corpus, tmp_path, "--steps", "1", *also)
         words = capsys.readouterr().out.replace(",", "").split()
         counts.append([int(word) for word in words if word.isdigit()][:3])

@@ -1,4 +1,4 @@
-"""Every stage that is asked to end saves what it has, reports, and ends well."""
+"""Every stage saves its weights, reports and exits with status 0 on SIGTERM."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ pytest.importorskip("torch")
 ASKED_TO_END = """
 import os, runpy, signal, sys
 import torch
-from train.clock import Clock
+from train.schedule import Schedule
 
 torch.set_num_threads(1)
-tick = Clock.tick
+next_step = Schedule.next_step
 
-def tick_and_end(clock):
-    if clock.step == 2 and clock.minutes is not None:
+def next_step_and_end(schedule):
+    if schedule.step == 2 and schedule.minutes is not None:
         os.kill(os.getpid(), signal.SIGTERM)
-    return tick(clock)
+    return next_step(schedule)
 
-Clock.tick = tick_and_end
+Schedule.next_step = next_step_and_end
 sys.argv = sys.argv[1:]
 runpy.run_module(sys.argv[0], run_name="__main__")
 """
@@ -35,13 +35,13 @@ runpy.run_module(sys.argv[0], run_name="__main__")
 @pytest.mark.parametrize(
     ("stage", "options"),
     [
-        ("speech_tokenizer", ["--seconds", "10"]),
-        ("speakers", ["--seconds", "10"]),
-        ("vocoder", ["--windows", "2"]),
-        ("t3", ["--positions", "512"]),
+        ("speech_tokenizer", ["--batch-seconds", "10"]),
+        ("speakers", ["--batch-seconds", "10"]),
+        ("vocoder", ["--batch-windows", "2"]),
+        ("t3", ["--batch-positions", "512"]),
     ],
 )
-def test_a_stage_that_is_asked_to_end_saves_and_ends_well(
+def test_a_stage_saves_and_exits_with_0_on_sigterm(
     spoken_corpus: Path, tmp_path: Path, stage: str, options: list[str]
 ) -> None:
     if stage == "t3":
@@ -69,30 +69,31 @@ ALL_ASKED_TO_END = """
 import os, signal, sys
 from pathlib import Path
 import numpy as np
-from train.alignment import Phonemes
-from train.clock import Clock
+from train.alignment import PhonemeVocabulary
+from train.schedule import Schedule
 from train.data import Corpus, load_tokens
 from train.networks.t3 import SIZES
-from train.t3_batches import batch_loader
-from train.t3_examples import Examples, spoken_rows
+from train.t3_examples import batch_loader
+from train.t3_examples import Examples, batch_loader, spoken_rows
 
 folder = Path(sys.argv[1])
 rows = Corpus(folder, "cpu").rows
-made = spoken_rows(rows, range(len(rows)), load_tokens(folder / "tokens.npz"), Phonemes(rows))
+phonemes = PhonemeVocabulary(rows)
+made = spoken_rows(rows, range(len(rows)), load_tokens(folder / "tokens.npz"), phonemes)
 examples = Examples(made, np.ones((len(rows), 256), np.float32), SIZES["tiny"], 0)
-clock = Clock(steps=1000).heed_termination()
+schedule = Schedule(steps=1000).stop_on_sigterm()
 after = 0
 for batch in batch_loader(examples, 512, 0, on_gpu=False, workers=2):
-    if clock.tick() and clock.step == 2:
+    if schedule.next_step() and schedule.step == 2:
         os.killpg(0, signal.SIGTERM)
-    after += clock.terminated
+    after += schedule.terminated
     if after == 20:  # more than were made ahead
         break
-print("ended after", clock.step, "batches")
+print("ended after", schedule.step, "batches")
 """
 
 
-def test_processes_that_make_batches_outlive_a_signal_to_all(spoken_corpus: Path) -> None:
+def test_batch_workers_ignore_sigterm(spoken_corpus: Path) -> None:
     ended = subprocess.run(
         [sys.executable, "-c", ALL_ASKED_TO_END, spoken_corpus],
         env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])},

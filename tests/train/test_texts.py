@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from train import phrases, texts
-from train.evaluation import (
-    assert_left_out,
+from train import short_texts, texts
+from train.evaluation_sentences import (
+    assert_not_trained_on,
+    contains_forbidden,
     evaluation_sentences,
     forbidden_texts,
-    normalised,
-    says,
+    normalized,
 )
-from train.phrases import SHORT, sentences
+from train.short_texts import SHORT, sentences
 from train.voices import HELD_OUT_VOICES, SHIPPED_VOICES, VOICES, blends, draw_voice
 
 HARVARD = ["Glue the sheet to the dark blue background.", "The birch canoe slid."]
@@ -65,9 +65,9 @@ def name(number: int) -> str:
 
 @pytest.fixture(autouse=True)
 def spelled(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Phonemes are letters and numbers are figures here: the packages are not what is tested."""
-    monkeypatch.setattr(texts, "Phonemiser", lambda: lambda text, accent: text.lower())
-    monkeypatch.setattr(phrases, "in_words", lambda figure, language: f"number {figure}")
+    """Phonemes are letters and numbers are figures here: the packages are not tested."""
+    monkeypatch.setattr(texts, "Phonemizer", lambda: lambda text, accent: text.lower())
+    monkeypatch.setattr(short_texts, "in_words", lambda figure, language: f"number {figure}")
 
 
 def test_lines_with_the_smallest_sha_256_are_evaluated(data: Path) -> None:
@@ -78,37 +78,37 @@ def test_lines_with_the_smallest_sha_256_are_evaluated(data: Path) -> None:
 
 
 def test_words_are_compared_without_case_accents_and_marks() -> None:
-    assert normalised(" «Où vas-tu\u00a0?» dit-il… ") == "ou vas tu dit il"
-    assert normalised("\ufb01gure") == "figure"
+    assert normalized(" «Où vas-tu\u00a0?» dit-il… ") == "ou vas tu dit il"
+    assert normalized("\ufb01gure") == "figure"
 
 
-def test_what_is_evaluated_is_told_from_what_is_not(forbidden: set[str]) -> None:
-    assert says("glue the sheet to the DARK blue background", forbidden)
-    assert says("Hello there! The birch canoe slid. Good.", forbidden)
-    assert says("Arctic, sentence: three!", forbidden)
-    assert not says("The birch canoe slid on.", forbidden)
-    assert_left_out(["The birch canoe slid on."], forbidden)
+def test_evaluated_texts_are_recognized(forbidden: set[str]) -> None:
+    assert contains_forbidden("glue the sheet to the DARK blue background", forbidden)
+    assert contains_forbidden("Hello there! The birch canoe slid. Good.", forbidden)
+    assert contains_forbidden("Arctic, sentence: three!", forbidden)
+    assert not contains_forbidden("The birch canoe slid on.", forbidden)
+    assert_not_trained_on(["The birch canoe slid on."], forbidden)
     with pytest.raises(AssertionError, match="is evaluated: it must not be trained on"):
-        assert_left_out(["Fine.", "“The Birch canoe slid”"], forbidden)
+        assert_not_trained_on(["Fine.", "“The Birch canoe slid”"], forbidden)
 
 
-def test_both_readings_of_a_line_with_white_space_are_left_out(forbidden: set[str]) -> None:
+def test_both_selections_of_a_line_with_white_space_are_excluded(forbidden: set[str]) -> None:
     def smallest(lines: list[str]) -> list[str]:
         return sorted(lines, key=lambda line: hashlib.sha256(line.encode()).digest())[:100]
 
     for lines in (LINES["es"], [line.strip() for line in LINES["es"]]):
-        assert all(says(line, forbidden) for line in smallest(lines))
+        assert all(contains_forbidden(line, forbidden) for line in smallest(lines))
 
 
 def test_lines_become_sentences(data: Path, forbidden: set[str], tmp_path: Path) -> None:
-    assert texts.tidy("¡ esta noche han  matado") == "¡esta noche han matado."
-    assert texts.tidy("ya lo dice el adagio:") == "Ya lo dice el adagio."
-    assert texts.tidy("« Oui. »") == "« Oui. »."
-    assert texts.tidy(" - ") == ""
+    assert texts.clean_line("¡ esta noche han  matado") == "¡esta noche han matado."
+    assert texts.clean_line("ya lo dice el adagio:") == "Ya lo dice el adagio."
+    assert texts.clean_line("« Oui. »") == "« Oui. »."
+    assert texts.clean_line(" - ") == ""
     texts.write_lines(data, tmp_path)
     kept = (tmp_path / "cv_pt.txt").read_text("utf-8").splitlines()
     assert 195 <= len(kept) <= 300
-    assert not any(says(line, forbidden) for line in kept)
+    assert not any(contains_forbidden(line, forbidden) for line in kept)
 
 
 def test_a_mix_has_short_and_long_texts_and_leaves_out_what_is_evaluated(
@@ -117,16 +117,16 @@ def test_a_mix_has_short_and_long_texts_and_leaves_out_what_is_evaluated(
     evaluated = [
         {"lang": "en-us", "text": text, "phonemes": "b" * 20} for text in (*HARVARD, ARCTIC[0])
     ]
-    rows = texts.mixed(sentence_rows + evaluated, forbidden, seed=3)
-    assert not any(says(row["text"], forbidden) for row in rows)
+    rows = texts.build_rows(sentence_rows + evaluated, forbidden, seed=3)
+    assert not any(contains_forbidden(row["text"], forbidden) for row in rows)
     assert all(sentence["text"][5:20] in _all(rows) for sentence in sentence_rows[:20])
     words = [len(row["text"].split()) for row in rows]
     assert 0.08 < sum(count <= 3 for count in words) / len(rows) < 0.2
     assert 0.05 < sum(count > 10 for count in words) / len(rows) < 0.3
     assert max(len(row["text"]) for row in rows) <= texts.PARAGRAPH_LETTERS + 10
     assert len({row["id"] for row in rows}) == len(rows)
-    answers = {text for short in SHORT.values() for text in sentences(short)}
-    assert len(answers & {row["text"] for row in rows}) > 40
+    outputs = {text for short in SHORT.values() for text in sentences(short)}
+    assert len(outputs & {row["text"] for row in rows}) > 40
 
 
 def _all(rows: list[dict]) -> str:
@@ -148,10 +148,10 @@ def test_a_mix_may_have_less_english_and_more_of_the_others(
         texts.write_mix(data, given, tmp_path / "mix.jsonl", 1, **options)
         with (tmp_path / "mix.jsonl").open(encoding="utf-8") as lines:
             rows = [json.loads(line) for line in lines]
-        assert not any(says(row["text"], forbidden) for row in rows)
+        assert not any(contains_forbidden(row["text"], forbidden) for row in rows)
         return Counter(row["lang"] for row in rows)
 
-    plain, changed = languages(), languages(english=0.5, more=150)
+    plain, changed = languages(), languages(english_share=0.5, extra_lines=150)
     for accent in ("en-us", "en-gb"):
         assert 0.4 < changed[accent] / plain[accent] < 0.65
     for language in ("es", "fr", "it", "pt"):
@@ -162,7 +162,7 @@ def test_a_mix_is_the_same_for_the_same_seed(
     forbidden: set[str], sentence_rows: list[dict]
 ) -> None:
     def mix(seed: int) -> list[dict]:
-        return texts.mixed([dict(row) for row in sentence_rows], forbidden, seed)
+        return texts.build_rows([dict(row) for row in sentence_rows], forbidden, seed)
 
     assert mix(1) == mix(1)
     assert mix(1) != mix(2)
@@ -172,10 +172,10 @@ def test_voices_held_out_say_a_little_and_are_in_no_blend(
     forbidden: set[str], sentence_rows: list[dict]
 ) -> None:
     assert len(HELD_OUT_VOICES) == 8
-    rows = texts.mixed(sentence_rows, forbidden, seed=1)
+    rows = texts.build_rows(sentence_rows, forbidden, seed=1)
     counts = Counter(row["voice"] for row in rows)
     for voice, accent in HELD_OUT_VOICES.items():
-        assert counts[voice] == texts.UNSEEN_ROWS
+        assert counts[voice] == texts.HELD_OUT_ROWS
         assert {row["lang"] for row in rows if row["voice"] == voice} == {accent}
     for accent, voices in VOICES.items():
         assert not set(voices) & set(HELD_OUT_VOICES)
@@ -202,8 +202,8 @@ def test_voices_of_the_package_may_get_a_share_of_their_own() -> None:
         assert set(voices) <= set(VOICES[accent])
 
 
-def test_phrases_are_short_answers_words_numbers_and_letters() -> None:
-    made = phrases.phrases("es", ["pan", "cielo"], random.Random(0))
+def test_short_texts_are_answers_words_numbers_and_letters() -> None:
+    made = short_texts.short_texts("es", ["pan", "cielo"], random.Random(0))
     drawn = [next(made) for _ in range(2000)]
     assert set(sentences(SHORT["es"])) <= set(drawn)
     assert {"Pan.", "¿Pan?", "cielo"} <= set(drawn)
@@ -212,17 +212,17 @@ def test_phrases_are_short_answers_words_numbers_and_letters() -> None:
     assert max(len(text.split()) for text in drawn) <= 12
 
 
-def test_marks_that_are_not_said_vary() -> None:
+def test_silent_punctuation_varies() -> None:
     rng = random.Random(0)
-    drawn = {texts.as_people_write("Ça va, toi?", "fr", rng) for _ in range(500)}
+    drawn = {texts.vary_punctuation("Ça va, toi?", "fr", rng) for _ in range(500)}
     assert {"Ça va, toi?", "Ça va, toi\u00a0?", "«Ça va, toi?»", "Ça va - toi?"} <= drawn
-    assert all(normalised(text) == "ca va toi" for text in drawn)
+    assert all(normalized(text) == "ca va toi" for text in drawn)
 
 
 def test_numbers_are_written_out_in_every_language(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("num2words")
     monkeypatch.undo()
-    found = [phrases.in_words("1042", language) for language in ("en", "es", "fr", "it", "pt")]
+    found = [short_texts.in_words("1042", language) for language in ("en", "es", "fr", "it", "pt")]
     assert found == [
         "one thousand and forty-two",
         "mil cuarenta y dos",

@@ -16,14 +16,15 @@ from nightingale.safetensors_writer import write_safetensors  # noqa: E402
 from tools.synthetic import write_checkpoint  # noqa: E402
 from train import vocoder  # noqa: E402
 from train.data import Corpus  # noqa: E402
-from train.f0 import f0_of  # noqa: E402
+from train.f0 import estimate_f0  # noqa: E402
 from train.features import mel_24k  # noqa: E402
 from train.networks.discriminators import DISCRIMINATOR_SIZES, Discriminators  # noqa: E402
-from train.networks.vocoder import VOCODER_SIZES, SnakeSlope, Vocoder, harmonics  # noqa: E402
-from train.passes import write_arrays  # noqa: E402
+from train.networks.vocoder import VOCODER_SIZES, SnakeFunction, Vocoder, harmonics  # noqa: E402
+from train.state import write_npz  # noqa: E402
+from train.training import parameter_count  # noqa: E402
 from train.vocoder import load_vocoder  # noqa: E402
-from train.vocoder_examples import CONTEXT, FRAMES, GivenMels, windows  # noqa: E402
-from train.vocoder_losses import Differences, SpectralLoss, feature_loss, telling_loss  # noqa: E402
+from train.vocoder_examples import CONTEXT, FRAMES, PrecomputedMels, windows  # noqa: E402
+from train.vocoder_losses import RelativeDifferences, SpectralLoss, discriminator_loss, feature_loss  # noqa: E402
 
 from .baking import speech  # noqa: E402
 
@@ -41,7 +42,7 @@ def folder(tiny_corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A whole model in the official layout, whose vocoder a test takes out."""
+    """A whole model in the official layout."""
     folder = tmp_path_factory.mktemp("checkpoint")
     write_checkpoint(folder, "small", "english")
     return folder
@@ -49,20 +50,20 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def train(folder: Path, out: Path, *options: str) -> dict:
     """→ the facts of what was saved"""
-    fixed = ["--size", "tiny", "--device", "cpu", "--windows", "2", "--minutes", "1000"]
+    fixed = ["--size", "tiny", "--device", "cpu", "--batch-windows", "2", "--minutes", "1000"]
     vocoder.main([str(folder / "corpus"), str(out), *fixed, *options])
     return json.loads((out / "vocoder.json").read_text())
 
 
 def assert_sounds_alike(checkpoint: Path, network: Vocoder, mel: torch.Tensor) -> float:
-    """Of PyTorch and of the core. mel: [T, 80] → how loud the sound is"""
+    """Compares PyTorch and the core. mel: [T, 80] → the level of the audio"""
     path = checkpoint / "s3gen.safetensors"
     others = {name: x for name, x in load_file(path).items() if not name.startswith("mel2wav.")}
     own = {name: x.numpy() for name, x in network.official_tensors().items()}
     write_safetensors(path, {**others, **own})
-    phase, noise = network.draws(1, len(mel), torch.Generator().manual_seed(3))
+    phase, noise = network.draw_inputs(1, len(mel), torch.Generator().manual_seed(3))
     with torch.inference_mode():
-        expected = network.sound(mel[None], network.f0(mel[None]), phase, noise)[0].numpy()
+        expected = network.synthesize(mel[None], network.f0(mel[None]), phase, noise)[0].numpy()
     tts = nightingale.load(checkpoint, device="cpu")
     found = tts.vocode(mel.T.numpy(), phase=phase[0].numpy(), noise=noise[0].T.numpy())
     assert found.shape == (480 * len(mel),)
@@ -70,7 +71,7 @@ def assert_sounds_alike(checkpoint: Path, network: Vocoder, mel: torch.Tensor) -
     return float(np.std(expected))
 
 
-def test_random_weights_give_the_core_s_sound(checkpoint: Path) -> None:
+def test_random_weights_give_the_core_s_audio(checkpoint: Path) -> None:
     torch.manual_seed(0)
     network = Vocoder(VOCODER_SIZES["tiny"]).eval()
     for name, tensor in network.state_dict().items():
@@ -81,7 +82,7 @@ def test_random_weights_give_the_core_s_sound(checkpoint: Path) -> None:
         elif name == "conv_post.bias":
             tensor.add_(torch.tensor([4.2] * 9 + [0.4] * 9))
     mel = mel_24k(torch.from_numpy(speech(1.2, 3))[None])[0]
-    network.start_at(mel.mean(0))
+    network.init_from_mean(mel.mean(0))
     predictor = network.f0_predictor
     with torch.no_grad():
         predictor.classifier.weight.mul_(0.12)
@@ -93,13 +94,13 @@ def test_random_weights_give_the_core_s_sound(checkpoint: Path) -> None:
     assert assert_sounds_alike(checkpoint, network, mel) > 50 * TOLERANCE
 
 
-def test_trained_weights_give_the_core_s_sound(checkpoint: Path, folder: Path) -> None:
+def test_trained_weights_give_the_core_s_audio(checkpoint: Path, folder: Path) -> None:
     network = load_vocoder(folder / "vocoder.safetensors")
     mel = mel_24k(torch.from_numpy(speech(1.2, 5))[None])[0]
     assert assert_sounds_alike(checkpoint, network, mel) > TOLERANCE
 
 
-def test_training_learns_and_goes_on_where_it_was(folder: Path, tmp_path: Path) -> None:
+def test_training_learns_and_resumes(folder: Path, tmp_path: Path) -> None:
     history = json.loads((folder / "vocoder.json").read_text())["history"]
     first, last = history[0], history[-1]
     assert last["spectrum"] < first["spectrum"]
@@ -111,25 +112,25 @@ def test_training_learns_and_goes_on_where_it_was(folder: Path, tmp_path: Path) 
     again = resumed["history"][0]
     assert again["spectrum"] < first["spectrum"]
     # The discriminators go on at once.
-    assert again["telling"] < 1.2 * last["telling"]
-    assert again["fooling"] > 0
+    assert again["discriminators"] < 1.2 * last["discriminators"]
+    assert again["adversarial"] > 0
 
 
-def test_what_was_said_and_what_is_made_can_be_heard(folder: Path) -> None:
+def test_validation_writes_recorded_and_synthesized_audio(folder: Path) -> None:
     for name in ("true", "made"):
         with wave.open(str(folder / f"vocoder-{name}.wav")) as file:
             assert file.getframerate() == 24000
             assert file.getnframes() == 16 * 48000
 
 
-def test_given_mels_meet_their_own_speech(folder: Path, tmp_path: Path) -> None:
+def test_precomputed_mels_match_their_audio(folder: Path, tmp_path: Path) -> None:
     whole = Corpus(folder / "corpus", "cpu")
     rows = whole.members[:6]
     mels = [mel_24k(whole.row_batch([row]).wave)[0].numpy() for row in rows]
     starts = np.cumsum([0, *map(len, mels)])
     path = tmp_path / "mels.npz"
-    write_arrays(path, rows=rows, starts=starts, mels=np.concatenate(mels).astype(np.float16))
-    given = next(GivenMels(path, whole).windows(8, seed=0))
+    write_npz(path, rows=rows, starts=starts, mels=np.concatenate(mels).astype(np.float16))
+    given = next(PrecomputedMels(path, whole).windows(8, seed=0))
     assert given.mel.shape == (8, FRAMES + 2 * CONTEXT, 80)
     # Beyond the edges of a window the mel of its wave hears nothing of what was around it.
     alone = mel_24k(given.wave)
@@ -144,22 +145,22 @@ def test_windows_are_of_one_length_with_their_pitch(folder: Path) -> None:
     assert given.mel.shape == (8, frames, 80)
     voiced = given.f0[given.f0 > 0]
     assert len(voiced) > 50
-    # The stand-in's voices speak at 100 to 220 Hz; some rows are played faster or slower.
+    # The synthetic voices have 100 to 220 Hz; some rows have another speed.
     assert ((voiced > 85) & (voiced < 265)).float().mean() > 0.95
 
 
-def test_f0_follows_a_glide_and_hears_none_in_noise() -> None:
+def test_f0_follows_a_glide_and_is_unvoiced_in_noise() -> None:
     time = torch.arange(48_000) / 24000
     for hz in (75.0, 120.0, 230.0, 420.0):
         pitch = hz * (1 + 0.1 * torch.sin(4 * math.pi * time))
         cycles = torch.cumsum(pitch.double() / 24000, 0)
         sound = sum(torch.sin(2 * math.pi * k * cycles) / k for k in range(1, int(8000 / hz)))
-        found = f0_of(0.1 * sound[None].float())[0]
+        found = estimate_f0(0.1 * sound[None].float())[0]
         error = (found - pitch[240::480]).abs() / pitch[240::480]
         assert error[2:-2].max() < 0.01
     noise = torch.randn(2, 48_000, generator=torch.Generator().manual_seed(0))
-    assert f0_of(0.1 * noise).count_nonzero() == 0
-    assert f0_of(1e-4 * noise).count_nonzero() == 0
+    assert estimate_f0(0.1 * noise).count_nonzero() == 0
+    assert estimate_f0(1e-4 * noise).count_nonzero() == 0
 
 
 def test_harmonics_keep_their_phase_for_minutes() -> None:
@@ -181,23 +182,23 @@ def test_a_waveform_is_the_inverse_of_its_spectrum() -> None:
     np.testing.assert_allclose(found, samples, atol=1e-5)
 
 
-def test_snake_has_the_slope_of_its_formula() -> None:
+def test_snake_has_the_gradient_of_its_formula() -> None:
     generator = torch.Generator().manual_seed(0)
     x = torch.randn(2, 3, 5, generator=generator, dtype=torch.double).requires_grad_()
     alpha = torch.tensor([[0.4], [1.0], [-2.5]], dtype=torch.double).requires_grad_()
     expected = x + torch.sin(alpha * x).square() / alpha
-    torch.testing.assert_close(SnakeSlope.apply(x, alpha), expected)
-    assert torch.autograd.gradcheck(SnakeSlope.apply, (x, alpha))
+    torch.testing.assert_close(SnakeFunction.apply(x, alpha), expected)
+    assert torch.autograd.gradcheck(SnakeFunction.apply, (x, alpha))
 
 
-def test_differences_are_shares_of_the_magnitudes_and_fall_with_their_slope() -> None:
+def test_relative_differences_and_their_gradients() -> None:
     generator = torch.Generator().manual_seed(0)
     true = [torch.randn(2, n, 4, generator=generator) for n in (3, 5, 1)]
     made = [torch.randn(x.shape, generator=generator).requires_grad_() for x in true]
     plain = [
         (t - m).abs().mean() / (t.abs().mean() + 1e-3) for t, m in zip(true, made, strict=True)
     ]
-    found = Differences.apply(3, *true, *made)
+    found = RelativeDifferences.apply(3, *true, *made)
     torch.testing.assert_close(found, torch.stack(plain))
     weights = torch.tensor([1.0, -2.0, 0.5])
     slopes = torch.autograd.grad((found * weights).sum(), made)
@@ -214,22 +215,22 @@ def test_the_spectral_loss_counts_loudness_in_nepers() -> None:
     assert loss(2 * noise, noise).item() == pytest.approx(math.log(2), abs=0.01)
 
 
-def test_discriminators_are_small_and_learn_to_tell() -> None:
+def test_discriminators_are_small_and_learn() -> None:
     full = Discriminators(DISCRIMINATOR_SIZES["small"])
-    assert full.parameter_count < 8e6  # less than 16 MB in float16
+    assert parameter_count(full) < 8e6  # less than 16 MB in float16
     torch.manual_seed(0)
     network = Discriminators(DISCRIMINATOR_SIZES["tiny"])
     true = torch.from_numpy(speech(0.8, 2))[None]
     made = 0.1 * torch.randn(1, 19_200)
-    optimiser = torch.optim.AdamW(network.parameters(), lr=1e-2)
+    optimizer = torch.optim.AdamW(network.parameters(), lr=1e-2)
     losses = []
     for _ in range(6):
-        pairs = [opinion.split(1) for opinion in network(torch.cat([true, made]))]
+        pairs = [output.split(1) for output in network(torch.cat([true, made]))]
         of_true, of_made = zip(*pairs, strict=True)
-        losses.append(telling_loss(of_true, of_made))
-        optimiser.zero_grad()
+        losses.append(discriminator_loss(of_true, of_made))
+        optimizer.zero_grad()
         losses[-1].backward()
-        optimiser.step()
+        optimizer.step()
     assert losses[-1] < 0.9 * losses[0]
     assert feature_loss(of_true, of_true) == 0
     assert feature_loss(of_true, of_made) > 0.1

@@ -46,7 +46,7 @@ def evaluation(tmp_path: Path) -> Path:
 
 
 def test_the_teachers_words_are_where_its_durations_have_them(evaluation: Path) -> None:
-    said = list(word_times.teachers(evaluation))
+    said = list(word_times.teacher_clips(evaluation))
     assert [each.text for each in said] == ["Bed, it.", "Bed it is."]
     begin, second = said[0].starts
     assert second - begin == pytest.approx(0.025 * (8 + 16 + 8 + 4 + 12))
@@ -58,23 +58,23 @@ def test_the_teachers_words_are_where_its_durations_have_them(evaluation: Path) 
 def test_errors_are_those_of_sentences_with_the_same_words(
     evaluation: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def late(tts: None, said: word_times.Spoken) -> np.ndarray:
+    def late(tts: None, said: word_times.TeacherClip) -> np.ndarray:
         by = [0.03, 0.07, 0.0][: len(said.text.split())]
         return np.array([*said.starts, 1.0][: len(by)]) + by
 
-    monkeypatch.setattr(word_times, "heard_starts", late)
+    monkeypatch.setattr(word_times, "model_starts", late)
     found = word_times.measure(None, evaluation, 50)
     assert (found["sentences"], found["words"]) == (1, 2)
     assert found["median"] == pytest.approx(0.05)
     assert found["nine_in_ten"] == pytest.approx(0.066)
-    with pytest.raises(SystemExit, match="has no sentence"):
+    with pytest.raises(SystemExit, match="has no suitable sentence"):
         word_times.measure(None, evaluation / "elsewhere", 50)
 
 
-def test_a_clip_is_heard_and_its_words_are_where_the_alignment_is(
+def test_word_starts_come_from_the_alignment_of_a_clip(
     evaluation: Path, tts: nightingale.TTS, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    said = next(word_times.teachers(evaluation))
+    said = next(word_times.teacher_clips(evaluation))
     tokens = len(said.clip) // 960
     asked: list[int] = []
 
@@ -85,7 +85,7 @@ def test_a_clip_is_heard_and_its_words_are_where_the_alignment_is(
     monkeypatch.setattr(tts._engine, "text_positions", positions)
     # The start, the tag, the letters b e d, the mark, the space, i: from its letters on.
     reached = [0] * 3 + [2] * 7 + [7] * (tokens - 10)
-    assert word_times.heard_starts(tts, said).tolist() == pytest.approx([0.12, 0.4])
+    assert word_times.model_starts(tts, said).tolist() == pytest.approx([0.12, 0.4])
     assert asked == [len(tts.tokenize("Bed, it.")), tokens]
     reached = [2] * tokens
-    assert word_times.heard_starts(tts, said).tolist() == pytest.approx([0, tokens / 25])
+    assert word_times.model_starts(tts, said).tolist() == pytest.approx([0, tokens / 25])

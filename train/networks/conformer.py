@@ -1,7 +1,7 @@
-"""The flow's token encoder: speech tokens to two frames each, by attention that hears distance.
+"""The flow's token encoder: a conformer with relative attention, two frames for each speech token.
 
-Modules are named so that their tensors have the official names, and compute what the core computes:
-a row of a padded batch comes out as it would alone.
+Modules are named so that their tensors have the official names. Results do not depend on the
+padding of a batch.
 """
 
 from __future__ import annotations
@@ -12,14 +12,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from ..masking import length_mask
+
 HEAD = 64
 LOOKAHEAD_TOKENS = 3
 FRAMES_PER_TOKEN = 2
-
-
-def length_mask(counts: Tensor, length: int) -> Tensor:
-    """[B] counts → [B, length] bool, true before each row's end."""
-    return torch.arange(length, device=counts.device) < counts[:, None]
 
 
 class TokenEncoder(nn.Module):
@@ -37,16 +34,16 @@ class TokenEncoder(nn.Module):
 
     def forward(self, x: Tensor, counts: Tensor) -> Tensor:
         """counts: [B] tokens of each row"""
-        heard = length_mask(counts, x.shape[1])
-        x = self.pre_lookahead_layer(self.embed(x) * heard[..., None])
-        x = run(self.encoders, x, heard)
+        frame_mask = length_mask(counts, x.shape[1])
+        x = self.pre_lookahead_layer(self.embed(x) * frame_mask[..., None])
+        x = run(self.encoders, x, frame_mask)
         x = self.up_embed(self.up_layer(x))
-        x = run(self.up_encoders, x, heard.repeat_interleave(FRAMES_PER_TOKEN, 1))
+        x = run(self.up_encoders, x, frame_mask.repeat_interleave(FRAMES_PER_TOKEN, 1))
         return self.after_norm(x)
 
 
 class Entry(nn.Module):
-    """A projection as loud as the residual stream is to be."""
+    """A projection to the scale of the residual stream."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -58,7 +55,7 @@ class Entry(nn.Module):
 
 
 class LookAhead(nn.Module):
-    """What the next three tokens say, added to each; beyond a row's end must be zeros."""
+    """Adds a convolution over the next three tokens; the padding must be zeros."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -92,8 +89,8 @@ class Layer(nn.Module):
         self.norm_ff = nn.LayerNorm(width, eps=1e-12)
         self.feed_forward = FeedForward(width, ffn)
 
-    def forward(self, x: Tensor, distance: Tensor, heard: Tensor) -> Tensor:
-        x = x + self.self_attn(self.norm_mha(x), distance, heard)
+    def forward(self, x: Tensor, distance: Tensor, frame_mask: Tensor) -> Tensor:
+        x = x + self.self_attn(self.norm_mha(x), distance, frame_mask)
         return x + self.feed_forward(self.norm_ff(x))
 
 
@@ -108,7 +105,7 @@ class FeedForward(nn.Module):
 
 
 class RelativeAttention(nn.Module):
-    """Scores are (q + u) · k + (q + v) · p, p being how far the key is from the query."""
+    """Scores are (q + u) · k + (q + v) · p, where p encodes the distance of key and query."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -121,8 +118,8 @@ class RelativeAttention(nn.Module):
         self.pos_bias_u = nn.Parameter(nn.init.xavier_uniform_(torch.empty(heads, HEAD)))
         self.pos_bias_v = nn.Parameter(nn.init.xavier_uniform_(torch.empty(heads, HEAD)))
 
-    def forward(self, x: Tensor, distance: Tensor, heard: Tensor) -> Tensor:
-        """x: [B, T, width]; distance: [2 T - 1, width]; heard: [B, T] bool"""
+    def forward(self, x: Tensor, distance: Tensor, frame_mask: Tensor) -> Tensor:
+        """x: [B, T, width]; distance: [2 T - 1, width]; frame_mask: [B, T] bool"""
         q, k, v = (
             projection(x).unflatten(-1, (-1, HEAD))
             for projection in (self.linear_q, self.linear_k, self.linear_v)
@@ -130,7 +127,7 @@ class RelativeAttention(nn.Module):
         p = self.linear_pos(distance).unflatten(-1, (-1, HEAD))
         by_distance = torch.einsum("bthd,rhd->bhtr", q + self.pos_bias_v.to(q.dtype), p)
         bias = shift_to_keys(by_distance) / math.sqrt(HEAD)
-        bias = bias.masked_fill(~heard[:, None, None], torch.finfo(bias.dtype).min)
+        bias = bias.masked_fill(~frame_mask[:, None, None], torch.finfo(bias.dtype).min)
         y = functional.scaled_dot_product_attention(
             (q + self.pos_bias_u.to(q.dtype)).transpose(1, 2),
             k.transpose(1, 2),
@@ -143,15 +140,15 @@ class RelativeAttention(nn.Module):
 def shift_to_keys(x: Tensor) -> Tensor:
     """[..., T, 2 T - 1] by distance → [..., T, T]: query i and key j take entry T - 1 - i + j."""
     length = x.shape[-2]
-    # One more column makes every row begin one entry earlier than the last once the ends are cut.
+    # One more column shifts every row by one entry against the row before it.
     rows = functional.pad(x, (1, 0)).flatten(-2).unflatten(-1, (2 * length, length))
     return rows[..., 1:, :].flatten(-2).unflatten(-1, (length, 2 * length - 1))[..., :length]
 
 
-def run(layers: nn.ModuleList, x: Tensor, heard: Tensor) -> Tensor:
+def run(layers: nn.ModuleList, x: Tensor, frame_mask: Tensor) -> Tensor:
     distance = distances(x.shape[1], x.shape[2], x.device)
     for layer in layers:
-        x = layer(x, distance, heard)
+        x = layer(x, distance, frame_mask)
     return x
 
 

@@ -1,7 +1,4 @@
-"""What the vocoder learns to fool: networks that tell its sound from speech.
-
-Some hear samples a period apart, others spectra of several resolutions, each in bands.
-"""
+"""The vocoder's discriminators: multi-period, and multi-resolution spectral ones with bands."""
 
 from __future__ import annotations
 
@@ -13,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.utils.parametrizations import weight_norm
 
-from ..abreast import abreast
+from ..parallel_streams import run_parallel
 
 PERIODS = (2, 3, 5, 7, 11)  # samples
 RESOLUTIONS = (2048, 1024, 512)  # samples of a window
@@ -34,36 +31,40 @@ DISCRIMINATOR_SIZES = {
 
 
 @dataclass(frozen=True, eq=False)
-class Opinion:
-    """Of one discriminator."""
+class DiscriminatorOutput:
+    """The output of one discriminator."""
 
-    score: Tensor  # [B, ...]: 1 for speech, 0 for what is made
+    score: Tensor  # [B, ...]: 1 for recorded, 0 for synthesized speech
     features: list[Tensor]  # [B, channels, ...] of each layer
 
-    def split(self, batch: int) -> tuple[Opinion, Opinion]:
-        """Of the first `batch` rows, and of the others."""
-        first = Opinion(self.score[:batch], [feature[:batch] for feature in self.features])
-        return first, Opinion(self.score[batch:], [feature[batch:] for feature in self.features])
+    def split(self, batch: int) -> tuple[DiscriminatorOutput, DiscriminatorOutput]:
+        """The first `batch` rows, and the others."""
+        first = DiscriminatorOutput(
+            self.score[:batch], [feature[:batch] for feature in self.features]
+        )
+        return first, DiscriminatorOutput(
+            self.score[batch:], [feature[batch:] for feature in self.features]
+        )
 
 
 class Discriminators(nn.Module):
     def __init__(self, size: DiscriminatorSize) -> None:
         super().__init__()
         self.size = size
-        self.by_period = nn.ModuleList(ByPeriod(period, size.by_period) for period in PERIODS)
-        self.by_spectrum = nn.ModuleList(BySpectrum(window, size.by_band) for window in RESOLUTIONS)
+        self.by_period = nn.ModuleList(
+            PeriodDiscriminator(period, size.by_period) for period in PERIODS
+        )
+        self.by_spectrum = nn.ModuleList(
+            SpectralDiscriminator(window, size.by_band) for window in RESOLUTIONS
+        )
 
-    @property
-    def parameter_count(self) -> int:
-        return sum(parameter.numel() for parameter in self.parameters())
-
-    def forward(self, wave: Tensor) -> list[Opinion]:
+    def forward(self, wave: Tensor) -> list[DiscriminatorOutput]:
         """wave: [B, N]"""
         parts = (*self.by_period, *self.by_spectrum)
-        return abreast([partial(part, wave) for part in parts], wave)
+        return run_parallel([partial(part, wave) for part in parts], wave)
 
 
-class ByPeriod(nn.Module):
+class PeriodDiscriminator(nn.Module):
     def __init__(self, period: int, channels: tuple[int, ...]) -> None:
         super().__init__()
         self.period = period
@@ -75,13 +76,13 @@ class ByPeriod(nn.Module):
             inputs = outputs
         self.last = normed_conv(inputs, 1, (3, 1))
 
-    def forward(self, wave: Tensor) -> Opinion:
+    def forward(self, wave: Tensor) -> DiscriminatorOutput:
         padded = functional.pad(wave[:, None], (0, -wave.shape[1] % self.period), mode="reflect")
         features = layer_features(padded.unflatten(-1, (-1, self.period)), self.layers)
-        return Opinion(self.last(features[-1]).float(), features)
+        return DiscriminatorOutput(self.last(features[-1]).float(), features)
 
 
-class BySpectrum(nn.Module):
+class SpectralDiscriminator(nn.Module):
     def __init__(self, window: int, channels: int) -> None:
         super().__init__()
         self.size = window
@@ -89,7 +90,7 @@ class BySpectrum(nn.Module):
         self.last = normed_conv(channels, 1, (3, 3))
         self.register_buffer("window", torch.hann_window(window), persistent=False)
 
-    def forward(self, wave: Tensor) -> Opinion:
+    def forward(self, wave: Tensor) -> DiscriminatorOutput:
         spectrum = self.spectrum(wave)
         bins = spectrum.shape[-1]
         ends, features = [], []
@@ -98,10 +99,10 @@ class BySpectrum(nn.Module):
             found = layer_features(x, layers)
             ends.append(found[-1])
             features += found
-        return Opinion(self.last(torch.cat(ends, -1)).float(), features)
+        return DiscriminatorOutput(self.last(torch.cat(ends, -1)).float(), features)
 
     def spectrum(self, wave: Tensor) -> Tensor:
-        """Real and imaginary parts, magnitudes pressed together as hearing does.
+        """Real and imaginary parts, with compressed magnitudes.
         → [B, 2, frames, bins]"""
         with torch.autocast(wave.device.type, enabled=False):
             wave = wave.float()
@@ -114,7 +115,7 @@ class BySpectrum(nn.Module):
 
 
 def band_layers(channels: int) -> nn.ModuleList:
-    """Layers over time and frequency, which three of them halve."""
+    """Convolutions over time and frequency; three of them halve the frequency."""
     return nn.ModuleList(
         [
             normed_conv(2, channels, (3, 9)),
@@ -127,7 +128,7 @@ def band_layers(channels: int) -> nn.ModuleList:
 def layer_features(x: Tensor, layers: nn.ModuleList) -> list[Tensor]:
     features = []
     for layer in layers:
-        # Channels side by side are what tensor cores take.
+        # Tensor cores need channels-last tensors.
         x = x.contiguous(memory_format=torch.channels_last)
         x = functional.leaky_relu(layer(x), SLOPE)
         features.append(x)

@@ -1,8 +1,7 @@
 """The flow's estimator: the velocity from noise to mel, by a causal U-Net with attention.
 
 Arrays of frames are [B, T, channels]. Modules are named so that their tensors have the official
-names. Convolutions only look back, so what follows a row's end is never heard but by attention,
-which masks it.
+names. Convolutions are causal, so padding needs a mask in the attention only.
 """
 
 from __future__ import annotations
@@ -17,8 +16,8 @@ from .conformer import HEAD
 
 MELS = 80
 INPUTS = 4 * MELS
-CARRIED = 5.0  # the state's scale on its way, beside which what else is there is small
-UNDONE = 0.9  # of it is taken away at the end
+STATE_GAIN = 5.0  # initial scale of the state inside the network, above other activations
+STATE_SHARE = 0.9  # of the state that the initial output subtracts
 
 
 class Estimator(nn.Module):
@@ -51,19 +50,18 @@ class Estimator(nn.Module):
         self.time_embed_mixer = None
         if meanflow:
             self.time_embed_mixer = nn.Linear(2 * time_channels, time_channels, bias=False)
-            # At first the end of a step is not heard: the network is the flow it is made of.
+            # Initially the end time has no effect: the network equals the plain flow.
             with torch.no_grad():
                 eye = torch.eye(time_channels)
                 self.time_embed_mixer.weight.copy_(torch.cat([eye, torch.zeros_like(eye)], 1))
 
     @torch.no_grad()
-    def take_away_state(self) -> None:
-        """Lets an untrained network answer with its state taken away: what a velocity is at first,
-        when the state is noise.
+    def init_negative_state(self) -> None:
+        """Initializes the output to minus the state, the velocity's dependence on pure noise.
 
-        The state goes with both signs (of whose Mish the difference is nearly itself) over the skip
-        to the last projection. Left to find that way, through seven layers none of which gains
-        before the others do, training does not for thousands of steps.
+        The state passes through the skip connection to the last projection with both signs, because
+        Mish(x) - Mish(-x) is nearly x. Training alone takes thousands of steps to find this path
+        through seven layers.
         """
         first, last = self.down_blocks[0], self.up_blocks[0]
         channels = self.final_proj.in_channels
@@ -74,23 +72,23 @@ class Estimator(nn.Module):
         for conv in (first[0].res_conv, last[0].res_conv, last[2], self.final_block.block[0]):
             conv.weight[own] = 0
             conv.bias[own] = 0
-        first[0].res_conv.weight[own, :count, 0] = CARRIED * both
+        first[0].res_conv.weight[own, :count, 0] = STATE_GAIN * both
         last[0].res_conv.weight[own, skipped, 0] = torch.eye(2 * count)
         for conv in (last[2], self.final_block.block[0]):
             conv.weight[own, own, -1] = torch.eye(2 * count)
-        self.final_proj.weight[:count, own, 0] -= UNDONE * both.T
+        self.final_proj.weight[:count, own, 0] -= STATE_SHARE * both.T
 
-    def forward(self, x: Tensor, heard: Tensor, t: Tensor, r: Tensor | None = None) -> Tensor:
+    def forward(self, x: Tensor, frame_mask: Tensor, t: Tensor, r: Tensor | None = None) -> Tensor:
         """The velocity, [B, T, 80].
 
-        x: [B, T, 320], the flow's state, the encoder's mean, the speaker, the prompt's mel; heard:
-        [B, T] bool; t: [B]; r: [B], of a meanflow.
+        x: [B, T, 320], state, encoder's mean, speaker and prompt mel; frame_mask: [B, T] bool;
+        t: [B]; r: [B], of a meanflow
         """
         time = self.time_mlp(t)
         if self.time_embed_mixer is not None:
-            assert r is not None, "a meanflow is asked for the velocity of a step, which has an end"
+            assert r is not None, "a meanflow needs the end time of the step"
             time = self.time_embed_mixer(torch.cat([time, self.time_mlp(r)], -1))
-        mask = heard[:, None, None]
+        mask = frame_mask[:, None, None]
         skip = self.down_blocks[0](x, time, mask)
         x = self.down_blocks[0][2](skip)
         for level in self.mid_blocks:
@@ -117,7 +115,7 @@ class TimeEmbedding(nn.Module):
 
 
 class Level(nn.ModuleList):
-    """A residual convolution and transformers; a convolution that may follow is not run here."""
+    """A residual convolution and transformers; a following convolution is called separately."""
 
     def forward(self, x: Tensor, time: Tensor, mask: Tensor) -> Tensor:
         x = self[0](x, time)
@@ -186,7 +184,7 @@ class Transformer(nn.Module):
 
 
 class Attention(nn.Module):
-    """Of every frame over every frame of its row that is heard."""
+    """Full attention over the frames of a row."""
 
     def __init__(self, channels: int, heads: int) -> None:
         super().__init__()

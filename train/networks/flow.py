@@ -1,4 +1,4 @@
-"""S3Gen's flow in PyTorch: speech tokens, a speaker and a prompt's mel to mel frames."""
+"""S3Gen's flow in PyTorch: from speech tokens, a speaker and a prompt mel to mel frames."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from .conformer import FRAMES_PER_TOKEN, TokenEncoder, length_mask
+from ..masking import length_mask
+from .conformer import FRAMES_PER_TOKEN, TokenEncoder
 from .estimator import MELS, Estimator
-from .speech_tokenizer import CODES, alike_by_digits
+from .official import OfficialModule
+from .speech_tokenizer import CODES, digit_embeddings
 
 X_VECTOR = 192
 GUIDANCE = 0.7
@@ -61,17 +63,19 @@ FLOW_SIZES = {
 }
 
 
-class Flow(nn.Module):
-    """`meanflow`: made to be solved in few even steps without guidance."""
+class Flow(OfficialModule):
+    """`meanflow`: trained to be solved in few even steps without guidance."""
+
+    prefix = PREFIX
 
     def __init__(self, size: FlowSize, meanflow: bool = False) -> None:
         super().__init__()
         self.size = size
         self.meanflow = meanflow
         self.input_embedding = nn.Embedding(CODES, size.encoder)
-        self.input_embedding.weight.data = alike_by_digits(size.encoder)
+        self.input_embedding.weight.data = digit_embeddings(size.encoder)
         self.spk_embed_affine_layer = nn.Linear(X_VECTOR, MELS)
-        # The x-vector's length is 1, its entries are small.
+        # An x-vector has length 1, so its entries are small.
         nn.init.normal_(self.spk_embed_affine_layer.weight)
         self.encoder = TokenEncoder(
             size.encoder, size.encoder_ffn, size.encoder_layers, size.upper_layers
@@ -92,41 +96,29 @@ class Flow(nn.Module):
     def estimator(self) -> Estimator:
         return self.decoder["estimator"]
 
-    @property
-    def parameter_count(self) -> int:
-        return sum(parameter.numel() for parameter in self.parameters())
-
-    def official_tensors(self) -> dict[str, Tensor]:
-        return {PREFIX + name: tensor for name, tensor in self.state_dict().items()}
-
-    def load_official(self, tensors: dict[str, Tensor]) -> None:
-        """Takes weights of this size; those of a plain flow fit a meanflow, too."""
-        own = {
-            name.removeprefix(PREFIX): tensor.float()
-            for name, tensor in tensors.items()
-            if name.startswith(PREFIX)
-        }
+    def convert(self, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+        """A meanflow accepts the weights of a plain flow."""
         mixer = "decoder.estimator.time_embed_mixer.weight"
-        if self.meanflow and mixer not in own:
-            own[mixer] = self.state_dict()[mixer]
-        self.load_state_dict(own)
+        if self.meanflow and mixer not in tensors:
+            return tensors | {mixer: self.state_dict()[mixer]}
+        return tensors
 
     @torch.no_grad()
-    def start_at(self, mean_mel: Tensor) -> None:
-        """Makes an untrained flow answer about the corpus's mean, [80], less the noise."""
+    def init_from_mean(self, mean_mel: Tensor) -> None:
+        """Initializes the velocity to about the corpus's mean mel, [80], minus the noise."""
         self.encoder_proj.bias.copy_(mean_mel)
         self.estimator.final_proj.bias.copy_(mean_mel)
-        self.estimator.take_away_state()
+        self.estimator.init_negative_state()
 
     def encode(self, tokens: Tensor, counts: Tensor) -> Tensor:
-        """What the frames are like without a speaker.
+        """The mean of the frames, independent of the speaker.
 
-        tokens: [B, T] int64, anything past a row's end; counts: [B] → [B, 2 T, 80]
+        tokens: [B, T] int64; counts: [B] → [B, 2 T, 80]
         """
         return self.encoder_proj(self.encoder(self.input_embedding(tokens), counts))
 
-    def known(self, mean: Tensor, x_vector: Tensor, prompt_mel: Tensor) -> Tensor:
-        """What the estimator sees beside the flow's state: [B, T, 240].
+    def conditioning(self, mean: Tensor, x_vector: Tensor, prompt_mel: Tensor) -> Tensor:
+        """The estimator's inputs beside the flow's state: [B, T, 240].
 
         mean: of `encode`; x_vector: [B, 192]; prompt_mel: [B, T, 80], zero behind the prompt
         """
@@ -135,28 +127,37 @@ class Flow(nn.Module):
         return torch.cat([mean, speaker.to(mean.dtype), prompt_mel.to(mean.dtype)], -1)
 
     def velocity(
-        self, x: Tensor, known: Tensor, heard: Tensor, t: Tensor, r: Tensor | None = None
+        self,
+        x: Tensor,
+        conditioning: Tensor,
+        frame_mask: Tensor,
+        t: Tensor,
+        r: Tensor | None = None,
     ) -> Tensor:
-        """x: [B, T, 80]; heard: [B, T] bool; t, r: [B] times; r: a meanflow's → [B, T, 80]"""
-        return self.estimator(torch.cat([x, known.to(x.dtype)], -1), heard, t, r).float()
+        """x: [B, T, 80]; frame_mask: [B, T] bool; t, r: [B] times; r: a meanflow's → [B, T, 80]"""
+        return self.estimator(
+            torch.cat([x, conditioning.to(x.dtype)], -1), frame_mask, t, r
+        ).float()
 
-    def guided_velocity(self, x: Tensor, known: Tensor, heard: Tensor, t: Tensor) -> Tensor:
-        """Away from what would be said without knowing anything."""
-        each = torch.cat([known, torch.zeros_like(known)])
-        both = self.velocity(x.repeat(2, 1, 1), each, heard.repeat(2, 1), t.repeat(2))
-        with_known, without = both.chunk(2)
-        return (1 + GUIDANCE) * with_known - GUIDANCE * without
+    def guided_velocity(
+        self, x: Tensor, conditioning: Tensor, frame_mask: Tensor, t: Tensor
+    ) -> Tensor:
+        """Classifier-free guidance with the rate GUIDANCE."""
+        each = torch.cat([conditioning, torch.zeros_like(conditioning)])
+        both = self.velocity(x.repeat(2, 1, 1), each, frame_mask.repeat(2, 1), t.repeat(2))
+        conditional, unconditional = both.chunk(2)
+        return (1 + GUIDANCE) * conditional - GUIDANCE * unconditional
 
-    def solve(self, noise: Tensor, known: Tensor, heard: Tensor, steps: int) -> Tensor:
-        """From noise to mel, [B, T, 80], in Euler steps, as the core takes them."""
+    def solve(self, noise: Tensor, conditioning: Tensor, frame_mask: Tensor, steps: int) -> Tensor:
+        """From noise to mel, [B, T, 80], in the Euler steps of the core."""
         x = noise
         times = solution_times(steps, self.meanflow, noise.device)
         for t, r in itertools.pairwise(times):
             each_t, each_r = t.expand(len(x)), r.expand(len(x))
             if self.meanflow:
-                velocity = self.velocity(x, known, heard, each_t, each_r)
+                velocity = self.velocity(x, conditioning, frame_mask, each_t, each_r)
             else:
-                velocity = self.guided_velocity(x, known, heard, each_t)
+                velocity = self.guided_velocity(x, conditioning, frame_mask, each_t)
             x = x + (r - t) * velocity
         return x
 
@@ -169,23 +170,23 @@ class Flow(nn.Module):
         noise: Tensor,
         steps: int,
     ) -> Tensor:
-        """All frames, the prompt's too: [B, T, 80].
+        """All frames, including the prompt's: [B, T, 80].
 
-        prompt_mel, noise: [B, T, 80], where T is at most two frames for each token; less of them is
-        what a stream asks for, whose last tokens are only looked at.
+        prompt_mel, noise: [B, T, 80], with at most two frames per token; a stream asks for fewer,
+        because its last tokens are lookahead.
         """
         frames = noise.shape[1]
         mean = self.encode(tokens, counts)[:, :frames]
-        heard = length_mask(FRAMES_PER_TOKEN * counts, frames)
-        return self.solve(noise, self.known(mean, x_vector, prompt_mel), heard, steps)
+        frame_mask = length_mask(FRAMES_PER_TOKEN * counts, frames)
+        return self.solve(noise, self.conditioning(mean, x_vector, prompt_mel), frame_mask, steps)
 
 
 def solution_times(steps: int, meanflow: bool, device: torch.device | str) -> Tensor:
-    """[steps + 1] from 0 to 1: even for a meanflow, along a cosine for a flow."""
+    """[steps + 1] from 0 to 1: even for a meanflow, along a cosine for a plain flow"""
     even = torch.linspace(0, 1, steps + 1, device=device)
     return even if meanflow else cosine_times(even)
 
 
 def cosine_times(even: Tensor) -> Tensor:
-    """Times that linger at the noise, where the way is most bent."""
+    """Smaller steps near the noise, where the path is most curved."""
     return 1 - torch.cos(even * (math.pi / 2))

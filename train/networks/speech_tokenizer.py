@@ -1,4 +1,4 @@
-"""S3TokenizerV2 in PyTorch: what is heard to speech tokens, 25 a second, each of eight digits."""
+"""S3TokenizerV2 in PyTorch: 25 speech tokens a second, each of eight ternary digits (FSQ)."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
+
+from ..masking import length_mask
 
 MELS = 128
 HEAD = 64  # channels of an attention head
@@ -32,19 +34,14 @@ TOKENIZER_SIZES = {
 
 
 class Code(NamedTuple):
-    """What the tokens' digits are rounded from, and which positions are sound."""
+    """The digits of the tokens before rounding, and the mask of positions that are not padding."""
 
     digits: Tensor  # [B, T, 8] in (-1, 1)
     mask: Tensor  # [B, T] bool
 
 
-def within(lengths: Tensor, size: int) -> Tensor:
-    """[B] lengths → [B, size], true where a row has not ended."""
-    return torch.arange(size, device=lengths.device) < lengths[:, None]
-
-
-def rotate(x: Tensor) -> Tensor:
-    """Turns the channel pairs (i, i + 32) of every head by their position. x: [B, H, T, 64]"""
+def apply_rotary(x: Tensor) -> Tensor:
+    """Rotary embedding of the channel pairs (i, i + 32) of every head. x: [B, H, T, 64]"""
     half = HEAD // 2
     powers = 2 * torch.arange(half, device=x.device, dtype=torch.float32) / HEAD
     positions = torch.arange(x.shape[2], device=x.device, dtype=torch.float32)
@@ -55,7 +52,7 @@ def rotate(x: Tensor) -> Tensor:
 
 
 class Attention(nn.Module):
-    """Rotary attention beside a memory: the values, filtered over time, channel by channel."""
+    """Rotary attention plus FSMN memory: a depthwise convolution of the values over time."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -74,7 +71,7 @@ class Attention(nn.Module):
             y.unflatten(-1, (-1, HEAD)).transpose(1, 2) for y in (self.query(x), self.key(x), value)
         ]
         attended = functional.scaled_dot_product_attention(
-            rotate(heads[0]), rotate(heads[1]), heads[2], attn_mask=mask[:, None, None]
+            apply_rotary(heads[0]), apply_rotary(heads[1]), heads[2], attn_mask=mask[:, None, None]
         )
         memory = self.fsmn_block(value.transpose(1, 2)).transpose(1, 2) + value
         return self.out(attended.transpose(1, 2).flatten(2)) + memory
@@ -105,10 +102,10 @@ class Encoder(nn.Module):
     def forward(self, mel: Tensor, frames: Tensor) -> tuple[Tensor, Tensor]:
         x = mel.transpose(1, 2)
         for conv in (self.conv1, self.conv2):
-            # Zeros past the end, as a row has that is alone.
-            x = functional.gelu(conv(x * within(frames, x.shape[2])[:, None]))
+            # Zeros in the padding, as for a row without padding.
+            x = functional.gelu(conv(x * length_mask(frames, x.shape[2])[:, None]))
             frames = (frames + 1) // 2
-        x, mask = x.transpose(1, 2), within(frames, x.shape[2])
+        x, mask = x.transpose(1, 2), length_mask(frames, x.shape[2])
         for block in self.blocks:
             x = block(x, mask)
         return x, mask
@@ -118,7 +115,7 @@ class Codebook(nn.Module):
     def __init__(self, width: int) -> None:
         super().__init__()
         self.project_down = nn.Linear(width, DIGITS)
-        # Digits that begin on all three levels; by default most would round to 0.
+        # Initial digits use all three levels; with the default weights most would round to 0.
         self.project_down.weight.data *= 2
         self.project_down.bias.data.zero_()
 
@@ -133,7 +130,7 @@ class Quantizer(nn.Module):
 
 
 class SpeechTokenizer(nn.Module):
-    """A row of a batch comes out as it does alone: nothing past a row's end is heard."""
+    """Results do not depend on the padding of a batch."""
 
     def __init__(self, size: TokenizerSize) -> None:
         super().__init__()
@@ -146,14 +143,14 @@ class SpeechTokenizer(nn.Module):
         return Code(self.quantizer(x), mask)
 
 
-def quantise(digits: Tensor) -> Tensor:
-    """Digits rounded to -1, 0 or 1; gradients pass as if they had not been."""
+def quantize(digits: Tensor) -> Tensor:
+    """Rounds digits to -1, 0 or 1, with a straight-through gradient."""
     return digits + (digits.round() - digits).detach()
 
 
-def alike_by_digits(width: int, own: float = 0.1) -> Tensor:
-    """A table to begin from in which tokens are as alike as their digits are, of variance 1: what
-    is learned of one token then holds for those near it. own: the share that is a token's alone
+def digit_embeddings(width: int, own: float = 0.1) -> Tensor:
+    """Initial token embeddings of variance 1 that are as similar as the digits of the tokens, so
+    that training generalizes to similar tokens. own: the share that is independent for each token
 
     → [6561, width]
     """
@@ -164,6 +161,6 @@ def alike_by_digits(width: int, own: float = 0.1) -> Tensor:
 
 
 def token_ids(digits: Tensor) -> Tensor:
-    """[..., 8] digits, rounded or not → [...] int64 below 6561; the first digit counts least."""
+    """[..., 8] digits, rounded or not → [...] int64 below 6561; the first digit is the lowest."""
     powers = LEVELS ** torch.arange(DIGITS, device=digits.device)
     return ((digits.round().long() + 1) * powers).sum(-1)

@@ -1,8 +1,8 @@
-"""T3, text to speech tokens: the network of csrc/nightingale/models/t3, with the official tensor names.
+"""T3, text to speech tokens, in PyTorch with the official tensor names.
 
-A row is [voice | start, text, stop | start of speech | start of speech, speech tokens ...], packed:
-what pads a batch stands behind it, where a causal network does not look. Text and speech ids share
-one numbering in a layout, speech after text, and so do their positions.
+A row is [voice | start, text, stop | start of speech | start of speech, speech tokens ...], with
+the padding at its end, which a causal network ignores. Packed rows number speech ids after text
+ids, and speech positions after text positions.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from .speech_tokenizer import CODES, alike_by_digits
+from .speech_tokenizer import CODES, digit_embeddings
 
 HEAD = 64
 PERCEIVER_HEADS = 4
 NORM_EPS = 1e-5
 START_TEXT, STOP_TEXT = 255, 0
-START_SPEECH, STOP_SPEECH = CODES, CODES + 1  # ids below are sound
-START_SCALE = 0.02  # of untrained weights
+START_SPEECH, STOP_SPEECH = CODES, CODES + 1  # ids below are speech
+INIT_SCALE = 0.02
 THETA, FACTOR, LOW_FREQUENCY, HIGH_FREQUENCY, ORIGINAL_POSITIONS = 5e5, 8.0, 1.0, 4.0, 8192
 
 
@@ -32,34 +32,38 @@ class T3Size:
     hidden: int
     layers: int
     ffn: int
-    alignment_heads: tuple[tuple[int, int], ...]  # layer and head that follow the text
+    alignment_heads: tuple[tuple[int, int], ...]  # layer and head
     text_vocabulary: int = START_TEXT + 1
     speech_vocabulary: int = STOP_SPEECH + 1
-    text_positions: int = 512  # the text is cut into pieces of 400 tokens at most
-    speech_positions: int = 1024  # 1000 speech tokens are what a sentence may have by default
+    text_positions: int = 512  # a text segment has at most 400 tokens
+    speech_positions: int = 1024  # the default max_tokens is 1000
     speaker: int = 256
     perceiver_queries: int = 32
 
 
 SIZES = {
     "small": T3Size(hidden=384, layers=8, ffn=896, alignment_heads=((3, 0), (4, 0), (5, 0))),
-    # The official one's, with the heads that its analyser knows.
+    # The official size, with the alignment heads of its analyser.
     "full": T3Size(hidden=1024, layers=30, ffn=4096, alignment_heads=((9, 2), (12, 15), (13, 11))),
     "tiny": T3Size(hidden=128, layers=3, ffn=192, alignment_heads=((1, 0), (1, 1))),
 }
 
 
 @dataclass(frozen=True)
-class Layout:
-    """Rows without their voice, as arrays of int64."""
+class PackedRows:
+    """Rows without their voice, int64."""
 
     tokens: np.ndarray  # [B, T]
     positions: np.ndarray  # [B, T]
-    ask: np.ndarray  # [B, K]: the k-th speech token is what follows the place ask[b, k]
+    output_positions: (
+        np.ndarray
+    )  # [B, K]: the k-th speech token is what follows the place ask[b, k]
 
 
-def lay_out(size: T3Size, texts: Sequence[np.ndarray], speech: Sequence[np.ndarray]) -> Layout:
-    """texts: ids without start and stop; speech: the tokens that are known of each row."""
+def pack_rows(
+    size: T3Size, texts: Sequence[np.ndarray], speech: Sequence[np.ndarray]
+) -> PackedRows:
+    """texts: ids without start and stop; speech: the input tokens of each row"""
     rows = list(zip(texts, speech, strict=True))
     counts = np.array([(len(text) + 2, len(spoken) + 1) for text, spoken in rows])
     length = int(counts.sum(1).max()) + 1
@@ -67,24 +71,26 @@ def lay_out(size: T3Size, texts: Sequence[np.ndarray], speech: Sequence[np.ndarr
     positions = np.zeros((len(rows), length), np.int64)
     for row, (text, spoken) in enumerate(rows):
         first, count = counts[row]
-        sounds = np.concatenate(([START_SPEECH, START_SPEECH], spoken)) + size.text_vocabulary
+        speech_ids = np.concatenate(([START_SPEECH, START_SPEECH], spoken)) + size.text_vocabulary
         tokens[row, :first] = np.concatenate(([START_TEXT], text, [STOP_TEXT]))
-        tokens[row, first : first + 1 + count] = sounds
+        tokens[row, first : first + 1 + count] = speech_ids
         positions[row, :first] = np.arange(first)
         positions[row, first] = size.text_positions
         positions[row, first + 1 : first + 1 + count] = size.text_positions + np.arange(count)
-    ask = counts[:, :1] + 1 + np.minimum(np.arange(counts[:, 1].max()), counts[:, 1:] - 1)
-    return Layout(tokens, positions, ask)
+    output_positions = (
+        counts[:, :1] + 1 + np.minimum(np.arange(counts[:, 1].max()), counts[:, 1:] - 1)
+    )
+    return PackedRows(tokens, positions, output_positions)
 
 
 @dataclass
 class Trace:
-    """What the backbone made of a batch: T positions, the voice's included."""
+    """Activations of the backbone: T positions, including the voice's."""
 
-    hidden: Tensor  # [B, T, hidden], normed: what the head reads
-    middle: Tensor  # [B, T, hidden], after the last layer that follows the text
-    queries: Tensor  # [B, alignment heads, T, 64], turned
-    keys: Tensor  # [B, alignment heads, T, 64], turned
+    hidden: Tensor  # [B, T, hidden], after the final norm
+    middle: Tensor  # [B, T, hidden], after the last layer with an alignment head
+    queries: Tensor  # [B, alignment heads, T, 64], with rotary embedding
+    keys: Tensor  # [B, alignment heads, T, 64], with rotary embedding
 
 
 class T3(nn.Module):
@@ -92,7 +98,7 @@ class T3(nn.Module):
         super().__init__()
         self.size = size
         self.dropout = dropout
-        self.cond_enc = VoiceEncoding(size)
+        self.cond_enc = VoiceConditioning(size)
         self.text_emb = nn.Embedding(size.text_vocabulary, size.hidden)
         self.speech_emb = nn.Embedding(size.speech_vocabulary, size.hidden)
         self.text_pos_emb = Positions(size.text_positions, size.hidden)
@@ -101,10 +107,10 @@ class T3(nn.Module):
         self.speech_head = nn.Linear(size.hidden, size.speech_vocabulary, bias=False)
         self.apply(_initialise)
         for table in (self.speech_emb, self.speech_head):
-            table.weight.data[:CODES] = START_SCALE * alike_by_digits(size.hidden)
+            table.weight.data[:CODES] = INIT_SCALE * digit_embeddings(size.hidden)
         for name, weight in self.named_parameters():
             if name.endswith(("o_proj.weight", "down_proj.weight")):
-                nn.init.normal_(weight, std=START_SCALE / math.sqrt(2 * size.layers))
+                nn.init.normal_(weight, std=INIT_SCALE / math.sqrt(2 * size.layers))
 
     def voice(
         self,
@@ -121,33 +127,33 @@ class T3(nn.Module):
             known = at < prompt_counts[:, None]
         return self.cond_enc(speaker, emotion, embedded, known)
 
-    def embed(self, tokens: Tensor, positions: Tensor, kept: Tensor) -> Tensor:
-        """A layout's rows. kept: [B] bool, false where the text is zeroed → [B, T, hidden]"""
+    def embed(self, tokens: Tensor, positions: Tensor, has_text: Tensor) -> Tensor:
+        """tokens, positions: of PackedRows; has_text: [B] bool → [B, T, hidden]"""
         words = torch.cat((self.text_emb.weight, self.speech_emb.weight))
         places = torch.cat((self.text_pos_emb.emb.weight, self.speech_pos_emb.emb.weight))
-        heard = kept[:, None] | (tokens >= self.size.text_vocabulary)
-        return functional.embedding(tokens, words) * heard[..., None] + functional.embedding(
+        kept = has_text[:, None] | (tokens >= self.size.text_vocabulary)
+        return functional.embedding(tokens, words) * kept[..., None] + functional.embedding(
             positions, places
         )
 
     def forward(self, voice: Tensor, embedded: Tensor) -> Trace:
-        """voice: [B, C, hidden]; embedded: [B, T, hidden], both for whole rows from their start"""
+        """voice: [B, C, hidden]; embedded: [B, T, hidden]"""
         x = functional.dropout(torch.cat((voice, embedded), 1), self.dropout, self.training)
         at = torch.arange(x.shape[1], device=x.device)
         return self.tfmr(x, at[None])
 
     def guidance_rows(
-        self, voice: Tensor, tokens: Tensor, positions: Tensor, ask: Tensor
+        self, voice: Tensor, tokens: Tensor, positions: Tensor, output_positions: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """What the head reads at the places asked for: told the text, and not. A layout's rows
-
-        → [B, K, hidden] twice
-        """
-        kept = torch.arange(2 * len(voice), device=voice.device) < len(voice)
-        embedded = self.embed(tokens.repeat(2, 1), positions.repeat(2, 1), kept)
+        """Hidden states at the output positions, with and without the text. tokens, positions,
+        output_positions: of PackedRows → [B, K, hidden] twice"""
+        has_text = torch.arange(2 * len(voice), device=voice.device) < len(voice)
+        embedded = self.embed(tokens.repeat(2, 1), positions.repeat(2, 1), has_text)
         trace = self(voice.repeat(2, 1, 1), embedded)
-        told, untold = rows_at(trace.hidden, ask.repeat(2, 1) + voice.shape[1]).chunk(2)
-        return told, untold
+        conditional, unconditional = gather_positions(
+            trace.hidden, output_positions.repeat(2, 1) + voice.shape[1]
+        ).chunk(2)
+        return conditional, unconditional
 
 
 class Positions(nn.Module):
@@ -156,7 +162,7 @@ class Positions(nn.Module):
         self.emb = nn.Embedding(count, hidden)
 
 
-class VoiceEncoding(nn.Module):
+class VoiceConditioning(nn.Module):
     def __init__(self, size: T3Size) -> None:
         super().__init__()
         self.spkr_enc = nn.Linear(size.speaker, size.hidden)
@@ -175,7 +181,7 @@ class VoiceEncoding(nn.Module):
 class Perceiver(nn.Module):
     def __init__(self, hidden: int, queries: int) -> None:
         super().__init__()
-        self.pre_attention_query = nn.Parameter(START_SCALE * torch.randn(1, queries, hidden))
+        self.pre_attention_query = nn.Parameter(INIT_SCALE * torch.randn(1, queries, hidden))
         self.attn = PerceiverAttention(hidden)
 
     def forward(self, prompt: Tensor, known: Tensor) -> Tensor:
@@ -205,7 +211,7 @@ class PerceiverAttention(nn.Module):
         return x + self.proj_out(out.transpose(1, 2).flatten(2))
 
 
-# Each layer's keys and values of the positions so far, None before the first.
+# Each layer's keys and values of the previous positions, None before the first.
 Cache = list[tuple[Tensor, Tensor] | None]
 
 
@@ -230,21 +236,21 @@ class Backbone(nn.Module):
     ) -> Trace:
         """x: [B, T, hidden] at positions at: [1 or B, T]; mask: [B, 1, T, S] bool, None for causal.
 
-        cache: what these positions are added to.
+        cache: of the previous positions, extended in place
         """
         angles = at[:, None, :, None] * self.frequencies
-        turn = (angles.cos(), angles.sin())
+        rotary = (angles.cos(), angles.sin())
         queries, keys = [], []
         middle = x
         for number, layer in enumerate(self.layers):
             past = cache[number] if cache is not None else None
-            x, q, k, v = layer(x, turn, mask, past)
+            x, q, k, v = layer(x, rotary, mask, past)
             if cache is not None:
                 cache[number] = (k, v)
-            watched = [head for at_layer, head in self.alignment_heads if at_layer == number]
-            if watched:
-                queries.append(q[:, watched])
-                keys.append(k[:, watched])
+            heads = [head for at_layer, head in self.alignment_heads if at_layer == number]
+            if heads:
+                queries.append(q[:, heads])
+                keys.append(k[:, heads])
                 middle = x
         if not queries:
             queries, keys = [q[:, :0]], [k[:, :0]]
@@ -263,11 +269,11 @@ class Block(nn.Module):
     def forward(
         self,
         x: Tensor,
-        turn: tuple[Tensor, Tensor],
+        rotary: tuple[Tensor, Tensor],
         mask: Tensor | None,
         past: tuple[Tensor, Tensor] | None,
     ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        out, q, k, v = self.self_attn(self.input_layernorm(x), turn, mask, past)
+        out, q, k, v = self.self_attn(self.input_layernorm(x), rotary, mask, past)
         x = x + functional.dropout(out, self.dropout, self.training)
         out = self.mlp(self.post_attention_layernorm(x))
         return x + functional.dropout(out, self.dropout, self.training), q, k, v
@@ -285,13 +291,13 @@ class Attention(nn.Module):
     def forward(
         self,
         x: Tensor,
-        turn: tuple[Tensor, Tensor],
+        rotary: tuple[Tensor, Tensor],
         mask: Tensor | None,
         past: tuple[Tensor, Tensor] | None,
     ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """→ out [B, T, hidden], queries [B, heads, T, 64], keys and values of all positions"""
-        q = _turned(_heads(self.q_proj(x), self.heads), *turn)
-        k = _turned(_heads(self.k_proj(x), self.heads), *turn)
+        q = _apply_rotary(_heads(self.q_proj(x), self.heads), *rotary)
+        k = _apply_rotary(_heads(self.k_proj(x), self.heads), *rotary)
         v = _heads(self.v_proj(x), self.heads)
         if past is not None:
             k, v = torch.cat((past[0], k), 2), torch.cat((past[1], v), 2)
@@ -322,35 +328,37 @@ class RmsNorm(nn.Module):
 
 
 def rotary_frequencies() -> Tensor:
-    """Radians per position of each pair of channels, stretched the llama3 way: [32] float32."""
+    """Radians per position of each pair of channels, with llama3 scaling: [32] float32"""
     plain = 1.0 / THETA ** (torch.arange(0, HEAD, 2, dtype=torch.float64) / HEAD)
     turns = ORIGINAL_POSITIONS * plain / (2 * math.pi)
     blend = ((turns - LOW_FREQUENCY) / (HIGH_FREQUENCY - LOW_FREQUENCY)).clamp(0, 1)
     return ((1 - blend) * plain / FACTOR + blend * plain).float()
 
 
-def log_weights(queries: Tensor, keys: Tensor, heard: Tensor) -> Tensor:
-    """Logarithms of attention weights. heard: [B, K, S] bool → [B, heads, K, S]
+def log_attention(queries: Tensor, keys: Tensor, kept: Tensor) -> Tensor:
+    """Log-attention. mask: [B, K, S] bool → [B, heads, K, S]
 
     queries: [B, heads, K, 64]; keys: [B, heads, S, 64], as a Trace has them
     """
     scores = (queries @ keys.transpose(2, 3)).float() / math.sqrt(HEAD)
-    scores = scores.masked_fill(~heard[:, None], -math.inf)
+    scores = scores.masked_fill(~kept[:, None], -math.inf)
     return scores - scores.logsumexp(-1, keepdim=True)
 
 
-def text_weights(trace: Trace, ask: Tensor, begin: int, count: int) -> Tensor:
-    """Logarithms of the weights that alignment heads give to positions [begin, begin + count).
+def text_attention(trace: Trace, output_positions: Tensor, begin: int, count: int) -> Tensor:
+    """Log-attention of the alignment heads to the positions [begin, begin + count).
 
     ask: [B, K], places of the queries, the voice's included → [B, heads, K, count]
     """
-    places = ask[:, None, :, None].expand(-1, trace.queries.shape[1], -1, HEAD)
-    at = torch.arange(trace.keys.shape[2], device=ask.device)
-    weights = log_weights(trace.queries.gather(2, places), trace.keys, at <= ask[..., None])
+    places = output_positions[:, None, :, None].expand(-1, trace.queries.shape[1], -1, HEAD)
+    at = torch.arange(trace.keys.shape[2], device=output_positions.device)
+    weights = log_attention(
+        trace.queries.gather(2, places), trace.keys, at <= output_positions[..., None]
+    )
     return weights[..., begin : begin + count]
 
 
-def rows_at(x: Tensor, places: Tensor) -> Tensor:
+def gather_positions(x: Tensor, places: Tensor) -> Tensor:
     """x: [B, T, D]; places: [B, K] → [B, K, D]"""
     return x.gather(1, places[..., None].expand(-1, -1, x.shape[-1]))
 
@@ -360,8 +368,8 @@ def _heads(x: Tensor, heads: int) -> Tensor:
     return x.unflatten(-1, (heads, -1)).transpose(1, 2)
 
 
-def _turned(x: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:
-    """Channel pairs (i, i + 32) turned by their angle: [B, heads, T, 64]"""
+def _apply_rotary(x: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:
+    """Rotates the channel pairs (i, i + 32): [B, heads, T, 64]"""
     first, second = x.chunk(2, -1)
     turned = (first * cosine - second * sine, second * cosine + first * sine)
     return torch.cat(turned, -1).type_as(x)
@@ -369,6 +377,6 @@ def _turned(x: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:
 
 def _initialise(module: nn.Module) -> None:
     if isinstance(module, nn.Linear | nn.Embedding):
-        nn.init.normal_(module.weight, std=START_SCALE)
+        nn.init.normal_(module.weight, std=INIT_SCALE)
         if getattr(module, "bias", None) is not None:
             nn.init.zeros_(module.bias)

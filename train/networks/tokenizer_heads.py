@@ -1,4 +1,4 @@
-"""What the speech tokenizer is trained by and then does without: all see its rounded digits."""
+"""Heads that are only used to train the speech tokenizer. Their input is its rounded digits."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ HEADS_SIZES = {
 }
 
 
-class Twice(nn.Module):
-    """Every position becomes two. [B, T, C] → [B, 2T, C]"""
+class Upsample(nn.Module):
+    """[B, T, C] → [B, 2T, C]"""
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -41,7 +41,7 @@ class Twice(nn.Module):
 
 
 class ConvBlock(nn.Module):
-    """A few neighbours in time, then each position alone with the speaker."""
+    """A depthwise convolution and an MLP that is conditioned on the speaker."""
 
     def __init__(self, width: int, taps: int) -> None:
         super().__init__()
@@ -59,9 +59,9 @@ class ConvBlock(nn.Module):
 
 
 class MelDecoder(nn.Module):
-    """Digits and who speaks → mel and pitch.
+    """From digits and speaker to mel and pitch.
 
-    It hears less than half a second around a frame, so that tokens stand where their sound is.
+    Its receptive field is less than half a second, so that tokens stay aligned with the audio.
     """
 
     def __init__(self, size: HeadsSize, voices: int, pitches: int) -> None:
@@ -69,7 +69,7 @@ class MelDecoder(nn.Module):
         self.entry = nn.Linear(DIGITS, size.width)
         self.speaker = nn.Embedding(voices, size.width)
         self.tokens = nn.ModuleList(ConvBlock(size.width, 5) for _ in range(size.token_blocks))
-        self.twice = Twice(size.width)
+        self.twice = Upsample(size.width)
         self.frames = nn.ModuleList(ConvBlock(size.width, 7) for _ in range(size.frame_blocks))
         self.norm = nn.LayerNorm(size.width)
         self.mel = nn.Linear(size.width, MELS)
@@ -90,12 +90,12 @@ class MelDecoder(nn.Module):
 
 
 class TextHead(nn.Module):
-    """Digits → letters for CTC, 50 a second; 0 is its blank."""
+    """From digits to letters for CTC, 50 a second; 0 is the blank."""
 
     def __init__(self, size: HeadsSize, letters: int) -> None:
         super().__init__()
         self.entry = nn.Linear(DIGITS, size.width)
-        self.twice = Twice(size.width)
+        self.twice = Upsample(size.width)
         self.blocks = nn.ModuleList(Block(size.width) for _ in range(size.text_blocks))
         self.norm = nn.LayerNorm(size.width)
         self.letters = nn.Linear(size.width, 1 + letters)
@@ -109,7 +109,7 @@ class TextHead(nn.Module):
 
 
 class PhonemeHead(nn.Module):
-    """Digits of a token and of four on either side → what is being said there."""
+    """From the digits of a token and of four on either side to its phoneme."""
 
     def __init__(self, size: HeadsSize, phonemes: int) -> None:
         super().__init__()
@@ -128,7 +128,7 @@ class PhonemeHead(nn.Module):
 
 
 class Probe(nn.Module):
-    """Guesses each token from the 26 before it: how much T3 has to say, at most."""
+    """Predicts each token from the 26 before it: an upper bound of the tokens' entropy."""
 
     def __init__(self, size: HeadsSize) -> None:
         super().__init__()
@@ -158,8 +158,8 @@ class Heads(nn.Module):
 
 
 def disagreement(own: Tensor, other: Tensor, mask: Tensor) -> Tensor:
-    """How far digits of two hearings differ, beside how far they vary: 0 if equal, about 1 if
-    unrelated. In shares, since plain distances are least where all digits are 0.
+    """The squared distance of two sets of digits relative to their variance: 0 if equal, about 1 if
+    unrelated. Relative, because the plain distance is smallest when all digits are 0.
 
     own, other: [B, T, 8] before they are rounded; mask: [B, T]
     """
@@ -169,7 +169,7 @@ def disagreement(own: Tensor, other: Tensor, mask: Tensor) -> Tensor:
 
 
 def redundancy(digits: Tensor, mask: Tensor) -> Tensor:
-    """How much digits say of each other: the mean square of their correlations."""
+    """The mean square of the correlations between digits."""
     shared = covariance(digits, mask)
     deviation = (shared.diagonal() + 1e-3).sqrt()
     correlation = shared / (deviation[:, None] * deviation)
@@ -186,7 +186,7 @@ def covariance(x: Tensor, mask: Tensor) -> Tensor:
 
 
 def level_usage(digits: Tensor, mask: Tensor) -> Tensor:
-    """How evenly each digit uses its three levels: entropy, 1 at most, with gradients.
+    """The entropy of each digit's three levels, at most 1, differentiable.
 
     digits: [B, T, 8] before they are rounded; mask: [B, T] → [8]
     """

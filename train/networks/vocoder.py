@@ -1,4 +1,4 @@
-"""HiFT in PyTorch: mel frames to 24 kHz sound, shaped from a source at the pitch of the mel.
+"""HiFT in PyTorch: mel frames to 24 kHz audio, filtered from a harmonic source.
 
 Inside, arrays are [B, channels, rows]. Modules are named so that their tensors have the official
 names.
@@ -16,14 +16,15 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.utils.parametrizations import weight_norm
 
-from ..abreast import abreast
+from ..parallel_streams import run_parallel
+from .official import OfficialModule
 
 MELS = 80
 RATE = 24000
 FRAME = 480  # samples of a mel frame
 HARMONICS = 9  # the fundamental is the first
 VOICED_ABOVE = 10.0  # Hz
-TONE, HISS, BREATH = 0.1, 0.1 / 3, 0.003  # level of harmonics; of noise, unvoiced and voiced
+HARMONIC_LEVEL, UNVOICED_NOISE, VOICED_NOISE = 0.1, 0.1 / 3, 0.003
 
 STRIDES = (8, 5, 3)
 UPSAMPLING_TAPS = (16, 11, 7)
@@ -36,7 +37,7 @@ SLOPE, LAST_SLOPE = 0.1, 0.01
 
 FOURIER, HOP = 16, 4
 BINS = FOURIER // 2 + 1
-LOUDEST = math.log(100.0)  # of a bin
+MAX_LOG_MAGNITUDE = math.log(100.0)  # of a bin
 LIMIT = 0.99  # of the samples
 
 PREFIX = "mel2wav."  # of the tensors' official names
@@ -54,7 +55,9 @@ VOCODER_SIZES = {
 }
 
 
-class Vocoder(nn.Module):
+class Vocoder(OfficialModule):
+    prefix = PREFIX
+
     def __init__(self, size: VocoderSize) -> None:
         super().__init__()
         self.size = size
@@ -69,31 +72,20 @@ class Vocoder(nn.Module):
         for stage, (stride, taps) in enumerate(zip(STRIDES, UPSAMPLING_TAPS, strict=True)):
             self.ups.append(upsampling(channels, taps, stride))
             channels //= 2
-            step = math.prod(STRIDES[stage + 1 :])  # rows of the source's spectrum to one of ours
+            step = math.prod(STRIDES[stage + 1 :])  # stride over the source's spectrum
             down = nn.Conv1d(2 * BINS, channels, 1 if step == 1 else 2 * step, step, step // 2)
             self.source_downs.append(down)
             self.source_resblocks.append(ResBlock(channels, SOURCE_TAPS[stage]))
             self.resblocks.extend(ResBlock(channels, taps) for taps in RESIDUAL_TAPS)
         self.conv_post = normed_conv(channels, 2 * BINS, EDGE_TAPS, gain=0.5)
         with torch.no_grad():
-            # About as loud as speech.
+            # About the level of speech.
             self.conv_post.bias.zero_()[:BINS] = -3.0
         self.register_buffer("window", torch.hann_window(FOURIER), persistent=False)
 
-    @property
-    def parameter_count(self) -> int:
-        return sum(parameter.numel() for parameter in self.parameters())
-
-    def official_tensors(self) -> dict[str, Tensor]:
-        return {PREFIX + name: tensor for name, tensor in self.state_dict().items()}
-
-    def load_official(self, tensors: dict[str, Tensor]) -> None:
-        own = {name.removeprefix(PREFIX): tensor.float() for name, tensor in tensors.items()}
-        self.load_state_dict(own)
-
     @torch.no_grad()
-    def start_at(self, mean_mel: Tensor) -> None:
-        """Lets the first layers of an untrained vocoder hear what differs from the mean: [80]"""
+    def init_from_mean(self, mean_mel: Tensor) -> None:
+        """Initializes the first layers to subtract the corpus's mean mel, [80]."""
         for first in (self.conv_pre, self.f0_predictor.condnet[0]):
             first.bias.copy_(-first.weight.sum(-1) @ mean_mel)
 
@@ -101,8 +93,10 @@ class Vocoder(nn.Module):
         """The pitch of each frame in Hz, below 10 where unvoiced. mel: [B, T, 80] → [B, T]"""
         return self.f0_predictor(mel.transpose(1, 2))
 
-    def draws(self, batch: int, frames: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-        """What `sound` takes as phase and noise, on the generator's device."""
+    def draw_inputs(
+        self, batch: int, frames: int, generator: torch.Generator
+    ) -> tuple[Tensor, Tensor]:
+        """Random phase and noise for `synthesize`, on the generator's device."""
         device = generator.device
         phase = torch.rand(batch, HARMONICS, device=device, generator=generator)
         phase = (2 * phase - 1) * math.pi
@@ -110,7 +104,7 @@ class Vocoder(nn.Module):
         shape = (batch, FRAME * frames, HARMONICS)
         return phase, torch.randn(shape, device=device, generator=generator)
 
-    def sound(self, mel: Tensor, f0: Tensor, phase: Tensor, noise: Tensor) -> Tensor:
+    def synthesize(self, mel: Tensor, f0: Tensor, phase: Tensor, noise: Tensor) -> Tensor:
         """The samples, [B, 480 T].
 
         mel: [B, T, 80]; f0: [B, T] Hz; phase: [B, 9] radians before the first sample; noise:
@@ -118,35 +112,37 @@ class Vocoder(nn.Module):
         """
         source = self.spectrum(self.m_source(f0, phase, noise))
         x = self.conv_pre(mel.transpose(1, 2))
-        # What each stage is given of the source does not depend on the others.
-        sources = abreast([partial(self.heard, stage, source) for stage in range(len(STRIDES))], x)
+        # The stages' inputs from the source are independent of each other.
+        sources = run_parallel(
+            [partial(self.source_features, stage, source) for stage in range(len(STRIDES))], x
+        )
         for stage, up in enumerate(self.ups):
             x = up(functional.leaky_relu(x, SLOPE))
             if stage == len(self.ups) - 1:
-                # A spectrum has one row more than it has hops.
+                # A spectrum has one frame more than it has hops.
                 x = functional.pad(x, (1, 0), mode="reflect")
             x = x + sources[stage]
             count = len(RESIDUAL_TAPS)
             blocks = self.resblocks[count * stage : count * (stage + 1)]
-            x = sum(abreast([partial(block, x) for block in blocks], x)) / count
+            x = sum(run_parallel([partial(block, x) for block in blocks], x)) / count
         x = self.conv_post(functional.leaky_relu(x, LAST_SLOPE))
-        magnitude = x[:, :BINS].clamp_max(LOUDEST).exp()
+        magnitude = x[:, :BINS].clamp_max(MAX_LOG_MAGNITUDE).exp()
         angle = x[:, BINS:].sin()
         return self.waveform(torch.polar(magnitude, angle)).clamp(-LIMIT, LIMIT)
 
-    def heard(self, stage: int, source: Tensor) -> Tensor:
-        """The source's spectrum as a stage adds it."""
+    def source_features(self, stage: int, source: Tensor) -> Tensor:
+        """What a stage adds from the source's spectrum."""
         return self.source_resblocks[stage](self.source_downs[stage](source))
 
     def spectrum(self, samples: Tensor) -> Tensor:
-        """Real parts, then imaginary ones. samples: [B, n] → [B, 18, n / 4 + 1]"""
+        """Real, then imaginary parts. samples: [B, n] → [B, 18, n / 4 + 1]"""
         spectrum = torch.stft(samples, FOURIER, HOP, window=self.window, return_complex=True)
         return torch.cat([spectrum.real, spectrum.imag], 1)
 
     def waveform(self, spectrum: Tensor) -> Tensor:
         """The inverse of a centred transform: [B, 9, n + 1] complex → [B, 4 n].
 
-        torch.istft would look at the sum of the windows, and wait for the device, every time.
+        torch.istft would check the sum of the windows, with a host sync, every time.
         """
         frames = torch.fft.irfft(spectrum.transpose(1, 2), FOURIER) * self.window
         weight = self.window.square().expand(1, frames.shape[1], -1)
@@ -163,7 +159,7 @@ class F0Predictor(nn.Module):
             layers += [normed_conv(inputs, channels, PITCH_TAPS, gain=1.4), nn.ELU()]
         self.condnet = nn.Sequential(*layers)
         self.classifier = nn.Linear(channels, 1)
-        # In Hz: what the layers learn is of the order of 1.
+        # The output is in Hz, the layers' activations are of the order of 1.
         nn.init.normal_(self.classifier.weight, std=100 * channels**-0.5)
         nn.init.constant_(self.classifier.bias, 100.0)
 
@@ -175,7 +171,7 @@ class F0Predictor(nn.Module):
 class HarmonicSource(nn.Module):
     """Sines at multiples of the pitch, and noise, mixed to one signal.
 
-    No gradient reaches the pitch: a sine that is late would pull it the wrong way.
+    It has no gradient to the pitch: a sine with the wrong phase would pull it the wrong way.
     """
 
     def __init__(self) -> None:
@@ -185,7 +181,7 @@ class HarmonicSource(nn.Module):
         nn.init.zeros_(self.l_linear.bias)
 
     def forward(self, f0: Tensor, phase: Tensor, noise: Tensor) -> Tensor:
-        """As `Vocoder.sound` is given them → [B, 480 T]"""
+        """As `Vocoder.synthesize` is given them → [B, 480 T]"""
         return torch.tanh(self.l_linear(harmonics(f0, phase, noise)).squeeze(-1))
 
 
@@ -194,15 +190,15 @@ def harmonics(f0: Tensor, phase: Tensor, noise: Tensor) -> Tensor:
     """→ [B, 480 T, 9]"""
     number = torch.arange(1, HARMONICS + 1, device=f0.device)
     step = f0[..., None].double() * number / RATE  # cycles from one sample to the next
-    # In double, so that the phase does not round however long the sound gets.
+    # In double, so that the phase stays exact in long audio.
     start = (FRAME * step).cumsum(1) - FRAME * step + phase[:, None].double() / (2 * math.pi)
     start = (start - start.floor()).float()[:, :, None]
     sample = torch.arange(1, FRAME + 1, device=f0.device)[:, None]
     cycles = start + sample * step.float()[:, :, None]
     sines = torch.sin((cycles - cycles.floor()) * (2 * math.pi))
     voiced = (f0 > VOICED_ABOVE).float()[..., None, None]
-    level = voiced * BREATH + (1 - voiced) * HISS
-    return (voiced * TONE * sines).add_(level * noise.view_as(sines)).flatten(1, 2)
+    level = voiced * VOICED_NOISE + (1 - voiced) * UNVOICED_NOISE
+    return (voiced * HARMONIC_LEVEL * sines).add_(level * noise.view_as(sines)).flatten(1, 2)
 
 
 class ResBlock(nn.Module):
@@ -232,13 +228,13 @@ class Snake(nn.Module):
         self.alpha = nn.Parameter(torch.ones(channels))
 
     def forward(self, x: Tensor) -> Tensor:
-        return SnakeSlope.apply(x, self.alpha[:, None])
+        return SnakeFunction.apply(x, self.alpha[:, None])
 
 
-class SnakeSlope(torch.autograd.Function):
-    """Snake, and its slope in half the passes over memory that its parts' slopes take one by one.
+class SnakeFunction(torch.autograd.Function):
+    """Snake with its gradient in half the memory passes of the composed operations.
 
-    Towards x it is 1 + sin(2 alpha x), towards alpha (x sin(2 alpha x) + x - y) / alpha.
+    dy/dx = 1 + sin(2 alpha x); dy/dalpha = (x sin(2 alpha x) + x - y) / alpha
     """
 
     @staticmethod
@@ -249,17 +245,17 @@ class SnakeSlope(torch.autograd.Function):
         return y
 
     @staticmethod
-    def backward(ctx: Any, slope: Tensor) -> tuple[Tensor, Tensor]:
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor]:
         x, alpha, y = ctx.saved_tensors
         sine = (x * (2 * alpha)).sin_()
-        towards_alpha = torch.addcmul(x - y, x, sine).mul_(slope).sum((0, 2))[:, None]
-        return torch.addcmul(slope, slope, sine), towards_alpha / (alpha + 1e-9)
+        of_alpha = torch.addcmul(x - y, x, sine).mul_(gradient).sum((0, 2))[:, None]
+        return torch.addcmul(gradient, gradient, sine), of_alpha / (alpha + 1e-9)
 
 
 def normed_conv(
     inputs: int, outputs: int, taps: int, dilation: int = 1, gain: float = 1.0
 ) -> nn.Module:
-    """Gives as many rows as it takes, `gain` times as large as they are at first."""
+    """A weight-normed convolution that keeps the length. gain: initial output scale"""
     conv = nn.Conv1d(inputs, outputs, taps, padding=(taps - 1) // 2 * dilation, dilation=dilation)
     nn.init.normal_(conv.weight, std=gain * (inputs * taps) ** -0.5)
     nn.init.zeros_(conv.bias)
@@ -267,7 +263,7 @@ def normed_conv(
 
 
 def upsampling(channels: int, taps: int, stride: int) -> nn.Module:
-    """`stride` rows of each, half as wide."""
+    """Upsamples by `stride` and halves the channels."""
     conv = nn.ConvTranspose1d(channels, channels // 2, taps, stride, (taps - stride) // 2)
     nn.init.normal_(conv.weight, std=(stride / (channels * taps)) ** 0.5)
     nn.init.zeros_(conv.bias)
@@ -276,7 +272,7 @@ def upsampling(channels: int, taps: int, stride: int) -> nn.Module:
 
 def overlap(frames: Tensor) -> Tensor:
     """The sum of frames that start 4 samples apart. [B, n, 16] → [B, 4 (n + 3)]"""
-    pieces = frames.unflatten(-1, (FOURIER // HOP, HOP))
+    ranges = frames.unflatten(-1, (FOURIER // HOP, HOP))
     last = FOURIER // HOP - 1
-    shifted = [functional.pad(pieces[:, :, i], (0, 0, i, last - i)) for i in range(last + 1)]
+    shifted = [functional.pad(ranges[:, :, i], (0, 0, i, last - i)) for i in range(last + 1)]
     return sum(shifted).flatten(1)

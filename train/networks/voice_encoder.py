@@ -1,4 +1,4 @@
-"""The LSTM that tells speakers apart for T3: the mean over overlapping parts of a recording."""
+"""The LSTM speaker encoder of T3: a mean over overlapping parts of a recording."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LAYERS = 3
 SPEAKER_SIZE = 256
 PART_FRAMES = 160
 PART_STEP = 77  # frames: 1.3 parts a second
-LEAST_FRAMES = PART_FRAMES * 4 // 5  # of a last part, unless it is the only one
+MIN_FRAMES = PART_FRAMES * 4 // 5  # of the last part, unless it is the only one
 
 
 @dataclass(frozen=True)
@@ -32,10 +32,10 @@ class VoiceEncoder(nn.Module):
         super().__init__()
         self.lstm = nn.LSTM(MELS, size.lstm, LAYERS, batch_first=True)
         self.proj = nn.Linear(size.lstm, SPEAKER_SIZE)
-        # Official files hold them; nothing that runs reads them.
+        # Official files have them; inference does not use them.
         self.register_buffer("similarity_weight", as_tensor([10.0]))
         self.register_buffer("similarity_bias", as_tensor([-5.0]))
-        # Powers of speech are mostly far below 1.
+        # The mel power of speech is mostly far below 1.
         self.lstm.weight_ih_l0.data *= 10
 
     def forward(self, mel: Tensor) -> Tensor:
@@ -52,14 +52,14 @@ class VoiceEncoder(nn.Module):
 
 
 def part_count(frames: int) -> int:
-    """All parts that are whole, and the last one if enough of it is there or there is no other."""
+    """All complete parts, and the last one if it is long enough or the only one."""
     count, rest = divmod(max(0, frames - PART_FRAMES + PART_STEP), PART_STEP)
-    enough = rest + PART_FRAMES - PART_STEP >= LEAST_FRAMES
+    enough = rest + PART_FRAMES - PART_STEP >= MIN_FRAMES
     return count + 1 if count == 0 or enough else count
 
 
 def parts_of(mel: Tensor) -> Tensor:
-    """[B, frames, 40] → [B, parts, 160, 40], zeros where the recording has ended"""
+    """[B, frames, 40] → [B, parts, 160, 40], zero-padded"""
     frames = mel.shape[1]
     covered = PART_FRAMES + PART_STEP * (part_count(frames) - 1)
     mel = functional.pad(mel, (0, 0, 0, max(0, covered - frames)))[:, :covered]

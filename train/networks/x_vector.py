@@ -1,4 +1,4 @@
-"""CAMPPlus in PyTorch: the x-vector of a speaker, for the flow."""
+"""CAMPPlus in PyTorch: the x-vector of a speaker for the flow."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ HEAD_CHANNELS = 32
 DENSE_BLOCKS = ((12, 1), (24, 2), (16, 2))  # layers, dilation
 BOTTLENECK = 4  # times the growth
 SEGMENT = 100  # frames that share a mask
-LEAST_VARIANCE = 1e-12
+MIN_VARIANCE = 1e-12
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class NormRelu(nn.Module):
 
 
 class ResidualBlock(nn.Module):
-    """Two convolutions beside a way around them. stride: over frequency"""
+    """Two convolutions with a shortcut. stride: over frequency"""
 
     def __init__(self, stride: int) -> None:
         super().__init__()
@@ -60,7 +60,7 @@ class ResidualBlock(nn.Module):
 
 
 class Head(nn.Module):
-    """Convolutions over frequency and time that leave an eighth of the bands, all the frames."""
+    """Convolutions over frequency and time that reduce the bands to an eighth."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -80,7 +80,7 @@ class Head(nn.Module):
 
 
 class MaskedConv(nn.Module):
-    """A convolution whose channels are masked by what is around them and by the whole."""
+    """A convolution whose channels are masked by the local and the global context."""
 
     def __init__(self, inputs: int, growth: int, dilation: int) -> None:
         super().__init__()
@@ -129,7 +129,7 @@ class DenseBlock(nn.ModuleDict):
 
 
 class Transit(nn.Module):
-    """Combines a block's features to half as many."""
+    """Halves the channels after a block."""
 
     def __init__(self, channels: int) -> None:
         super().__init__()
@@ -155,8 +155,8 @@ class Statistics(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         variance, mean = torch.var_mean(x.float(), -1, keepdim=True)
-        # The root of 0, of a channel that is silent throughout, would have no slope.
-        return torch.cat([mean, variance.clamp_min(LEAST_VARIANCE).sqrt()], 1)
+        # The square root has no finite gradient at 0, the variance of a constant channel.
+        return torch.cat([mean, variance.clamp_min(MIN_VARIANCE).sqrt()], 1)
 
 
 class Exit(nn.Module):
@@ -189,5 +189,5 @@ class XVector(nn.Module):
         self.xvector = nn.Sequential(stages)
 
     def forward(self, fbank: Tensor) -> Tensor:
-        """fbank: [B, frames, 80], each band's mean taken away → [B, 192]"""
+        """fbank: [B, frames, 80], with zero mean in each band → [B, 192]"""
         return self.xvector(self.head(fbank))

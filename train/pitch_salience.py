@@ -1,4 +1,4 @@
-"""How strongly a voice repeats itself at each period: pitch without deciding on one."""
+"""Pitch salience: the strength of each pitch, without choosing one."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from torch.nn import functional
 LOWEST, HIGHEST = 60.0, 500.0  # Hz
 PITCHES = 48  # evenly spaced in logarithms, the highest first
 FRAME, HOP, FOURIER = 640, 320, 1024  # samples at 16 kHz
-LESS_BELOW = 0.25  # that the lowest pitch counts less than the highest
-SILENCE = 1e-3  # energy of a frame that counts for nothing
+LOW_PITCH_PENALTY = 0.25  # of the lowest pitch against the highest
+SILENCE = 1e-3  # energy that is added to every frame
 
 
 def salience(wave: Tensor) -> Tensor:
-    """Autocorrelation at the period of each pitch, near 1 where a frame repeats itself.
+    """The normalized autocorrelation at the period of each pitch.
 
-    wave: [B, N] at 16 kHz → [B, N // 320, 48], frames as the 24 kHz mel has them
+    wave: [B, N] at 16 kHz → [B, N // 320, 48], aligned with the 24 kHz mel
     """
     with torch.autocast(wave.device.type, enabled=False):
         window = torch.hann_window(FRAME, device=wave.device)
@@ -27,14 +27,14 @@ def salience(wave: Tensor) -> Tensor:
         frames = functional.pad(wave.float(), (edge, edge)).unfold(1, FRAME, HOP)
         frames = frames - frames.mean(-1, keepdim=True)
         correlation = _autocorrelation(frames * window)
-        # The window's own share of the fall towards long periods is taken out.
+        # Compensates the window's own autocorrelation.
         fall = _autocorrelation(window)
         level = (correlation[..., :1] + SILENCE) / fall[:1]
         return (correlation / fall / level) @ _periods(wave.device)
 
 
 def agreement(found: Tensor, true: Tensor, mask: Tensor) -> float:
-    """The share of voiced frames whose strongest pitch is found within a semitone or so.
+    """The share of voiced frames whose strongest pitch is found within about a semitone.
 
     found, true: [B, T, 48]; mask: [B, T]
     """
@@ -51,10 +51,10 @@ def _autocorrelation(x: Tensor) -> Tensor:
 
 @functools.lru_cache
 def _periods(device: torch.device) -> Tensor:
-    """Interpolates between whole samples, and weighs long periods less: what repeats itself after
-    one period does so after two. → [lags, 48]"""
+    """Interpolates between lags, and gives long periods less weight, because a signal also repeats
+    after two periods. → [lags, 48]"""
     steps = torch.linspace(0, 1, PITCHES)
     periods = 16000 / (HIGHEST * (LOWEST / HIGHEST) ** steps)
     lags = torch.arange(math.ceil(16000 / LOWEST) + 1)
-    weight = 1 - LESS_BELOW * steps
+    weight = 1 - LOW_PITCH_PENALTY * steps
     return ((1 - (lags[:, None] - periods).abs()).clamp_min(0) * weight).to(device)

@@ -1,4 +1,4 @@
-"""The ear: it learns to name phonemes in mels, of speech played faster or slower too."""
+"""The phoneme classifier: training, labels with speed perturbation, padding."""
 
 from __future__ import annotations
 
@@ -9,34 +9,40 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from train import ear  # noqa: E402
+from train import phoneme_classifier  # noqa: E402
 from train.alignment import IGNORED  # noqa: E402
 from train.data import Corpus  # noqa: E402
 from train.features import MEL_HOP  # noqa: E402
-from train.networks.ear import EAR_SIZES, Ear  # noqa: E402
+from train.networks.phoneme_classifier import PHONEME_CLASSIFIER_SIZES, PhonemeClassifier  # noqa: E402
 
 
-def test_the_ear_learns_to_name_phonemes(tiny_corpus: Path, tmp_path: Path) -> None:
-    options = ["--device", "cpu", "--size", "tiny", "--seconds", "12", "--minutes", "1000"]
-    ear.main([str(tiny_corpus), str(tmp_path), *options, "--steps", "120"])
-    history = json.loads((tmp_path / "ear.json").read_text())["history"]
+def test_the_classifier_learns_phonemes(tiny_corpus: Path, tmp_path: Path) -> None:
+    options = ["--device", "cpu", "--size", "tiny", "--batch-seconds", "12", "--minutes", "1000"]
+    phoneme_classifier.main([str(tiny_corpus), str(tmp_path), *options, "--steps", "120"])
+    history = json.loads((tmp_path / "phoneme_classifier.json").read_text())["history"]
     assert history[0]["valid"] < 0.3
     assert history[-1]["valid"] > 0.6
     assert history[-1]["unseen"] > 0.4
 
-    resumed = [*options, "--steps", "1", "--resume", str(tmp_path / "ear.safetensors")]
-    ear.main([str(tiny_corpus), str(tmp_path), *resumed])
-    history = json.loads((tmp_path / "ear.json").read_text())["history"]
+    resumed = [
+        *options,
+        "--steps",
+        "1",
+        "--resume",
+        str(tmp_path / "phoneme_classifier.safetensors"),
+    ]
+    phoneme_classifier.main([str(tiny_corpus), str(tmp_path), *resumed])
+    history = json.loads((tmp_path / "phoneme_classifier.json").read_text())["history"]
     assert history[0]["valid"] > 0.5
 
 
-def test_speech_played_at_another_pace_says_the_same_sooner_or_later(tiny_corpus: Path) -> None:
+def test_labels_follow_speed_perturbation(tiny_corpus: Path) -> None:
     corpus = Corpus(tiny_corpus, "cpu")
-    saying = ear.Saying(corpus.rows, "cpu")
+    saying = phoneme_classifier.PhonemeLabels(corpus.rows, "cpu")
     batch = corpus.row_batch(corpus.members[:6])
     frames = batch.samples // MEL_HOP
     said = saying.of(batch, int(frames.max()))
-    varied = corpus.vary(batch, torch.Generator().manual_seed(1))
+    varied = corpus.perturb_speed(batch, torch.Generator().manual_seed(1))
     others = varied.samples // MEL_HOP
     found = saying.of(varied, int(others.max()), batch.samples)
     for row, (length, other) in enumerate(zip(frames.tolist(), others.tolist(), strict=True)):
@@ -46,9 +52,9 @@ def test_speech_played_at_another_pace_says_the_same_sooner_or_later(tiny_corpus
         torch.testing.assert_close(*same)
 
 
-def test_a_row_of_a_batch_is_heard_as_it_is_alone() -> None:
+def test_predictions_do_not_depend_on_padding() -> None:
     torch.manual_seed(0)
-    network = Ear(EAR_SIZES["tiny"], 7).eval()
+    network = PhonemeClassifier(PHONEME_CLASSIFIER_SIZES["tiny"], 7).eval()
     mel, lengths = torch.randn(2, 40, 80), torch.tensor([40, 25])
     mask = torch.arange(40) < lengths[:, None]
     with torch.no_grad():

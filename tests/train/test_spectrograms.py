@@ -12,7 +12,7 @@ pytest.importorskip("matplotlib")
 
 from matplotlib.image import imread
 
-from train import pictures
+from train import spectrograms
 
 from ..recordings import speech
 
@@ -25,7 +25,7 @@ def evaluation(tmp_path: Path) -> Path:
     (folder / "student").mkdir()
     rows = [
         {"id": f"{code}-{code}-{number:03d}", "text": "It costs $5 or $6."}
-        for code in pictures.LANGUAGES
+        for code in spectrograms.LANGUAGES
         for number in range(2)
     ]
     index = "".join(json.dumps(row) + "\n" for row in rows)
@@ -40,27 +40,27 @@ def evaluation(tmp_path: Path) -> Path:
 def test_the_first_sentence_of_each_language_is_drawn_in_a_small_file(
     evaluation: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    out = tmp_path / "pictures"
-    pictures.main([str(evaluation), str(out)])
+    out = tmp_path / "spectrograms"
+    spectrograms.main([str(evaluation), str(out)])
     drawn = sorted(out.iterdir())
     assert [path.name for path in drawn] == ["en.png", "es.png", "fr.png", "it.png", "pt.png"]
     assert sorted(capsys.readouterr().out.split()) == [str(path) for path in drawn]
     for path in drawn:
         assert imread(path).shape[:2] == (280, 960)
-        assert path.stat().st_size < pictures.MOST_BYTES
+        assert path.stat().st_size < spectrograms.MOST_BYTES
 
 
 def test_a_sentence_can_be_asked_for_by_its_id(evaluation: Path, tmp_path: Path) -> None:
-    assert pictures.draw(evaluation, tmp_path, ["fr-fr-001"]) == [tmp_path / "fr-fr-001.png"]
-    with pytest.raises(SystemExit, match="the teacher has not said de-de-000"):
-        pictures.draw(evaluation, tmp_path, ["de-de-000"])
+    assert spectrograms.draw(evaluation, tmp_path, ["fr-fr-001"]) == [tmp_path / "fr-fr-001.png"]
+    with pytest.raises(SystemExit, match="the teacher has no clip of de-de-000"):
+        spectrograms.draw(evaluation, tmp_path, ["de-de-000"])
 
 
 def test_both_are_drawn_to_one_scale() -> None:
-    loud, soft = np.full((80, 100), 2.0), np.full((80, 50), 2.0 - pictures.RANGE / 2)
-    figure = pictures.picture("Hello.", {"teacher": loud, "student": soft})
+    loud, soft = np.full((80, 100), 2.0), np.full((80, 50), 2.0 - spectrograms.RANGE / 2)
+    figure = spectrograms.draw_figure("Hello.", {"teacher": loud, "student": soft})
     teacher, student = figure.axes
     assert teacher.get_xlim() == student.get_xlim() == (0, 2.0)
-    assert teacher.images[0].get_array().max() == pictures.SHADES
-    assert student.images[0].get_array().max() == pictures.SHADES / 2
+    assert teacher.images[0].get_array().max() == spectrograms.SHADES
+    assert student.images[0].get_array().max() == spectrograms.SHADES / 2
     assert student.get_title() == "student, 1.00 s"

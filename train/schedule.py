@@ -1,4 +1,4 @@
-"""How far a stage of training is, by the time or the steps it was given."""
+"""The progress of a training run through its time or step limit."""
 
 from __future__ import annotations
 
@@ -7,26 +7,26 @@ import signal
 import time
 
 
-class Clock:
-    """Ends a run after some minutes of wall-clock time, or after some steps, whichever comes first.
+class Schedule:
+    """Ends a run after some minutes of wall-clock time or some steps, whichever comes first.
 
-    Steps make a run repeatable; minutes make it fit where machines are lent by the hour. One that
-    heeds termination also ends a run when its process is asked to end.
+    Steps make a run repeatable; minutes make it fit a machine that is rented by the hour. With
+    `stop_on_sigterm` SIGTERM ends the run as well.
     """
 
     def __init__(self, minutes: float | None = None, steps: int | None = None) -> None:
         if minutes is None and steps is None:
-            raise ValueError("a clock needs minutes, steps or both")
+            raise ValueError("a schedule needs minutes, steps or both")
         self.minutes = minutes
         self.steps = steps
-        self.step = 0  # the one being taken, from 1
+        self.step = 0  # the current one, from 1
         self.terminated = False
         self._started = time.monotonic()
         self._last: dict[str, float] = {}
 
     @property
     def seconds(self) -> float:
-        """Since the clock was made."""
+        """Since the schedule was created."""
         return time.monotonic() - self._started
 
     @property
@@ -36,9 +36,9 @@ class Clock:
         by_steps = (self.step - 1) / self.steps if self.steps else 0.0
         return min(1.0, max(0.0, by_time, by_steps))
 
-    def heed_termination(self) -> Clock:
-        """From now on SIGTERM ends the run after the step being taken instead of the process, which
-        then has to save what it has."""
+    def stop_on_sigterm(self) -> Schedule:
+        """From now on SIGTERM ends the run after the current step instead of killing the process,
+        which then has to save its weights."""
 
         def end(signal_number: int, frame: object) -> None:
             self.terminated = True
@@ -46,19 +46,19 @@ class Clock:
         signal.signal(signal.SIGTERM, end)
         return self
 
-    def tick(self) -> bool:
-        """Begins a step: `while clock.tick(): ...` runs to the end, and takes one step at least."""
+    def next_step(self) -> bool:
+        """Starts a step: `while schedule.next_step(): ...` takes at least one."""
         self.step += 1
         return self.progress < 1.0 and (self.step == 1 or not self.terminated)
 
     def learning_rate(self, peak: float, warm_up: float = 0.03, last: float = 0.02) -> float:
-        """Rises to `peak` over the share `warm_up` of the run, then falls along a cosine to
-        `last` · peak."""
+        """Rises linearly to `peak` over the share `warm_up` of the run, then follows a cosine down
+        to `last` · peak."""
         progress = self.progress
         if progress < warm_up:
             return peak * max(progress / warm_up, last)
-        fall = (progress - warm_up) / (1 - warm_up)
-        return peak * (last + (1 - last) * 0.5 * (1 + math.cos(math.pi * fall)))
+        decay = (progress - warm_up) / (1 - warm_up)
+        return peak * (last + (1 - last) * 0.5 * (1 + math.cos(math.pi * decay)))
 
     def due(self, what: str, every: float) -> bool:
         """Whether `every` seconds passed since this was last true of `what`, or since the start."""

@@ -1,4 +1,4 @@
-"""The judge's scores of clips, kept as they come, and the tables made of them."""
+"""Scores of the judge (speech recognizers and DistillMOS) and their summaries."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ import subprocess
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-JUDGED_AT_ONCE = 40  # clips between two lines of progress
-RECOGNISERS = ("whisper", "moonshine")
-DURATION_RATIOS = (0.6, 1.6)  # beyond them a sentence rambles, loops or stops early
+CLIPS_PER_CALL = 40
+RECOGNIZERS = ("whisper", "moonshine")
+DURATION_RATIOS = (0.6, 1.6)  # outside of them a sentence loops or stops early
 
 
 def judge(clips: dict[str, tuple[Path, str, str]], folder: Path, kept: Path) -> dict[str, dict]:
-    """Has the judge score clips by name: WAV, language, text. → its rows by name
+    """Scores clips by name (WAV, language, text) with the judge. → its rows by name
 
-    folder: made by the judge's setup.sh, score.py in it. Rows are added to the file `kept`; clips
-    whose rows are in it are not scored again.
+    folder: made by the judge's setup.sh, with score.py. Rows are appended to the file `kept`; clips
+    that it already has are not scored again.
     """
     rows = read_rows(kept)
     waiting = [name for name in clips if name not in rows]
-    for first in range(0, len(waiting), JUDGED_AT_ONCE):
-        names = waiting[first : first + JUDGED_AT_ONCE]
+    for first in range(0, len(waiting), CLIPS_PER_CALL):
+        names = waiting[first : first + CLIPS_PER_CALL]
         found = _score([clips[name] for name in names], folder, kept.with_suffix(".tsv"))
         with kept.open("a", encoding="utf-8") as file:
             for name, row in zip(names, found, strict=True):
@@ -51,36 +51,40 @@ def _score(clips: Sequence[tuple[Path, str, str]], folder: Path, pairs: Path) ->
     ]
 
 
-def word_errors(said: str, heard: str) -> int:
-    """Words to change, leave out or put in to make the one text the other."""
-    expected, found = said.split(), heard.split()
+def edit_distance(found: Sequence[object], expected: Sequence[object]) -> int:
+    """The Levenshtein distance: insertions, deletions and substitutions."""
     row = list(range(len(found) + 1))
-    for i, word in enumerate(expected, 1):
+    for i, wanted in enumerate(expected, 1):
         diagonal, row[0] = row[0], i
         for j, other in enumerate(found, 1):
-            best = min(diagonal + (word != other), row[j] + 1, row[j - 1] + 1)
+            best = min(diagonal + (wanted != other), row[j] + 1, row[j - 1] + 1)
             diagonal, row[j] = row[j], best
     return row[-1]
 
 
-def error_rate(rows: Iterable[dict], recogniser: str) -> float | None:
-    """Per cent of the words of the judge's rows; None if this recogniser heard none of them."""
-    heard = [row for row in rows if recogniser in row]
-    words = sum(len(row["text"].split()) for row in heard)
-    errors = sum(word_errors(row["text"], row[recogniser]) for row in heard)
+def word_errors(said: str, heard: str) -> int:
+    """Insertions, deletions and substitutions of words."""
+    return edit_distance(heard.split(), said.split())
+
+
+def error_rate(rows: Iterable[dict], recognizer: str) -> float | None:
+    """The word error rate in per cent; None if this recognizer has no rows."""
+    scored = [row for row in rows if recognizer in row]
+    words = sum(len(row["text"].split()) for row in scored)
+    errors = sum(word_errors(row["text"], row[recognizer]) for row in scored)
     return round(100 * errors / words, 2) if words else None
 
 
 def summary(student: list[dict], teacher: list[dict], ratios: list[float]) -> dict:
-    """Scores of both on the same sentences; ratios: the student's durations to the teacher's."""
+    """Scores of both on the same sentences. ratios: of the student's and the teacher's durations"""
     low, high = DURATION_RATIOS
     found: dict[str, float | int | None] = {"sentences": len(student)}
     for who, rows in (("teacher", teacher), ("student", student)):
-        for recogniser in RECOGNISERS:
-            found[f"{who}_wer_{recogniser}"] = error_rate(rows, recogniser)
+        for recognizer in RECOGNIZERS:
+            found[f"{who}_wer_{recognizer}"] = error_rate(rows, recognizer)
         found[f"{who}_mos"] = round(statistics.mean(row["mos"] for row in rows), 3)
-    within = sum(low <= ratio <= high for ratio in ratios)
-    found["durations_within"] = round(100 * within / len(ratios), 2)
+    length_mask = sum(low <= ratio <= high for ratio in ratios)
+    found["durations_within"] = round(100 * length_mask / len(ratios), 2)
     found["duration_ratio"] = round(statistics.median(ratios), 3)
     return found
 

@@ -1,4 +1,4 @@
-"""Who speaks in an evaluation: the teacher and the student, each clip kept as a WAV file."""
+"""Clips of the teacher and the student for an evaluation, stored as WAV files."""
 
 from __future__ import annotations
 
@@ -11,25 +11,24 @@ from pathlib import Path
 import numpy as np
 import soundfile
 
-from .clips import RATE, cut_silence
-from .shards import read_index
+from .clips import RATE, cut_silence, read_index
 
-SPOKEN_AT_ONCE = 100  # clips that are lost if the teacher is stopped
+CLIPS_PER_CALL = 100  # lost if the teacher is interrupted
 
 
 class Teacher:
-    """Its clips stand in OUT/teacher*, as speak.py writes them; what is missing it says anew."""
+    """Its clips are in OUT/teacher*, as written by speak.py; missing ones are synthesized."""
 
     def __init__(self, out: Path, folder: Path | None) -> None:
-        """folder: the teacher's, speak.py in it; None where everything has been said."""
+        """folder: of the teacher, with speak.py; None if all clips exist"""
         self._out, self._folder = out, folder
 
-    def say(self, rows: list[dict]) -> dict[str, Path]:
-        """WAV files by id, their silence cut as it is for training."""
+    def synthesize(self, rows: list[dict]) -> dict[str, Path]:
+        """WAV files by id, trimmed as for training."""
         spoken = self._spoken()
         missing = [row for row in rows if row["id"] not in spoken]
-        for first in range(0, len(missing), SPOKEN_AT_ONCE):
-            self._speak(missing[first : first + SPOKEN_AT_ONCE])
+        for first in range(0, len(missing), CLIPS_PER_CALL):
+            self._speak(missing[first : first + CLIPS_PER_CALL])
         spoken = self._spoken()
         return {row["id"]: _wav(*spoken[row["id"]]) for row in rows}
 
@@ -39,7 +38,7 @@ class Teacher:
 
     def _speak(self, rows: list[dict]) -> None:
         if self._folder is None:
-            raise SystemExit(f"the teacher has not said {rows[0]['id']} yet: give --teacher")
+            raise SystemExit(f"the teacher has no clip of {rows[0]['id']}; give --teacher")
         out = self._out / f"teacher-{len(list(self._out.glob('teacher*'))):03d}"
         with tempfile.NamedTemporaryFile("w", suffix=".jsonl", encoding="utf-8") as texts:
             texts.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
@@ -59,7 +58,7 @@ def _wav(folder: Path, row: dict) -> Path:
 
 
 class Student:
-    """The model that is evaluated; its clips stand in OUT/student."""
+    """The model that is evaluated; its clips are in OUT/student."""
 
     def __init__(self, out: Path, model: Path) -> None:
         import nightingale
@@ -68,9 +67,9 @@ class Student:
         self._folder.mkdir(exist_ok=True)
         self._tts = nightingale.load(model)
 
-    def say(self, row: dict, reference: Path | None = None) -> Path:
-        """The WAV file of a row, said by a clone of the recording `reference`, else by the row's
-        voice, if the model has it, or by the model's own in turn."""
+    def synthesize(self, row: dict, reference: Path | None = None) -> Path:
+        """The WAV file of a row: in a clone of the recording `reference`, in the row's voice if the
+        model has it, or in one of the model's voices in turn."""
         path = self._folder / f"{row['id']}.wav"
         if not path.exists():
             voice = self._voice(row) if reference is None else self._tts.bake_voice(reference)

@@ -1,14 +1,14 @@
-"""Spectrograms of what teacher and student said of the same sentences, side by side.
+"""Spectrograms of the teacher and the student for the same sentences, side by side.
 
-    python -m train.pictures EVALUATION OUT [--id ID ...]
+    python -m train.spectrograms EVALUATION OUT [--id ID ...]
 
-EVALUATION is the folder that train.evaluate wrote to: the clips stand in it. Without ids the first
+EVALUATION is the output folder of train.evaluate, which has the clips. Without ids the first
 sentence of each language is drawn, as OUT/LANGUAGE.png.
 """
 
 from __future__ import annotations
 
-import argparse
+import sys
 import textwrap
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,24 +20,24 @@ from matplotlib.figure import Figure
 
 from nightingale.validate.log_mel import HOP, hertz_to_band, log_mel
 
-from .clips import RATE
-from .evaluation import LANGUAGES
-from .shards import read_index
+from .clips import RATE, read_index
+from .evaluation_sentences import LANGUAGES
+from .options import command_parser
 
-MOST_BYTES = 150_000
-INCHES, DOTS = (9.6, 2.8), 100  # size, dots an inch
-SHADES = 20  # few, so that files are small
+MAX_BYTES = 150_000
+INCHES, DPI = (9.6, 2.8), 100
+SHADES = 20  # few, for small files
 RANGE = 7.0  # nats from the loudest to black
 TICKS = (100, 500, 1000, 2000, 4000, 7500)  # Hz
 
 
 def draw(evaluation: Path, out: Path, ids: Sequence[str]) -> list[Path]:
-    """Draws the sentences of these ids, or the first of each language. → the pictures"""
+    """Draws the sentences of these ids, or the first of each language. → the files"""
     said = {row["id"]: row for path in _teachers(evaluation) for row in read_index(path)}
     names = {id: id for id in ids} or {f"{code}-{code}-000": code for code in LANGUAGES}
     missing = [id for id in names if id not in said]
     if missing:
-        raise SystemExit(f"the teacher has not said {', '.join(missing)} in {evaluation}")
+        raise SystemExit(f"the teacher has no clip of {', '.join(missing)} in {evaluation}")
     out.mkdir(parents=True, exist_ok=True)
     return [_draw(evaluation, said[id], out / f"{name}.png") for id, name in names.items()]
 
@@ -52,15 +52,15 @@ def _draw(evaluation: Path, row: dict, path: Path) -> Path:
         "student": evaluation / "student" / f"{row['id']}.wav",
     }
     mels = {who: log_mel(soundfile.read(clip, dtype="float32")[0]) for who, clip in clips.items()}
-    picture(row["text"], mels).savefig(path, dpi=DOTS)
+    draw_figure(row["text"], mels).savefig(path, dpi=DPI)
     size = path.stat().st_size
-    if size > MOST_BYTES:
-        raise SystemExit(f"{path} has {size} bytes, more than {MOST_BYTES}: draw a shorter clip")
+    if size > MAX_BYTES:
+        raise SystemExit(f"{path} has {size} bytes, more than {MAX_BYTES}: draw a shorter clip")
     return path
 
 
-def picture(text: str, mels: dict[str, np.ndarray]) -> Figure:
-    """mels: [80, frames] of each speaker, who share both scales"""
+def draw_figure(text: str, mels: dict[str, np.ndarray]) -> Figure:
+    """mels: [80, frames] of each speaker, drawn with the same scales"""
     figure = Figure(figsize=INCHES, layout="constrained")
     figure.suptitle(textwrap.shorten(text, 90, placeholder=" …"), fontsize=11, parse_math=False)
     loudest = max(mel.max() for mel in mels.values())
@@ -90,18 +90,12 @@ def _draw_mel(axes: Axes, mel: np.ndarray, loudest: float) -> None:
     axes.set_yticks([hertz_to_band(tick) for tick in TICKS], [f"{tick:,}" for tick in TICKS])
 
 
-def main(arguments: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(
-        prog="python -m train.pictures",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("evaluation", type=Path)
-    parser.add_argument("out", type=Path)
-    parser.add_argument("--id", action="append", default=[], dest="ids")
+def main(arguments: list[str]) -> None:
+    parser = command_parser("spectrograms", __doc__, "evaluation", "out")
+    parser.add_argument("--id", action="append", default=[], dest="ids", help="of a sentence")
     for path in draw(**vars(parser.parse_args(arguments))):
         print(path)
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

@@ -1,4 +1,4 @@
-"""What is said in mel frames: phonemes, by what is heard close by."""
+"""A network that classifies the phoneme of each mel frame from its neighbourhood."""
 
 from __future__ import annotations
 
@@ -10,29 +10,29 @@ from torch.nn import functional
 
 from .tokenizer_heads import MEAN_MEL, MELS
 
-SPREAD = 3.0  # of mels of speech, roughly
+MEL_DEVIATION = 3.0  # of the mels of speech, roughly
 TAPS = 7
 
 
 @dataclass(frozen=True)
-class EarSize:
+class PhonemeClassifierSize:
     width: int
     blocks: int
 
 
-EAR_SIZES = {
-    "small": EarSize(width=320, blocks=5),
-    "tiny": EarSize(width=48, blocks=2),
+PHONEME_CLASSIFIER_SIZES = {
+    "small": PhonemeClassifierSize(width=320, blocks=5),
+    "tiny": PhonemeClassifierSize(width=48, blocks=2),
 }
 
 
-class Heard(NamedTuple):
+class Prediction(NamedTuple):
     phonemes: Tensor  # [B, T, phonemes] logits
-    features: list[Tensor]  # after every block, [B, T, width], of mean 0 and variance 1
+    features: list[Tensor]  # [B, T, width] after every block, with mean 0 and variance 1
 
 
-class NearBy(nn.Module):
-    """A few frames around each, then each by itself."""
+class LocalBlock(nn.Module):
+    """A depthwise convolution and an MLP, with a residual connection."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -48,25 +48,25 @@ class NearBy(nn.Module):
         return x + self.mlp(self.norm(y))
 
 
-class Ear(nn.Module):
-    """It hears a third of a second on either side of a frame. One that heard more would guess a
-    blurred sound from its words, and not mind."""
+class PhonemeClassifier(nn.Module):
+    """Its receptive field is a third of a second on either side of a frame. A larger one could
+    infer a blurred phoneme from the words around it."""
 
-    def __init__(self, size: EarSize, phonemes: int) -> None:
+    def __init__(self, size: PhonemeClassifierSize, phonemes: int) -> None:
         super().__init__()
         self.size = size
         self.entry = nn.Conv1d(MELS, size.width, 5, padding=2)
-        self.blocks = nn.ModuleList(NearBy(size.width) for _ in range(size.blocks))
+        self.blocks = nn.ModuleList(LocalBlock(size.width) for _ in range(size.blocks))
         self.norm = nn.LayerNorm(size.width)
         self.phonemes = nn.Linear(size.width, phonemes)
 
-    def forward(self, mel: Tensor, mask: Tensor) -> Heard:
-        """mel: [B, T, 80]; mask: [B, T] bool, frames that are sound"""
+    def forward(self, mel: Tensor, mask: Tensor) -> Prediction:
+        """mel: [B, T, 80]; mask: [B, T] bool, false for padding"""
         mask = mask[..., None]
-        x = (mel - MEAN_MEL) / SPREAD * mask
+        x = (mel - MEAN_MEL) / MEL_DEVIATION * mask
         x = self.entry(x.transpose(1, 2)).transpose(1, 2)
         features = []
         for block in self.blocks:
             x = block(x, mask)
             features.append(functional.layer_norm(x.float(), x.shape[-1:]))
-        return Heard(self.phonemes(self.norm(x)).float(), features)
+        return Prediction(self.phonemes(self.norm(x)).float(), features)

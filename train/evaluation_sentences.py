@@ -1,4 +1,4 @@
-"""The sentences that are evaluated, and the assertion that nothing is trained on them."""
+"""The evaluation sentences, and the assertion that no training text contains them."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ def evaluation_sentences(data: Path) -> dict[str, list[str]]:
 
 
 def forbidden_texts(data: Path) -> set[str]:
-    """What no text to train on may say, normalised: all that is evaluated, and all of Arctic.
+    """The normalized texts that training must not contain: the evaluation set and all of Arctic.
 
-    A line with white space around it has another SHA-256, so both readings are left out.
+    A line with surrounding white space has another SHA-256, so both selections are excluded.
     """
     found = set(read_lines(data / "cmu_arctic_prompts.txt"))
     for sentences in evaluation_sentences(data).values():
@@ -36,30 +36,32 @@ def forbidden_texts(data: Path) -> set[str]:
     for language in LANGUAGES[1:]:
         stripped = {line.strip() for line in read_lines(data / f"cv_{language}.txt.xz")}
         found.update(sorted(stripped, key=_digest)[:EVALUATED_LINES])
-    return {normalised(text) for text in found}
+    return {normalized(text) for text in found}
 
 
-def normalised(text: str) -> str:
-    """Words alone: no case, accents or punctuation."""
+def normalized(text: str) -> str:
+    """Words only: without case, accents and punctuation."""
     plain = unicodedata.normalize("NFKD", text.casefold())
     plain = "".join(c for c in plain if not unicodedata.combining(c))
     return " ".join(re.findall(r"[^\W_]+", plain))
 
 
-def says(text: str, forbidden: set[str]) -> bool:
+def contains_forbidden(text: str, forbidden: set[str]) -> bool:
     """Whether the text or one of its sentences is among the normalised texts `forbidden`."""
     parts = [text, *re.split(r"[.?!…]+", text)]
-    return any(normalised(part) in forbidden for part in parts)
+    return any(normalized(part) in forbidden for part in parts)
 
 
-def assert_left_out(texts: Iterable[str], forbidden: set[str]) -> None:
-    """That nothing evaluated is trained on."""
+def assert_not_trained_on(texts: Iterable[str], forbidden: set[str]) -> None:
+    """Asserts that none of the texts is evaluated."""
     for text in texts:
-        assert not says(text, forbidden), f"{text!r} is evaluated: it must not be trained on"
+        assert not contains_forbidden(text, forbidden), (
+            f"{text!r} is evaluated: it must not be trained on"
+        )
 
 
 def read_lines(path: Path) -> list[str]:
-    """The lines of a text file, packed or not, that are not blank."""
+    """The lines of a text file, compressed or not, that are not blank."""
     opened = lzma.open if path.suffix == ".xz" else open
     with opened(path, "rt", encoding="utf-8", newline="\n") as file:
         return [line for line in file.read().split("\n") if line.strip()]

@@ -1,4 +1,4 @@
-"""Texts of a word or two, numbers and letters: rare in running text, and what people try first."""
+"""Texts of a few words, numbers and letters: rare in running text, but what users try first."""
 
 from __future__ import annotations
 
@@ -63,15 +63,15 @@ FIGURES = {
         {big}, por favor.""",
 }
 LETTERS = "BCDEFGHIJKLMNOPQRSTUVWXYZ"  # not A, which is a word
-ENDS = ("", "", "", ".", ".", ".", ".", "!", "?")
+ENDINGS = ("", "", "", ".", ".", ".", ".", "!", "?")
 
 
 def sentences(text: str) -> list[str]:
-    """Cuts after every full stop, question and exclamation mark."""
+    """Splits after every full stop, question mark and exclamation mark."""
     return re.findall(r"\S[^.?!]*[.?!]", " ".join(text.split()))
 
 
-def phrases(language: str, words: Sequence[str], rng: random.Random) -> Iterator[str]:
+def short_texts(language: str, words: Sequence[str], rng: random.Random) -> Iterator[str]:
     """Endless: short answers, single words out of `words`, numbers in figures and in words,
     letters."""
     short, figures = sentences(SHORT[language]), sentences(FIGURES[language])
@@ -88,7 +88,7 @@ def phrases(language: str, words: Sequence[str], rng: random.Random) -> Iterator
 
 
 def _word(word: str, language: str, rng: random.Random) -> str:
-    end = rng.choice(ENDS)
+    end = rng.choice(ENDINGS)
     opening = {"!": "¡", "?": "¿"}.get(end, "") if language == "es" else ""
     return opening + (word.capitalize() if rng.random() < 0.7 else word) + end
 

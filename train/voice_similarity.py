@@ -1,4 +1,4 @@
-"""How much clones of the voices that were held out sound like them: Resemblyzer's cosine."""
+"""The similarity of held-out voices and their clones: Resemblyzer's cosine."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CLIPS = 2  # of each clone
 
 
 def cloning_rows(sentences: dict[str, list[str]]) -> list[dict]:
-    """For each voice held out what its recording says, and what its clone and itself say then.
+    """The rows of each held-out voice: its reference recording, and texts for its clone and itself.
 
     sentences: by language, of which the last are used.
     """
@@ -53,15 +53,15 @@ def is_reference(row: dict) -> bool:
     return row["id"] == reference_id(row["voice"])
 
 
-class Ear:
-    """Resemblyzer: an LSTM that was trained to tell speakers apart."""
+class SpeakerEmbedder:
+    """Resemblyzer, an LSTM speaker encoder."""
 
     def __init__(self) -> None:
         from resemblyzer import VoiceEncoder
 
         self._encoder = VoiceEncoder("cpu", verbose=False)
 
-    def hear(self, wav: Path) -> np.ndarray:
+    def embed(self, wav: Path) -> np.ndarray:
         """→ [256], length 1"""
         from resemblyzer import preprocess_wav
 
@@ -71,13 +71,13 @@ class Ear:
 def similarities(
     references: dict[str, Path], clones: dict[str, list[Path]], originals: dict[str, list[Path]]
 ) -> dict[str, dict[str, float]]:
-    """By voice: the cosine of its recording to its clones, to other voices' clones, to more of
-    itself, which is the most that can be expected."""
-    ear = Ear()
-    heard = {voice: ear.hear(wav) for voice, wav in references.items()}
-    cloned = {voice: [ear.hear(wav) for wav in wavs] for voice, wavs in clones.items()}
+    """By voice: the cosine of its recording with its clones, with clones of other voices, and with
+    other recordings of itself, which is the upper bound."""
+    embedder = SpeakerEmbedder()
+    embedded = {voice: embedder.embed(wav) for voice, wav in references.items()}
+    cloned = {voice: [embedder.embed(wav) for wav in wavs] for voice, wavs in clones.items()}
     found = {}
-    for voice, reference in heard.items():
+    for voice, reference in embedded.items():
         others = [
             float(reference @ clip)
             for other, clips in cloned.items()
@@ -85,7 +85,7 @@ def similarities(
             for clip in clips
         ]
         same = [float(reference @ clip) for clip in cloned[voice]]
-        itself = [float(reference @ ear.hear(wav)) for wav in originals[voice]]
+        itself = [float(reference @ embedder.embed(wav)) for wav in originals[voice]]
         found[voice] = {
             "clone": round(statistics.mean(same), 3),
             "others": round(statistics.mean(others), 3),

@@ -10,7 +10,7 @@ pytest.importorskip("torch")
 from nightingale import cli
 from nightingale._core import TensorFile
 from nightingale.checkpoint import find_checkpoint
-from train import card
+from train import model_card
 
 SCORES = {
     "sentences": 3,
@@ -41,18 +41,18 @@ def written(embedded_checkpoint: Path, tmp_path: Path) -> str:
     out = embedded_checkpoint / "MODEL_CARD.md"
     out.write_text("An earlier one, to be replaced.")
     paths = [embedded_checkpoint, tmp_path / "evaluation.json", out]
-    card.main([*map(str, paths), "--stages", str(stages)])
+    model_card.main([*map(str, paths), "--stages", str(stages)])
     return out.read_text("utf-8")
 
 
-def test_the_card_tells_the_scores_as_they_were_found(written: str) -> None:
+def test_the_card_has_the_scores(written: str) -> None:
     assert "| en | 3 | 1.5 → 3.25 | 2.5 → 4.75 | 4.5 → 4.125 | 1.01 | 100.0 |" in written
     assert "- 'hi' was heard as 'high'" in written
     assert "words 601, wer_whisper 2.5" in written
     assert "| bm_lewis | 0.875 | 0.5 | 0.9375 |" in written
 
 
-def test_the_card_tells_what_the_folder_holds(written: str, embedded_checkpoint: Path) -> None:
+def test_the_card_has_the_contents_of_the_folder(written: str, embedded_checkpoint: Path) -> None:
     assert "- Languages: English, Spanish\n- Voices: Anna\n" in written
     assert "It speaks English, Spanish, and no other language." in written
     t3 = (embedded_checkpoint / "t3_mtl23ls_v2.safetensors").stat().st_size
@@ -64,7 +64,7 @@ def test_the_card_tells_what_the_folder_holds(written: str, embedded_checkpoint:
     assert f"{whole / 1e6:.1f} MB in all." in written
 
 
-def test_the_card_tells_how_long_was_trained(written: str) -> None:
+def test_the_card_has_the_training_steps(written: str) -> None:
     assert "| flow | 12,345 | 51.3 |" in written
     assert "| t3 | 678 |  |" in written
     assert "| vocoder |" not in written
@@ -77,14 +77,14 @@ def test_the_card_names_the_teacher_and_the_licences(written: str) -> None:
     assert "The weights are under the MIT licence" in written
 
 
-def test_parameters_are_counted_by_part_and_the_same_in_codes(
+def test_parameters_are_counted_by_part_and_equal_when_quantized(
     embedded_checkpoint: Path, tmp_path: Path
 ) -> None:
-    found = card.parameters(find_checkpoint(embedded_checkpoint))
-    assert set(found) == {"T3", "voice encoder", *card.S3GEN_PARTS.values()}
+    found = model_card.parameters(find_checkpoint(embedded_checkpoint))
+    assert set(found) == {"T3", "voice encoder", *model_card.S3GEN_PARTS.values()}
     file = TensorFile.open(str(embedded_checkpoint / "t3_mtl23ls_v2.safetensors"))
     assert found["T3"] == sum(file.read(name).size for name in file.names())
     codes = tmp_path / "codes"
     given = [str(embedded_checkpoint), "--bits", "8", "-o", str(codes), "--s3gen", "--tables"]
     assert cli.main(["quantize", *given]) == 0
-    assert card.parameters(find_checkpoint(codes)) == found
+    assert model_card.parameters(find_checkpoint(codes)) == found

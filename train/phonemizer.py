@@ -1,15 +1,15 @@
-"""Phonemes as the teacher reads them."""
+"""Phonemes for the teacher."""
 
 from __future__ import annotations
 
 import re
 
 ESPEAK = {"es": "es", "fr": "fr-fr", "it": "it", "pt": "pt-br"}
-MOST = 480  # the teacher reads 510
+MAX_PHONEMES = 480  # the teacher's limit is 510
 
 
-class Phonemiser:
-    """English by hibari's rules and lexicon, the others by espeak-ng, made when first asked for."""
+class Phonemizer:
+    """English by hibari, the other languages by espeak-ng, loaded on first use."""
 
     def __init__(self) -> None:
         self._readers: dict[str, object] = {}

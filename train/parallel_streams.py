@@ -1,6 +1,6 @@
-"""Parts of a network that do not wait for each other, side by side on a GPU.
+"""Independent parts of a network on parallel CUDA streams.
 
-Each has kernels too small to fill it. What they do is the same as one after the other.
+The kernels of each part are too small to fill the GPU. The results are the same as one by one.
 """
 
 from __future__ import annotations
@@ -15,19 +15,18 @@ Result = TypeVar("Result")
 _streams: list[torch.cuda.Stream] = []
 
 
-def abreast(parts: Sequence[Callable[[], Result]], like: torch.Tensor) -> list[Result]:
-    """Calls each, on a stream of its own where `like` is on a GPU: gradients go back the same
-    way."""
+def run_parallel(parts: Sequence[Callable[[], Result]], like: torch.Tensor) -> list[Result]:
+    """Calls each part, on its own stream if `like` is on a GPU; so does the backward pass."""
     if not like.is_cuda:
         return [part() for part in parts]
     while len(_streams) < len(parts):
         _streams.append(torch.cuda.Stream(like.device))
-    here = torch.cuda.current_stream(like.device)
+    current = torch.cuda.current_stream(like.device)
     results = []
     for part, stream in zip(parts, _streams, strict=False):
-        stream.wait_stream(here)
+        stream.wait_stream(current)
         with torch.cuda.stream(stream):
             results.append(part())
     for stream in _streams[: len(parts)]:
-        here.wait_stream(stream)
+        current.wait_stream(stream)
     return results

@@ -1,7 +1,7 @@
-"""A step of training that a GPU takes as a whole.
+"""A training step captured as a CUDA graph.
 
-A step of many small kernels costs the host more than the GPU, which then waits. Recorded once, as a
-CUDA graph, all of them start together.
+Launching a step of many small kernels takes the host longer than the GPU needs to run them.
+Replayed from a graph, all kernels are launched at once.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from torch import Tensor
 
 Losses = dict[str, Tensor]
 
-WARM_UPS = 3  # steps in which libraries choose kernels and optimisers make their state
+WARM_UPS = 3  # eager steps in which libraries choose kernels and optimizers create their state
 
 
-class Recorded:
-    """What `step` does with tensors of always the same shapes; elsewhere than on a GPU, `step`.
+class CudaGraphStep:
+    """Calls `step` with tensors whose shapes never change; on a GPU through a CUDA graph.
 
-    It must not wait for the GPU nor draw random numbers, and is to begin by setting gradients to
-    none. What a call returns is overwritten by the next.
+    `step` must not synchronize with the GPU nor draw random numbers, and has to start by setting
+    gradients to None. The returned tensors are overwritten by the next call.
     """
 
     def __init__(self, step: Callable[..., Losses]) -> None:
@@ -35,16 +35,16 @@ class Recorded:
         if not inputs[0].is_cuda:
             return self._step(*inputs)
         if self._calls <= WARM_UPS:
-            return self._beside(inputs)
+            return self._warm_up(inputs)
         if self._graph is None:
-            self._record(inputs)
-        for kept, given in zip(self._inputs, inputs, strict=True):
-            kept.copy_(given)
+            self._capture(inputs)
+        for static, given in zip(self._inputs, inputs, strict=True):
+            static.copy_(given)
         self._graph.replay()
         return self._losses
 
-    def _beside(self, inputs: tuple[Tensor, ...]) -> Losses:
-        """A step on a stream of its own, as a recording is: gradients remember theirs."""
+    def _warm_up(self, inputs: tuple[Tensor, ...]) -> Losses:
+        """An eager step on a side stream, as in a capture: gradients remember their stream."""
         stream = torch.cuda.Stream()
         stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(stream):
@@ -52,7 +52,7 @@ class Recorded:
         torch.cuda.current_stream().wait_stream(stream)
         return losses
 
-    def _record(self, inputs: tuple[Tensor, ...]) -> None:
+    def _capture(self, inputs: tuple[Tensor, ...]) -> None:
         self._inputs = [given.clone() for given in inputs]
         self._graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(self._graph):

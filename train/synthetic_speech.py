@@ -1,5 +1,5 @@
-"""A stand-in for the teacher: letters become distinct sounds, so that every stage can be tried in
-seconds on any machine. Deterministic; nobody would take it for speech."""
+"""A synthetic corpus: each letter is a distinct sound, so that every stage can be tested in seconds
+without the teacher. Deterministic."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .data import RATE, part_of
+from .data import RATE, split_of
 
 FRAME = 600  # samples of a duration frame, 25 ms
 TOKEN = 960  # samples of a speech token
@@ -27,7 +27,7 @@ UNVOICED = {  # Hz: where the noise is, how wide
     "t": (4200, 800),
     "x": (2600, 700),
 }
-CYCLE = 12  # rows of which one is for validation and one has a voice held out
+CYCLE = 12  # rows, of which one is for validation and one has the held-out voice
 
 
 @dataclass(frozen=True)
@@ -65,14 +65,14 @@ TEXTS = {
 
 
 def utterances() -> Iterator[tuple[dict, np.ndarray]]:
-    """Entries of an index, less where the sound is, with their sound [n] int16 at 24 kHz."""
-    said = [
+    """Index entries without their place in a shard, and their audio, [n] int16 at 24 kHz."""
+    sentences = [
         (language, sentence + mark)
         for language, text in TEXTS.items()
         for sentence, mark in _sentences(" ".join(text.split()))
     ]
-    for number, (language, sentence) in enumerate(said * 2):
-        turn = number + number // CYCLE  # so that a voice is not bound to a sentence
+    for number, (language, sentence) in enumerate(sentences * 2):
+        turn = number + number // CYCLE  # so that sentences have different voices
         voice = UNSEEN if number % CYCLE == 7 else VOICES[turn % len(VOICES)]
         phonemes = _letters(sentence)
         durations = [MARGIN, *(PAUSES.get(letter, LETTER) for letter in phonemes), MARGIN]
@@ -83,10 +83,10 @@ def utterances() -> Iterator[tuple[dict, np.ndarray]]:
             "speed": 1.0,
             "text": sentence,
             "phonemes": phonemes,
-            "source": "stand-in",
+            "source": "synthetic",
             "durations": durations,
         }
-        yield entry, _say(phonemes, durations, voice, np.random.default_rng(number))
+        yield entry, _synthesize(phonemes, durations, voice, np.random.default_rng(number))
 
 
 def _sentences(text: str) -> Iterator[tuple[str, str]]:
@@ -98,18 +98,18 @@ def _sentences(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _letters(text: str) -> str:
-    """Accents are taken off, and what has no sound is left out."""
+    """Without accents and characters that have no sound."""
     plain = unicodedata.normalize("NFD", text.lower())
     return "".join(c for c in plain if c in PAUSES or (c.isascii() and c.isalpha()))
 
 
 def _id(number: int, part: str) -> str:
-    """An id that falls into the part that is wanted of a voice that is trained on."""
+    """An id that split_of assigns to the part."""
     names = (f"tiny-{number:03d}-{attempt}" for attempt in itertools.count())
-    return next(name for name in names if part_of(name, VOICES[0].name) == part)
+    return next(name for name in names if split_of(name, VOICES[0].name) == part)
 
 
-def _say(
+def _synthesize(
     phonemes: str, durations: list[int], voice: _Voice, rng: np.random.Generator
 ) -> np.ndarray:
     """→ [n] int16, a whole number of speech tokens long"""
