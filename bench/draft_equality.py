@@ -69,14 +69,18 @@ def utterances(sentences: Sequence[str], seeds: int, max_tokens: int) -> list[Ut
 
 def speak(tts: nightingale.TTS, utterance: Utterance) -> tuple[list[int], dict[str, int]]:
     """The tokens, and what the model's draft brought."""
-    sampling = tts._sampling(utterance.temperature, 0.5, None, 0.05, 1.0, utterance.max_tokens)
+    options = nightingale.SpeechOptions(
+        exaggeration=EMOTION,
+        seed=utterance.seed,
+        temperature=utterance.temperature,
+        max_tokens=utterance.max_tokens,
+    )
+    voice = tts._voice(None)
     speech: _core.SpeechTokens = tts._engine.speak(
         tts.tokenize(utterance.text),
-        tts._voice(None),
-        EMOTION,
-        seed=utterance.seed,
+        voice,
+        tts._resolved(options, voice),
         proposals=utterance.proposals,
-        **sampling,
     )
     return list(iter(speech.next, None)), speech.speculation
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from nightingale import SpeechOptions
 from nightingale.model_settings import LOOKAHEAD_TOKENS
-from nightingale.streaming import FRAMES_PER_TOKEN, Chunking
+from nightingale.streaming import FRAMES_PER_TOKEN
 from tools.synthetic import S3GEN_SIZES, SPEECH_VOCABULARY, T3_SIZES
 
 from .apple_chips import Chip
@@ -16,7 +17,7 @@ from .t3 import TEXT_TOKENS
 T3, S3GEN = T3_SIZES["full"], S3GEN_SIZES["full"]
 VOICE_POSITIONS = 34  # speaker, 32 of the perceiver, emotion
 PROMPT_POSITIONS = TEXT_TOKENS + 4  # with start, stop and the two starts of speech
-FIRST_CHUNK, OVERLAP = Chunking.first, Chunking.overlap  # tokens
+FIRST_CHUNK, OVERLAP = SpeechOptions.first_chunk, SpeechOptions.overlap  # tokens
 PROMPT_TOKENS = 250  # of the voice in S3Gen: 10 s
 STEPS = 10
 CONTEXT = 375  # the middle of 250 to 500

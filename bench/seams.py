@@ -17,7 +17,8 @@ from dataclasses import replace
 import numpy as np
 
 import nightingale
-from nightingale.streaming import Chunking, SentenceSound
+from nightingale import SpeechOptions
+from nightingale.streaming import SentenceSound
 from nightingale.validate.log_mel import HOP, correlation, log_mel
 
 from . import harness
@@ -46,16 +47,15 @@ SENTENCES = (
 )
 QUANTILES = (0, 0.1, 0.5, 0.9, 1)
 NEAR = 4  # frames of the log-mel on either side of a seam
-ELSEWHERE = {"first": 18, "chunk": 36}  # a way of cutting that has its seams at other places
+ELSEWHERE = {"first_chunk": 18, "chunk": 36}  # a way of cutting that has its seams at other places
 
 
 def main() -> None:
     args = _arguments()
     with harness.checkpoint(args) as folder:
         tts = nightingale.load(folder, device=args.device)
-    chunking = Chunking(overlap=args.overlap, context=args.context)
-    measured = [compare(tts, text, i, chunking, args) for i, text in enumerate(SENTENCES)]
-    print(f"{len(SENTENCES)} sentences, {chunking}")
+    measured = [compare(tts, text, i, args) for i, text in enumerate(SENTENCES)]
+    print(f"{len(SENTENCES)} sentences, overlap {args.overlap}, context {args.context}")
     print(f"{'':34}" + "".join(f"{f'{100 * q:g} %':>9}" for q in QUANTILES))
     for name in measured[0]:
         values = np.concatenate([np.atleast_1d(run[name]) for run in measured])
@@ -67,7 +67,7 @@ def _arguments() -> argparse.Namespace:
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     arguments.add_argument("--folder", help="a checkpoint; a small one is made if there is none")
     arguments.add_argument("--tokens", type=int, default=150)
-    arguments.add_argument("--overlap", type=int, default=Chunking.overlap)
+    arguments.add_argument("--overlap", type=int, default=SpeechOptions.overlap)
     arguments.add_argument("--context", type=int)
     arguments.add_argument("--device", choices=("cpu", "gpu"), default="cpu")
     arguments.set_defaults(size="small")
@@ -75,15 +75,17 @@ def _arguments() -> argparse.Namespace:
 
 
 def compare(
-    tts: nightingale.TTS, text: str, seed: int, chunking: Chunking, args: argparse.Namespace
+    tts: nightingale.TTS, text: str, seed: int, args: argparse.Namespace
 ) -> dict[str, np.ndarray | float]:
     """Figures of one sentence; an AssertionError where tokens or lengths differ."""
-    settings = {"overlap": args.overlap, "context": args.context}
-    chunks = list(tts.stream(text, seed=seed, max_tokens=args.tokens, **settings))
+    options = SpeechOptions(
+        seed=seed, max_tokens=args.tokens, overlap=args.overlap, context=args.context
+    )
+    chunks = list(tts.stream(text, options))
     tokens = np.concatenate([chunk.tokens for chunk in chunks])
-    whole, whole_mel = sound(tts, tokens, seed, None)
-    parts, mel = sound(tts, tokens, seed, chunking)
-    generated = tts.generate(text, seed=seed, max_tokens=args.tokens)
+    whole, whole_mel = sound(tts, tokens, replace(options, first_chunk=None))
+    parts, mel = sound(tts, tokens, options)
+    generated = tts.generate(text, options)
     assert np.array_equal(generated.tokens, tokens)
     assert np.array_equal(generated.samples, np.concatenate(whole))
     assert [len(part) for part in parts] == [len(chunk.samples) for chunk in chunks]
@@ -92,7 +94,7 @@ def compare(
     assert len(streamed) == len(generated.samples)
     logs = log_mel(streamed), log_mel(generated.samples)
     decibels, near = difference(*logs), about(seams, logs[0].shape[1])
-    others, _ = sound(tts, tokens, seed, replace(chunking, **ELSEWHERE))
+    others, _ = sound(tts, tokens, replace(options, **ELSEWHERE))
     same = near & ~about(np.cumsum([len(part) for part in others])[:-1], len(near))
     control = difference(log_mel(np.concatenate(others)), logs[1])
     steps = np.abs(np.diff(streamed))
@@ -119,18 +121,11 @@ def about(seams: np.ndarray, frames: int) -> np.ndarray:
 
 
 def sound(
-    tts: nightingale.TTS, tokens: np.ndarray, seed: int, chunking: Chunking | None
+    tts: nightingale.TTS, tokens: np.ndarray, options: SpeechOptions
 ) -> tuple[list[np.ndarray], np.ndarray]:
     """The chunks of a sentence's tokens and its mel."""
-    made = SentenceSound(
-        tts._engine,
-        tts._voice(None),
-        chunking,
-        seed=seed,
-        sentence=0,
-        steps=tts._engine.steps(),
-        speed=1.0,
-    )
+    voice = tts._voice(None)
+    made = SentenceSound(tts._engine, voice, tts._resolved(options, voice))
     parts: list[np.ndarray] = []
     for end in range(1, len(tokens) + 1):
         if made.ready(tokens[:end]):

@@ -52,25 +52,21 @@ def _arguments() -> argparse.Namespace:
 
 def spoken(tts: Any, tokens: int, steps: int, whole: bool = False) -> Iterator[Any]:
     """What saying TEXT yields: None after each token and flow step, and chunks."""
+    from nightingale import SpeechOptions
     from nightingale.speech import Speaker, SpeechRequest
-    from nightingale.streaming import Chunking
     from nightingale.text import prepare
 
     started = time.perf_counter()
-    # Synthetic weights stop at random: the number of tokens is fixed.
-    sampling = tts._sampling(0.8, 0.5, None, 0.05, 1.0, tokens) | {"min_tokens": tokens}
+    voice = tts._voice(None)
+    chunks = {"first_chunk": None} if whole else {}
+    options = SpeechOptions(exaggeration=0.5, max_tokens=tokens, steps=steps, **chunks)
     request = SpeechRequest(
         segments=prepare(TEXT, "en", count=lambda part: len(tts.tokenize(part, "en"))),
-        language="en",
-        voice=tts._voice(None),
-        exaggeration=0.5,
-        sampling=sampling,
-        seed=0,
-        steps=steps,
-        speed=1.0,
-        chunking=None if whole else Chunking(),
+        voice=voice,
+        options=tts._resolved(options, voice),
         together=False,
         started=started,
+        min_tokens=tokens,  # synthetic weights stop at random
     )
     return Speaker(tts._engine, tts._tokenizer, request).run()
 

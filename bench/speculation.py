@@ -63,7 +63,8 @@ class Bench:
         self._texts = texts
         self._least = tokens or 0
         self._voice = tts._voice(None)
-        self._sampling = tts._sampling(0.8, 0.5, None, 0.05, 1.0, tokens or MOST_TOKENS)
+        options = nightingale.SpeechOptions(exaggeration=EMOTION, max_tokens=tokens or MOST_TOKENS)
+        self._options = tts._resolved(options, self._voice)
         self.condition = tts._engine._condition(self._voice, EMOTION)
 
     def begin(self, text: int, sentence: int = 0, **settings: Any) -> _core.SpeechTokens:
@@ -72,11 +73,10 @@ class Bench:
         speech = engine.t3.speak(
             self._texts[text],
             self.condition.cache,
+            self._options,
             analyser=engine.settings["analyser"],
             sentence=sentence,
             min_tokens=self._least,
-            seed=0,
-            **self._sampling,
             **settings,
         )
         self._first = speech.next()

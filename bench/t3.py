@@ -79,10 +79,11 @@ class Speech:
         return context - (voice + TEXT_TOKENS + 2 + 1)
 
     def begin(self, count: int) -> Any:
-        sampling = self._tts._sampling(0.8, 0.5, None, 0.05, 1.0, count)
-        return self.engine.speak(
-            self.text, self.voice, EMOTION, seed=0, min_tokens=count, **sampling
-        )
+        from nightingale import SpeechOptions
+
+        options = SpeechOptions(exaggeration=EMOTION, max_tokens=count)
+        resolved = self._tts._resolved(options, self.voice)
+        return self.engine.speak(self.text, self.voice, resolved, min_tokens=count)
 
     def tokens(self, count: int) -> Any:
         return self.engine.tokens(self.begin(count))

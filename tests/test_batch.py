@@ -28,6 +28,7 @@ from nightingale.batch import Requests, shares
 from nightingale.checkpoint import find_checkpoint
 from nightingale.journal import Journal, locked
 from nightingale.manifest import Line
+from nightingale.options import LoadOptions
 
 from .command import PATIENCE, names_in, run, start
 from .descendants import descendants
@@ -207,7 +208,7 @@ def test_lines_have_their_own_settings_and_failures(
 
 @pytest.fixture
 def requests(checkpoint: Path) -> Requests:
-    return Requests(find_checkpoint(checkpoint), None, {})
+    return Requests(find_checkpoint(checkpoint), LoadOptions(), {})
 
 
 def finished(folder: Path, requests: Requests, lines: list[Line]) -> None:
@@ -231,7 +232,7 @@ def test_what_is_done_is_not_done_again(requests: Requests, tmp_path: Path) -> N
     assert missing(tmp_path, requests, LINES) == [1, 2, 3]
     finished(tmp_path, requests, LINES)
     assert missing(tmp_path, requests, LINES) == []
-    moved = [Line(line.number + 1, line.text, line.output, line.settings) for line in LINES]
+    moved = [Line(line.number + 1, line.text, line.output, line.options) for line in LINES]
     assert missing(tmp_path, requests, moved) == []
     assert [entry["line"] for entry in results_of(tmp_path)] == [2, 3, 4]
 
@@ -243,16 +244,16 @@ def test_what_has_changed_is_made_again(
     folder.mkdir()
     finished(folder, requests, LINES)
     one, two, three = LINES
-    other_text = Line(1, "Hello!", one.output, one.settings)
+    other_text = Line(1, "Hello!", one.output, one.options)
     other_seed = Line(2, two.text, two.output, {"seed": 7})
-    other_name = Line(3, three.text, "4.wav", three.settings)
+    other_name = Line(3, three.text, "4.wav", three.options)
     assert missing(folder, requests, [other_text, other_seed, other_name]) == [1, 2, 3]
     finished(folder, requests, LINES)
     (folder / "1.wav").unlink()
     (folder / "2.wav").write_bytes(b"soun")
     assert missing(folder, requests, LINES) == [1, 2]
     finished(folder, requests, LINES)
-    half = Requests(find_checkpoint(checkpoint), "float16", {})
+    half = Requests(find_checkpoint(checkpoint), LoadOptions(dtype="float16"), {})
     assert missing(folder, half, LINES) == [1, 2, 3]
 
     voice = tts._voice(None)
@@ -260,7 +261,7 @@ def test_what_has_changed_is_made_again(
     lines = [Line(1, "Hello.", "1.wav", settings)]
     for exaggeration in (0.5, 0.6):  # the same name, another voice
         voice.with_exaggeration(exaggeration).save(settings["voice"])
-        requests = Requests(find_checkpoint(checkpoint), None, {})
+        requests = Requests(find_checkpoint(checkpoint), LoadOptions(), {})
         requests.check(settings)
         assert missing(folder, requests, lines) == [1]
         finished(folder, requests, lines)

@@ -19,6 +19,7 @@ import pytest
 
 import nightingale
 from nightingale import _core
+from nightingale.options import LoadOptions
 from nightingale.safetensors_writer import stream_safetensors, write_safetensors
 from tools import synthetic
 from tools.synthetic.torch_file import write_torch
@@ -50,7 +51,7 @@ def tiny_t3(path: Path, **changes: Any) -> Path:
 
 def load_error(path: Path) -> str:
     with pytest.raises(nightingale.Error) as caught:
-        _core.T3.load(str(path), None, False)
+        _core.T3.load(str(path), LoadOptions())
     message = str(caught.value)
     assert str(path) in message
     assert "\n" not in message
@@ -69,7 +70,7 @@ def test_a_missing_tensor_is_named(tmp_path: Path, name: str) -> None:
 
 def test_tensors_of_no_use_when_speaking_may_be_missing(tmp_path: Path) -> None:
     path = tiny_t3(tmp_path / "t3_cfg.safetensors", **dict.fromkeys(UNUSED))
-    model, unknown = _core.T3.load(str(path), None, False)
+    model, unknown = _core.T3.load(str(path), LoadOptions())
     assert model.describe()["layers"] == 2
     assert unknown == []
 

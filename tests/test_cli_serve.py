@@ -31,10 +31,10 @@ def get(server: Running, path: str, **headers: str) -> httpx.Response:
     ("options", "message"),
     [
         (["--host", "0.0.0.0"], "0.0.0.0 can be reached from other machines: give --key-file"),
-        (["--host", "192.0.2.1", "--let-anyone-in"], "cannot listen at 192.0.2.1"),
+        (["--host", "192.0.2.1", "--allow-unauthenticated"], "cannot listen at 192.0.2.1"),
         (["--port", "70000"], "cannot listen at 127.0.0.1, port 70000"),
         (["--workers", "0"], "--workers must be 1 or more, not 0"),
-        (["--queue", "0"], "queue must be 1 or more, not 0"),
+        (["--max-queue", "0"], "max_queue must be 1 or more, not 0"),
         (["--unload-after", "-1"], "unload_after must be above 0 s"),
         (["--key-file", "missing"], "missing"),
         (["--key-file", "empty"], "empty has no key in it"),
@@ -138,7 +138,7 @@ def test_what_runs_is_finished_at_the_end(
 ) -> None:
     text = "Hello there. How are you?"
     body = {"model": "nightingale", "input": text, "response_format": "pcm"}
-    with serving(quick_checkpoint, tmp_path, "--grace", str(PATIENCE)) as server:
+    with serving(quick_checkpoint, tmp_path, "--shutdown-timeout", str(PATIENCE)) as server:
         url = f"{server.url}/v1/audio/speech"
         with httpx.stream("POST", url, json=body, timeout=PATIENCE) as answer:
             parts = answer.iter_raw()
@@ -154,7 +154,7 @@ def test_what_would_take_longer_is_cut_off_at_the_end(
     quick_checkpoint: Path, tmp_path: Path
 ) -> None:
     body = {"model": "nightingale", "input": "One sentence of many. " * 400}
-    with serving(quick_checkpoint, tmp_path, "--grace", "1") as server:
+    with serving(quick_checkpoint, tmp_path, "--shutdown-timeout", "1") as server:
         url = f"{server.url}/v1/audio/speech"
         with httpx.stream("POST", url, json=body, timeout=PATIENCE) as answer:
             parts = answer.iter_raw()

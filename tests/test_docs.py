@@ -18,7 +18,8 @@ import pytest
 import soundfile
 
 import nightingale
-from nightingale import cli
+from nightingale import cli, options
+from nightingale.option import options_of
 from nightingale.voice_folder import VoiceFolder
 
 from .command import PATIENCE
@@ -208,11 +209,38 @@ def test_the_options_of_the_documentation_are_those_there_are(
 ) -> None:
     option = r"--[a-z][a-z0-9-]+"
     helps = [help_of(capsys, command) for command in commands_there_are(capsys)]
-    known = {found for text in helps for found in re.findall(option, text)}
-    for name in ("cli.md", "validate.md"):
-        documented = set(re.findall(rf"`({option})", prose(ROOT / "docs" / name)))
-        assert documented
-        assert documented - known == set(), name
+    known = {found for text in helps for found in re.findall(option, text)} - {"--help"}
+    documented = set()
+    for name in ("cli.md", "validate.md", "server.md", "batch.md"):
+        found = set(re.findall(rf"`({option})", prose(ROOT / "docs" / name)))
+        assert found
+        assert found - known == set(), name
+        documented |= set(re.findall(option, (ROOT / "docs" / name).read_text("utf-8")))
+    assert known - documented == set()
+
+
+def option_tables() -> Iterator[tuple[str, str, str, list[str]]]:
+    """The generated tables: document, class, interface, and the names of their rows."""
+    table = r"<!-- options: (\w+) (\w+)[ \w]* -->\n(.*?)<!-- /options -->"
+    for document in DOCUMENTS:
+        for kind, interface, rows in re.findall(table, document.read_text("utf-8"), re.DOTALL):
+            yield document.name, kind, interface, re.findall(r"^\| `([^`]+)`", rows, re.MULTILINE)
+
+
+def test_the_tables_of_options_have_all_options_and_no_other() -> None:
+    documented: dict[tuple[str, str], list[str]] = {}
+    for _, kind, interface, names in option_tables():
+        documented.setdefault((kind, interface), []).extend(names)
+    expected = {}
+    for kind in (options.LoadOptions, options.SpeechOptions, options.ServerOptions):
+        for interface in ("python", "cli", "http", "manifest", "ray"):
+            offered = options_of(kind, None if interface == "python" else interface)
+            names = [option.flag if interface == "cli" else option.name for option in offered]
+            if names and (kind.__name__, interface) != ("ServerOptions", "python"):
+                expected[kind.__name__, interface] = names
+    assert {place: sorted(names) for place, names in documented.items()} == {
+        place: sorted(names) for place, names in expected.items()
+    }
 
 
 # What the names before the dots of docs/api.md's signatures stand for.

@@ -101,7 +101,7 @@ def test_a_batch_is_checked_against_it(folder: Path, capsys: pytest.CaptureFixtu
 
 
 def test_it_is_served() -> None:
-    engine = make_engine(Settings(load={"device": "cpu"}))
+    engine = make_engine(Settings(load=nightingale.LoadOptions(device="cpu")))
     engine.start()
     assert engine.facts.voices == ("default", "Anna")
     engine.stop()

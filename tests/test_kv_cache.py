@@ -9,25 +9,28 @@ import numpy as np
 import pytest
 
 import nightingale
-from nightingale import cli
+from nightingale import _core, cli
 from nightingale.batch import Requests
 from nightingale.checkpoint import find_checkpoint
-from nightingale.kv_cache import KvOptions
+from nightingale.engine import cache_bits
+from nightingale.loading import on_device
 from nightingale.manifest import Line
+from nightingale.options import LoadOptions, SpeechOptions
 
 TEXT = "The quick brown fox jumps over the lazy dog."
 
 
-def test_weights_in_codes_have_a_cache_in_codes() -> None:
-    assert KvOptions.checked(None, None, gpu=True).bits_beside(None) == 0
-    assert KvOptions.checked(None, None, gpu=True).bits_beside(4) == 8
-    assert KvOptions.checked(4, None, gpu=True).bits_beside(8) == 4
-    assert KvOptions.checked(8, 1, gpu=False) == KvOptions(8, 1.0)
+def test_quantized_weights_have_a_quantized_cache() -> None:
+    assert cache_bits(None, None) == 0
+    assert cache_bits(None, 4) == 8
+    assert cache_bits(4, 8) == 4
+    assert isinstance(LoadOptions(kv_bits=8, kv_budget=1).kv_budget, float)
 
 
-def test_a_budget_on_a_gpu_is_an_error() -> None:
+def test_a_budget_on_a_gpu_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_core, "gpu_available", lambda: True)
     with pytest.raises(nightingale.Error, match="kv_budget works on the CPU only"):
-        KvOptions.checked(None, 0.5, gpu=True)
+        on_device(LoadOptions(kv_budget=0.5))
 
 
 def test_a_draft_beside_a_budget_is_an_error(checkpoint: Path) -> None:
@@ -69,9 +72,9 @@ def test_a_budget_holds_less_and_speaks_on(checkpoint: Path) -> None:
         tts = nightingale.load(checkpoint, kv_budget=kv_budget, device="cpu")
         told = tts.info["t3"]["kv_budget"]
         assert told is None if kv_budget is None else told == pytest.approx(kv_budget)
-        sampling = tts._sampling(0.8, 0.5, None, 0.05, 1.0, 200)
         engine, voice = tts._engine, tts._voice(None)
-        speech = engine.speak(tts.tokenize(TEXT), voice, 0.5, seed=0, min_tokens=200, **sampling)
+        options = tts._resolved(SpeechOptions(max_tokens=200, exaggeration=0.5), voice)
+        speech = engine.speak(tts.tokenize(TEXT), voice, options, min_tokens=200)
         assert len(list(engine.tokens(speech))) == 200
         held[kv_budget] = speech.cache_bytes
         again = tts.speech_tokens(TEXT, max_tokens=60)
@@ -100,7 +103,7 @@ def test_the_command_line_keeps_the_cache_as_load_does(
 def test_a_batch_says_again_what_was_said_with_another_cache(checkpoint: Path) -> None:
     line = Line(1, TEXT, "one.wav", {})
     digests = {
-        Requests(find_checkpoint(checkpoint), None, {}, kv).request(line).digest
+        Requests(find_checkpoint(checkpoint), LoadOptions(**kv), {}).request(line).digest
         for kv in ({}, {"kv_bits": 8}, {"kv_bits": 4}, {"kv_bits": 8, "kv_budget": 0.5})
     }
     assert len(digests) == 4

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from inspect import signature
 from pathlib import Path
 
 import pytest
 
-import nightingale
 from nightingale import cli
 from nightingale.manifest import KEYS, Line, read_manifest
+from nightingale.option import names_of, options_of
+from nightingale.options import SpeechOptions
 
 from .command import names_in
 
@@ -73,8 +73,9 @@ def test_every_bad_line_is_told_and_nothing_is_made(
     assert names_in(tmp_path) == ["manifest.jsonl"]
 
 
-def test_a_manifest_may_give_every_setting_of_generate(tts: nightingale.TTS) -> None:
-    assert sorted(KEYS) == sorted([*signature(tts.generate).parameters, "output"])
+def test_a_manifest_may_give_every_option_of_generate() -> None:
+    chunks = {option.name for option in options_of(SpeechOptions) if option.stage == "chunks"}
+    assert set(KEYS) == {"text", "output", *names_of(SpeechOptions)} - chunks
 
 
 def test_blank_lines_count_and_null_is_not_given(tmp_path: Path) -> None:

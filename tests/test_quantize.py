@@ -20,6 +20,7 @@ import pytest
 import nightingale
 from nightingale import _core, cli, quantized_cache
 from nightingale._core import T3, TensorFile, Vocoder
+from nightingale.options import LoadOptions
 from nightingale.quantization import notes_of, s3gen_bits, t3_bits, write_quantized
 from nightingale.safetensors_writer import write_safetensors
 from tools.synthetic import S3GEN_SIZES, s3gen_weights
@@ -69,7 +70,7 @@ def test_codes_take_the_room_they_should(t3_file: Path) -> None:
         floats = 4 if vector else 2  # on a CPU
         return size * bits[name] // 8 + size // 64 * 4 if bits[name] else size * floats
 
-    model, _ = T3.load(str(t3_file), None, False, 4)
+    model, _ = T3.load(str(t3_file), LoadOptions(bits=4))
     expected = sum(nbytes(name) for name in file.names() if name not in unused)
     # The last tile of the head's rows is filled up.
     assert model.describe()["weight_bytes"] == pytest.approx(expected, rel=1e-3)
@@ -157,7 +158,7 @@ def test_sound_in_8_bits_is_near_that_of_floats(tmp_path: Path) -> None:
     mel = rng.normal(-6, 2, (40, 80)).astype(np.float32)
     sounds = {}
     for bits in (0, 8):
-        vocoder, _ = Vocoder.load(str(path), gpu=False, bits=bits)
+        vocoder, _ = Vocoder.load(str(path), LoadOptions(bits=bits or None))
         sounds[bits] = vocoder.feed(vocoder.begin(seed=1), mel, last=True)
     error = np.square(sounds[8] - sounds[0]).mean()
     assert 10 * np.log10(np.square(sounds[0]).mean() / error) > 35
@@ -220,7 +221,7 @@ def test_unknown_tensors_stay_and_are_told(
     tensors["extra.weight"] = np.arange(64, dtype=np.int32).reshape(1, 64)
     write_safetensors(tmp_path / "more.safetensors", tensors)
     write_quantized(tmp_path / "more.safetensors", tmp_path / "out.safetensors", t3_bits(8))
-    _, unknown = T3.load(str(tmp_path / "out.safetensors"), None, False)
+    _, unknown = T3.load(str(tmp_path / "out.safetensors"), LoadOptions())
     assert unknown == ["extra.weight"]
     np.testing.assert_array_equal(
         TensorFile.open(str(tmp_path / "out.safetensors")).read("extra.weight"),
@@ -231,11 +232,11 @@ def test_unknown_tensors_stay_and_are_told(
 def test_other_bits_than_the_file_has_are_an_error(tiny_source: Path, tmp_path: Path) -> None:
     target = tmp_path / "t3.safetensors"
     write_quantized(tiny_source, target, t3_bits(8))
-    assert T3.load(str(target), None, False)[0].describe()["bits"] == 8
-    assert T3.load(str(target), None, False, 8)[0].describe()["bits"] == 8
+    assert T3.load(str(target), LoadOptions())[0].describe()["bits"] == 8
+    assert T3.load(str(target), LoadOptions(bits=8))[0].describe()["bits"] == 8
     expected = "holds codes of 8 bits, which cannot be loaded as 4: ask for none or 8"
     with pytest.raises(nightingale.Error, match=expected):
-        T3.load(str(target), None, False, 4)
+        T3.load(str(target), LoadOptions(bits=4))
     with pytest.raises(nightingale.Error, match="is quantised already, in 8 bits"):
         write_quantized(target, tmp_path / "again.safetensors", t3_bits(4))
     assert names_in(tmp_path) == ["t3.safetensors"]

@@ -17,6 +17,7 @@ import pytest
 import nightingale
 from nightingale import cli, quantized_cache
 from nightingale._core import T3
+from nightingale.options import LoadOptions
 from nightingale.quantization import notes_of, t3_bits, write_quantized
 
 from .command import names_in
@@ -35,8 +36,8 @@ def test_the_type_beside_codes_is_the_one_asked_for(
     dtype: str, checkpoint: Path, t3_file: Path, cache: Path
 ) -> None:
     quantized_cache.write_cached(t3_file, 8)
-    cached, _ = quantized_cache.load_t3(t3_file, dtype, 8, False)
-    at_load, _ = T3.load(str(t3_file), dtype, False, 8)
+    cached, _ = quantized_cache.load_t3(t3_file, LoadOptions(dtype=dtype, bits=8))
+    at_load, _ = T3.load(str(t3_file), LoadOptions(dtype=dtype, bits=8))
     assert cached.describe()["dtype"] == dtype
     assert cached.describe() == at_load.describe()
     np.testing.assert_array_equal(logits(cached), logits(at_load))
@@ -75,7 +76,7 @@ def test_a_copy_of_another_file_is_not_taken(
 ) -> None:
     path = quantized_cache.write_cached(t3_file, 8)
     write_quantized(t3_file, path, t3_bits(8), {"bits": 8, "source": {"name": "other"}})
-    quantized_cache.load_t3(t3_file, None, 8, False)
+    quantized_cache.load_t3(t3_file, LoadOptions(bits=8))
     assert f"{path} does not say that it was made of {t3_file}; it is made again" in caplog.text
     assert notes_of(path)["source"]["name"] == t3_file.name
 
@@ -84,7 +85,7 @@ def test_damage_anywhere_is_found_or_harmless(tiny_source: Path, tmp_path: Path)
     path = tmp_path / "t3.safetensors"
     write_quantized(tiny_source, path, t3_bits(8))
     whole = path.read_bytes()
-    expected = logits(T3.load(str(path), None, False)[0])
+    expected = logits(T3.load(str(path), LoadOptions())[0])
     header = 8 + int.from_bytes(whole[:8], "little")
     draw = random.Random(5)
     places = [draw.randrange(header) for _ in range(100)]
@@ -95,7 +96,7 @@ def test_damage_anywhere_is_found_or_harmless(tiny_source: Path, tmp_path: Path)
         damaged[place] ^= draw.randrange(1, 256)
         path.write_bytes(damaged)
         try:
-            model, _ = T3.load(str(path), None, False)
+            model, _ = T3.load(str(path), LoadOptions())
         except nightingale.Error:
             found += 1
         else:
@@ -108,14 +109,14 @@ def test_a_damaged_copy_is_made_again(
 ) -> None:
     path = quantized_cache.write_cached(tiny_source, 8)
     whole = path.read_bytes()
-    expected = logits(quantized_cache.load_t3(tiny_source, None, 8, False)[0])
+    expected = logits(quantized_cache.load_t3(tiny_source, LoadOptions(bits=8))[0])
     assert caplog.text == ""
     in_path = whole.index(str(tiny_source).encode()) + 5
     in_name_of_sum = whole.index(b"k_proj.weight") + 3
     for place in (3, in_path, in_name_of_sum, len(whole) // 2):
         caplog.clear()
         path.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
-        model, _ = quantized_cache.load_t3(tiny_source, None, 8, False)
+        model, _ = quantized_cache.load_t3(tiny_source, LoadOptions(bits=8))
         assert "it is made again" in caplog.text
         assert path.read_bytes() == whole
         np.testing.assert_array_equal(logits(model), expected)
@@ -128,7 +129,7 @@ def test_a_truncated_copy_is_made_again(
     path = quantized_cache.write_cached(tiny_source, 4)
     whole = path.read_bytes()
     path.write_bytes(whole[:kept])
-    quantized_cache.load_t3(tiny_source, None, 4, False)
+    quantized_cache.load_t3(tiny_source, LoadOptions(bits=4))
     assert "it is made again" in caplog.text
     assert path.read_bytes() == whole
 
@@ -146,7 +147,7 @@ def test_a_damaged_copy_that_cannot_be_replaced_is_passed_over(
         raise nightingale.Error("cannot write it: Read-only file system")
 
     monkeypatch.setattr(quantized_cache, "write_quantized", refuse)
-    model, _ = quantized_cache.load_t3(tiny_source, None, 8, False)
+    model, _ = quantized_cache.load_t3(tiny_source, LoadOptions(bits=8))
     assert model.describe()["bits"] == 8
     assert "Read-only file system; t3_cfg.safetensors is quantised in memory" in caplog.text
 

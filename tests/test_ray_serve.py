@@ -212,8 +212,8 @@ def test_other_names_of_the_machine_are_refused(cluster: Cluster) -> None:
         ({"model": "none"}, "there is no folder none, and it is not a hub id"),
         ({"model": "", "pitch": "1"}, "pitch\n  Extra inputs are not permitted"),
         ({"model": "", "replicas": "0"}, "replicas\n  Input should be greater than or equal to 1"),
-        ({"model": "", "queue": "many"}, "queue\n  Input should be a valid integer"),
-        ({"model": "", "queue": "0"}, "queue must be 1 or more, not 0"),
+        ({"model": "", "max_queue": "many"}, "max_queue\n  Input should be a valid integer"),
+        ({"model": "", "max_queue": "0"}, "max_queue must be 1 or more, not 0"),
     ],
 )
 def test_wrong_arguments_are_told_before_anything_runs(
@@ -224,38 +224,3 @@ def test_wrong_arguments_are_told_before_anything_runs(
     given = {name: value or str(checkpoint) for name, value in args.items()}
     with pytest.raises((ValueError, nightingale.Error), match=re.escape(phrase)):
         app(given)
-
-
-def test_only_a_key_or_plain_words_let_other_names_in(tmp_path: Path) -> None:
-    from nightingale.ray import Arguments, server_settings
-
-    (tmp_path / "key").write_text("a long secret\n")
-    closed = server_settings({"queue": "7"}, Arguments(device="cpu", threads="3"))
-    assert closed.hosts == ("127.0.0.1", "localhost", "[::1]")
-    assert (closed.key, closed.queue) == (None, 7)
-    assert closed.load == {
-        "dtype": None,
-        "kv_bits": None,
-        "kv_budget": None,
-        "device": "cpu",
-        "threads": 3,
-        "offline": False,
-        "progress": False,
-    }
-    with_key = server_settings({}, Arguments(key_file=tmp_path / "key"))
-    assert (with_key.key, with_key.hosts) == ("a long secret", None)
-    anyone = server_settings({}, Arguments(let_anyone_in="true"))
-    assert (anyone.key, anyone.hosts) == (None, None)
-
-
-def test_paths_hold_wherever_a_replica_runs(
-    checkpoint: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from nightingale.ray import Arguments, server_settings
-
-    monkeypatch.chdir(checkpoint.parent)
-    settings = server_settings({"model": checkpoint.name, "voices": "mine"}, Arguments())
-    assert settings.model == str(checkpoint)
-    assert settings.voices == checkpoint.parent / "mine"
-    settings = server_settings({"model": "owner/name"}, Arguments())
-    assert settings.model == "owner/name"

@@ -134,6 +134,35 @@ def test_settings_reach_the_model(server: Running, quick_tts: nightingale.TTS) -
     assert answer.content == pcm(np.concatenate([chunk.samples for chunk in chunks]))
 
 
+def test_the_page_is_told_the_options_and_their_ranges(server: Running) -> None:
+    found = httpx.get(f"{server.url}/page/options.json", timeout=PATIENCE).json()
+    names = ["speed", "temperature", "cfg_weight", "exaggeration", "seed"]
+    assert [control["name"] for control in found] == names
+    schema = httpx.get(f"{server.url}/openapi.json", timeout=PATIENCE).json()
+    body = schema["components"]["schemas"]["SpeechRequest"]["properties"]
+    speed, _, cfg_weight, exaggeration, seed = found
+    assert (int(seed["minimum"]), int(seed["maximum"])) == (0, 2**64 - 1)
+    assert (body["seed"]["minimum"], body["seed"]["maximum"]) == (0, 2**64 - 1)
+    assert (speed["minimum"], speed["maximum"], speed["default"]) == (0.5, 2.0, 1.0)
+    assert cfg_weight["default"] == 0.5  # the model's own
+    assert (exaggeration["default"], exaggeration["unset"]) == (None, "the voice's own")
+    for control in found:
+        assert body[control["name"]]["description"].lower().startswith(control["help"].lower())
+
+
+def test_the_largest_seed_is_taken_and_the_next_one_is_not(server: Running) -> None:
+    assert server.speech("Hi.", seed=2**64 - 1).status_code == 200
+    assert server.speech("Hi.", seed=2**64).status_code == 400
+
+
+def test_a_path_on_the_server_is_no_voice(server: Running, quick_checkpoint: Path) -> None:
+    file = quick_checkpoint / "conds.pt"
+    assert file.is_file()
+    for voice in (str(file), {"id": str(file)}, f"../{file.name}"):
+        answer = server.speech("Hi.", voice=voice)
+        assert (answer.status_code, answer.json()["error"]["code"]) == (400, "voice_not_found")
+
+
 def test_models_and_health(
     client: openai.OpenAI, server: Running, quick_tts: nightingale.TTS
 ) -> None:

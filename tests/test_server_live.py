@@ -22,7 +22,7 @@ GAP = round(0.2 * 24000)
 @pytest.fixture(scope="module")
 def server(quick_checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     # Long enough for a client on a busy machine to go on, short enough to wait for once.
-    limits = ("--max-characters", "300", "--socket-timeout", "8")
+    limits = ("--max-characters", "300", "--websocket-timeout", "8")
     with serving(quick_checkpoint, tmp_path_factory.mktemp("voices"), *limits) as running:
         yield running
 

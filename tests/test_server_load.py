@@ -57,7 +57,7 @@ def expected(quick_tts: nightingale.TTS) -> Expected:
 def server(quick_checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     voices = tmp_path_factory.mktemp("voices")
     # Who is in the queue stays there, on a slow machine as well.
-    limits = ["--queue", str(QUEUE), "--first-sound-timeout", "600"]
+    limits = ["--max-queue", str(QUEUE), "--first-audio-timeout", "600"]
     with serving(quick_checkpoint, voices, *limits) as running:
         yield running
 
@@ -286,7 +286,7 @@ def test_ending_under_load_finishes_or_cuts_off_what_runs(
             return 0, b""
         return answer.status_code, answer.content if answer.status_code == 200 else b""
 
-    with serving(quick_checkpoint, tmp_path, "--grace", "3") as server:
+    with serving(quick_checkpoint, tmp_path, "--shutdown-timeout", "3") as server:
         with ThreadPoolExecutor(16) as pool:
             answers = pool.map(ask, range(16))
             until(lambda: server.health()["waiting"] >= 8)

@@ -19,6 +19,8 @@ import httpx
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect
 
+from nightingale.options import LARGEST_SEED
+
 from .browser import CHROMIUM, PATIENCE, Visit, chromium, visit
 from .command import PATIENCE as SECONDS
 from .recordings import speech, wav_bytes
@@ -43,7 +45,7 @@ def guarded(quick_checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) ->
     """A server with a key that takes one request and lets one wait."""
     folder = tmp_path_factory.mktemp("guarded")
     (folder / "key").write_text(KEY)
-    options = ("--key-file", folder / "key", "--running", "1", "--queue", "1")
+    options = ("--key-file", folder / "key", "--max-concurrent", "1", "--max-queue", "1")
     with serving(quick_checkpoint, folder / "voices", *options) as running:
         yield running
 
@@ -116,7 +118,7 @@ def test_the_download_holds_every_sample(visiting: Visit, server: Running, tmp_p
     page = visiting.page
     page.get_by_label("Text").fill(SHORT)
     page.get_by_label("Language").select_option("French")
-    page.get_by_label("Seed").fill("3")
+    page.get_by_label("Seed").fill(str(LARGEST_SEED))  # beyond what JavaScript's numbers hold
     page.get_by_label("Speed").fill("2")
     page.get_by_label("Exaggeration").fill("0.9")
     with page.expect_request("**/v1/audio/speech") as asked:
@@ -124,7 +126,8 @@ def test_the_download_holds_every_sample(visiting: Visit, server: Running, tmp_p
     settings = asked.value.post_data_json
     assert settings == {
         **{"model": "nightingale", "input": SHORT, "voice": "default", "language": "fr"},
-        **{"speed": 2, "temperature": 0.8, "cfg_weight": 0.5, "exaggeration": 0.9, "seed": 3},
+        **{"speed": 2, "temperature": 0.8, "cfg_weight": 0.5, "exaggeration": 0.9},
+        "seed": LARGEST_SEED,
         "response_format": "pcm",
     }
     says(page, "Spoken: .*")
@@ -280,8 +283,9 @@ def test_what_cannot_be_asked_is_told_at_its_field(visiting: Visit) -> None:
     for label, value, words in (
         ("Text", " \n", "There is no text to speak."),
         ("Text", "a" * 10_001, "The text is longer than 10,000 characters."),
-        ("Seed", "1.5", "The seed must be a whole number from 0 to 4294967295."),
-        ("Seed", "", "The seed must be a whole number from 0 to 4294967295."),
+        ("Seed", "1.5", "The seed must be a whole number from 0 to 18446744073709551615."),
+        ("Seed", "", "The seed must be a whole number from 0 to 18446744073709551615."),
+        ("Seed", str(2**64), "The seed must be a whole number from 0 to 18446744073709551615."),
     ):
         field = page.get_by_label(label)
         field.fill(value)

@@ -11,6 +11,7 @@ import pytest
 import nightingale
 from nightingale import _core, loading
 from nightingale.engine import Engine
+from nightingale.options import SpeechOptions
 from tools.synthetic import write_checkpoint
 
 from .command import run
@@ -85,17 +86,10 @@ def speech_of(
     engine: Engine, tts: nightingale.TTS, text: str, **settings: object
 ) -> _core.SpeechTokens:
     chosen = tts._voice(None)
-    drawn = {
-        "temperature": 0.8,
-        "cfg_weight": 0.5,
-        "repetition_penalty": 2.0,
-        "min_p": 0.05,
-        "top_p": 1.0,
-        "seed": 3,
-        "max_tokens": COUNT,
-        **settings,
-    }
-    return engine.speak(tts.tokenize(text), chosen, 0.5, **drawn)
+    options = SpeechOptions(
+        exaggeration=0.5, repetition_penalty=2.0, seed=3, max_tokens=COUNT
+    ).resolved({})
+    return engine.speak(tts.tokenize(text), chosen, options, **settings)
 
 
 def test_every_number_of_proposals_gives_the_same_reports(

@@ -20,7 +20,7 @@ import pytest
 import nightingale
 from nightingale import _core
 from nightingale.engine import Engine
-from nightingale.streaming import CROSS_FADE, FRAME_SAMPLES, Chunking
+from nightingale.streaming import CROSS_FADE, FRAME_SAMPLES, chunk_ends
 
 from .folders import with_settings
 from .recordings import speech
@@ -104,7 +104,7 @@ def test_seams_are_no_rougher_than_the_rest(tts: nightingale.TTS) -> None:
 
 
 def test_chunks_grow(tts: nightingale.TTS) -> None:
-    cuts = Chunking().cuts()
+    cuts = chunk_ends(nightingale.SpeechOptions())
     ends = [next(cuts) for _ in range(8)]
     lengths = np.diff([0, *ends])
     assert list(lengths[:3]) == [10, 25, 38]

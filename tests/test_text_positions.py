@@ -15,8 +15,8 @@ TEXT = "Seven grey ships came back without their sails."
 def test_tokens_that_were_drawn_are_where_they_were_drawn(tts: nightingale.TTS) -> None:
     engine, voice = tts._engine, tts._voice(None)
     text = tts.tokenize(TEXT)
-    sampling = tts._sampling(0.8, 0.5, None, 0.05, 1.0, 120)
-    speech = engine.speak(text, voice, voice.emotion_adv, seed=3, **sampling)
+    options = tts._resolved(nightingale.SpeechOptions(seed=3, max_tokens=120), voice)
+    speech = engine.speak(text, voice, options)
     drawn = [(token, speech.text_position) for token in engine.tokens(speech)]
     tokens = np.array([token for token, _ in drawn], np.int32)
     positions = [position for _, position in drawn]

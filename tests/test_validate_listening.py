@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import soundfile
 
+import nightingale
 from nightingale import cli
 from nightingale.validate import listening
 from nightingale.validate.listening import Clip, Model, Recordings
@@ -114,6 +115,27 @@ def test_two_settings_of_a_model_speak_the_same_texts(
         assert lengths == {"A": 960 * 11, "B": 960 * 9}
 
 
+def test_the_options_of_loading_hold_for_both_sides(
+    checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loaded = []
+
+    def load(model: str, **options: object) -> nightingale.TTS:
+        loaded.append(options)
+        return nightingale.load(model, **options)
+
+    monkeypatch.setattr(listening, "load", load)
+    command = ["validate", "--ab", str(checkpoint), f"{checkpoint},seed=9,kv_bits=8"]
+    command += ["--text", "Good.", "--max-tokens", "4", "--steps", "1", "--device", "cpu"]
+    command += ["--bits", "8", "--kv-bits", "4", "--kv-budget", "0.5", "--offline"]
+    assert cli.main([*command, "-o", str(tmp_path / "page.html")]) == 0
+    asked = {"bits": 8, "kv_bits": 4, "kv_budget": 0.5, "device": "cpu", "offline": True}
+    assert loaded == [asked, asked | {"kv_bits": 8}]
+    draft = [*command[:2], str(checkpoint), f"{checkpoint},seed=9", *command[4:10]]
+    assert cli.main([*draft, "--draft", "ngram", "-o", str(tmp_path / "page.html")]) == 0
+    assert loaded[2:] == [{"draft": "ngram"}] * 2
+
+
 def test_recordings_beside_a_model_belong_to_the_texts_in_the_order_of_their_names(
     folders: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -141,7 +163,7 @@ def test_a_side_is_a_file_a_folder_or_a_model_with_settings(
     assert plain == Model(str(checkpoint), loading, settings)
     own = listening.side(f"{checkpoint},dtype=bfloat16,steps=4,speed=1.5", loading, settings)
     assert own.loading == {"device": "cpu", "dtype": "bfloat16"}
-    assert own.settings == {"seed": 1, "steps": 4, "speed": 1.5}
+    assert own.speech == {"seed": 1, "steps": 4, "speed": 1.5}
     assert listening.side("owner/name,seed=2", {}, {}) == Model("owner/name", {}, {"seed": 2})
 
 
@@ -151,7 +173,7 @@ def test_a_side_is_a_file_a_folder_or_a_model_with_settings(
         ("no/such/place", "there is no folder or file no/such/place"),
         ("{empty}", "has neither a T3 checkpoint nor recordings (.wav, .flac, .ogg, .mp3)"),
         ("{text}", "cannot read"),
-        ("{model},loud=1", "'loud=1' is not name=value with one of dtype, device"),
+        ("{model},loud=1", "'loud=1' is not name=value with one of bits, dtype"),
         ("{model},steps=many", "steps must be a number, not 'many'"),
         ("{model}", "A and B give the same samples: there is nothing to listen for"),
     ],

@@ -21,7 +21,7 @@ mx::array logits_of(int rows) {
 }
 
 // From the logits of a guidance pair to the next token.
-void sampling_chain(benchmark::State& state, const ops::Sampling& sampling) {
+void sampling_chain(benchmark::State& state, const SpeechOptions& options) {
   auto s = cpu_stream();
   auto logits = logits_of(2);
   auto seen = mx::zeros({kVocabulary}, mx::uint8, s);
@@ -29,7 +29,7 @@ void sampling_chain(benchmark::State& state, const ops::Sampling& sampling) {
   Work work{2.0 * kVocabulary * sizeof(float), 0.0};
   run(state, work, [&] {
     auto guided = ops::guide(logits, 0.5f, s);
-    auto kept = ops::filter_logits(guided, seen, sampling, s);
+    auto kept = ops::filter_logits(guided, seen, options, s);
     auto key = draw_key(1, DrawStage::speech_token, 0, position++);
     auto token = ops::draw_token(kept, key, s);
     seen = ops::mark_seen(seen, token, s);
@@ -52,9 +52,9 @@ void alignment_step(benchmark::State& state) {
   });
 }
 
-constexpr ops::Sampling kDefault{};
-constexpr ops::Sampling kTopP{0.8f, 1.2f, 0.05f, 0.9f};
-constexpr ops::Sampling kGreedy{.temperature = 0.0f};
+const SpeechOptions kDefault{};
+const SpeechOptions kTopP{.top_p = 0.9f};
+const SpeechOptions kGreedy{.temperature = 0.0f};
 
 BENCHMARK_CAPTURE(sampling_chain, default, kDefault)->UseRealTime();
 BENCHMARK_CAPTURE(sampling_chain, top_p, kTopP)->UseRealTime();

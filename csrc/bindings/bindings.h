@@ -16,6 +16,7 @@
 
 #include "mlx/array.h"
 #include "mlx/stream.h"
+#include "nightingale/options.h"
 
 namespace nb = nanobind;
 namespace mx = mlx::core;
@@ -46,6 +47,18 @@ inline mx::array to_array(const FloatRows& x) {
   return mx::array(x.data(), shape, mx::float32);
 }
 
+// The C++ options from the Python object that has a field for each.
+template <typename Options>
+Options options_from(nb::handle given) {
+  Options options;
+  Options::each([&](const char* name, auto member, const auto&) {
+    auto& value = options.*member;
+    value =
+        nb::cast<std::remove_reference_t<decltype(value)>>(given.attr(name));
+  });
+  return options;
+}
+
 // What `load(unknown)` makes, off the GIL, and the names of tensors it put in
 // `unknown`.
 template <typename Load>
@@ -57,8 +70,9 @@ auto load_model(Load load) {
       std::make_shared<decltype(model)>(std::move(model)), std::move(unknown));
 }
 
-// A stream for one model. It may be used from any thread; callers take turns.
-mx::Stream model_stream(bool gpu);
+// A stream for one model on the device of its options. It may be used from any
+// thread; callers take turns.
+mx::Stream model_stream(const nightingale::LoadOptions& options);
 const char* device_name(const mx::Stream& stream);
 
 // A NumPy array over the elements of `x`, evaluated; float32 or int32.

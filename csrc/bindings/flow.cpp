@@ -84,19 +84,17 @@ void bind_flow(nb::module_& m) {
   nb::class_<Flow>(m, "Flow")
       .def_static(
           "load",
-          [](const std::string& path,
-             const std::optional<std::string>& dtype,
-             bool gpu,
-             int bits) {
-            auto type = dtype_from(dtype);
+          [](const std::string& path, nb::handle given) {
+            auto options = options_from<LoadOptions>(given);
+            auto type = dtype_from(options.dtype);
             return load_model([&](auto* unknown) {
-              return Flow::load(path, type, model_stream(gpu), unknown, bits);
+              auto s = model_stream(options);
+              return Flow::load(
+                  path, type, s, unknown, options.bits.value_or(0));
             });
           },
           nb::arg("path"),
-          nb::arg("dtype").none(),
-          nb::arg("gpu"),
-          nb::arg("bits") = 0,
+          nb::arg("options"),
           "The model and the names of tensors it does not know.")
       .def("describe", &describe)
       .def(
@@ -106,21 +104,21 @@ void bind_flow(nb::module_& m) {
              const Ints& prompt_tokens,
              const FloatRows& prompt_mel,
              const Floats& speaker,
-             int steps,
+             nb::handle given,
              bool finalize,
-             uint64_t seed,
              uint32_t sentence,
              int first_frame,
              float temperature,
              const std::optional<FloatRows>& noise) {
+            auto options = options_from<SpeechOptions>(given);
             MelRequest request{
                 to_vector(tokens),
                 {to_vector(prompt_tokens),
                  to_vector(prompt_mel),
                  to_vector(speaker)},
-                steps,
+                options.steps,
                 finalize,
-                seed,
+                options.seed,
                 sentence,
                 first_frame,
                 temperature};
@@ -134,10 +132,9 @@ void bind_flow(nb::module_& m) {
           nb::arg("prompt_tokens"),
           nb::arg("prompt_mel"),
           nb::arg("speaker"),
+          nb::arg("options"),
           nb::kw_only(),
-          nb::arg("steps"),
           nb::arg("finalize"),
-          nb::arg("seed"),
           nb::arg("sentence") = 0,
           nb::arg("first_frame") = 0,
           nb::arg("temperature") = 1.0f,

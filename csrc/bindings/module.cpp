@@ -49,7 +49,8 @@ std::optional<mx::Dtype> dtype_from(const std::optional<std::string>& name) {
   return name ? std::optional(dtype_from(*name)) : std::nullopt;
 }
 
-mx::Stream model_stream(bool gpu) {
+mx::Stream model_stream(const nightingale::LoadOptions& options) {
+  bool gpu = options.device == "gpu";
   if (gpu) {
     nightingale::ops::disable_mlx_cache_thrash_check();
   }

@@ -34,21 +34,18 @@ void bind_ops(nb::module_& m) {
       "filter_logits",
       [](const mx::array& logits,
          const mx::array& seen,
-         float temperature,
-         float repetition_penalty,
-         float min_p,
-         float top_p,
+         nb::handle options,
          const std::string& form) {
-        ops::Sampling sampling{temperature, repetition_penalty, min_p, top_p};
         auto run = is_cpu(form) ? cpu::filter_logits : reference::filter_logits;
-        return run(logits, seen, sampling, stream_for(form));
+        return run(
+            logits,
+            seen,
+            options_from<SpeechOptions>(options),
+            stream_for(form));
       },
       nb::arg("logits"),
       nb::arg("seen"),
-      nb::arg("temperature"),
-      nb::arg("repetition_penalty"),
-      nb::arg("min_p"),
-      nb::arg("top_p"),
+      nb::arg("options"),
       nb::arg("form") = "cpu");
   ops_module.def(
       "draw_token",

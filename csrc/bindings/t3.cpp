@@ -97,20 +97,18 @@ void bind_t3(nb::module_& m) {
       .def_static(
           "load",
           [](const std::string& path,
-             const std::optional<std::string>& dtype,
-             bool gpu,
-             std::optional<int> bits,
+             nb::handle given,
              const std::optional<std::string>& settings_of) {
-            auto type = dtype_from(dtype);
+            auto options = options_from<LoadOptions>(given);
+            auto type = dtype_from(options.dtype);
             return load_model([&](auto* unknown) {
-              auto s = model_stream(gpu);
-              return T3::load(path, type, bits, s, unknown, settings_of);
+              auto s = model_stream(options);
+              return T3::load(
+                  path, type, options.bits, s, unknown, settings_of);
             });
           },
           nb::arg("path"),
-          nb::arg("dtype").none(),
-          nb::arg("gpu"),
-          nb::arg("bits") = nb::none(),
+          nb::arg("options"),
           nb::arg("settings_of") = nb::none(),
           "The model and the names of tensors it does not know.")
       .def("describe", &describe)
@@ -188,28 +186,19 @@ void bind_t3(nb::module_& m) {
           [](std::shared_ptr<T3> model,
              const Ints& text_tokens,
              const KvCache& voice,
-             float cfg_weight,
-             float temperature,
-             float repetition_penalty,
-             float min_p,
-             float top_p,
+             nb::handle options,
              bool analyser,
-             uint64_t seed,
              uint32_t sentence,
              int min_tokens,
-             int max_tokens,
              const std::optional<BoundDraft>& draft,
              std::optional<int> proposals) {
             SpeechRequest request{
                 to_vector(text_tokens),
                 voice,
-                cfg_weight,
-                {temperature, repetition_penalty, min_p, top_p},
+                options_from<SpeechOptions>(options),
                 analyser,
-                seed,
                 sentence,
                 min_tokens,
-                max_tokens,
                 draft ? draft->make : nullptr,
                 proposals,
                 draft ? draft->length : nullptr};
@@ -217,19 +206,14 @@ void bind_t3(nb::module_& m) {
           },
           nb::arg("text_tokens"),
           nb::arg("voice"),
+          nb::arg("options"),
           nb::kw_only(),
-          nb::arg("cfg_weight"),
-          nb::arg("temperature"),
-          nb::arg("repetition_penalty"),
-          nb::arg("min_p"),
-          nb::arg("top_p"),
           nb::arg("analyser"),
-          nb::arg("seed"),
           nb::arg("sentence") = 0,
           nb::arg("min_tokens") = 0,
-          nb::arg("max_tokens") = 1000,
           nb::arg("draft") = nb::none(),
-          nb::arg("proposals") = nb::none());
+          nb::arg("proposals") = nb::none(),
+          "Begins to speak a text; options: a resolved SpeechOptions.");
 
   nb::class_<SpeechTokens>(m, "SpeechTokens")
       .def(

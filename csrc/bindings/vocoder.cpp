@@ -36,16 +36,17 @@ void bind_vocoder(nb::module_& m) {
   nb::class_<Vocoder>(m, "Vocoder")
       .def_static(
           "load",
-          [](const std::string& path, bool gpu, int bits, bool halves) {
+          [](const std::string& path, nb::handle given) {
+            auto options = options_from<LoadOptions>(given);
+            // Sums and what stands between products stay in float32.
+            bool halves = options.dtype && options.dtype != "float32";
             return load_model([&](auto* unknown) {
-              FilterForm form{bits, halves};
-              return Vocoder::load(path, model_stream(gpu), unknown, form);
+              FilterForm form{options.bits.value_or(0), halves};
+              return Vocoder::load(path, model_stream(options), unknown, form);
             });
           },
           nb::arg("path"),
-          nb::arg("gpu"),
-          nb::arg("bits") = 0,
-          nb::arg("halves") = false,
+          nb::arg("options"),
           "The model and the names of tensors it does not know.")
       .def_prop_ro("weight_bytes", &Vocoder::weight_bytes)
       .def(

@@ -36,7 +36,10 @@ void bind_voice(nb::module_& m) {
             // and is then the same on every machine but for rounding.
             return load_model([&](auto* unknown) {
               return VoiceBaker::load(
-                  s3gen_path, voice_encoder_path, model_stream(false), unknown);
+                  s3gen_path,
+                  voice_encoder_path,
+                  model_stream(LoadOptions{}),
+                  unknown);
             });
           },
           nb::arg("s3gen_path"),

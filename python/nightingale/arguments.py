@@ -1,4 +1,4 @@
-"""Checks of what callers pass in; each returns the value as the core takes it."""
+"""Checks of arrays that callers pass in; each returns the array as the core takes it."""
 
 from __future__ import annotations
 
@@ -35,17 +35,3 @@ def floats(name: str, values: Any, shape: tuple[int | None, ...]) -> np.ndarray:
     if not np.isfinite(array).all():
         raise ValueError(f"{name} holds values that are not finite")
     return array
-
-
-def number(name: str, value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)):
-        raise ValueError(f"{name} must be a number, not {value!r}")
-    return float(value)
-
-
-def whole(name: str, value: Any, least: int, most: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
-        raise ValueError(f"{name} must be a whole number, not {value!r}")
-    if not least <= value <= most:
-        raise ValueError(f"{name} must be between {least} and {most}, not {value}")
-    return int(value)

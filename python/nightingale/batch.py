@@ -15,6 +15,8 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, redirect_stdout
+from dataclasses import replace
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +25,10 @@ from .checkpoint import Checkpoint, known_language
 from .journal import Journal, Request
 from .loading import load
 from .manifest import Line
+from .model_settings import SETTINGS_FILE
+from .option import options_of
+from .options import LoadOptions, SpeechOptions
+from .quantized_cache import source_identity
 from .voice import Voice
 from .voice_folder import VoiceFolder, default_voice_folder, find_voice
 
@@ -30,39 +36,66 @@ MOST_BLOCKS = 10_000  # Ray takes a millisecond for each before it begins
 
 
 class Requests:
-    """Makes requests of lines: with the command's settings and the voices they name."""
+    """Makes requests of lines: with the command's options and the voices they name."""
 
     def __init__(
-        self,
-        checkpoint: Checkpoint,
-        dtype: str | None,
-        defaults: dict[str, Any],
-        kv: dict[str, Any] | None = None,
+        self, checkpoint: Checkpoint, loading: LoadOptions, defaults: dict[str, Any]
     ) -> None:
         self.voices: dict[str, Voice] = {}  # those that do not come with the model
-        self._voice_digests: dict[str, str] = {}
+        self._voice_digests: dict[str | None, Any] = {None: _identity(checkpoint.voice)}
         self._defaults = defaults
-        self._languages = checkpoint.languages
-        self._own = checkpoint.voice_names
-        self._model = [str(checkpoint.folder.resolve()), dtype, *([kv] if kv else [])]
+        self._checkpoint = checkpoint
+        self._model = _model_digest(checkpoint, loading)
         self.check(defaults)
 
-    def check(self, settings: dict[str, Any]) -> None:
+    def check(self, options: dict[str, Any]) -> None:
         """Refuses a language that the model does not speak and a voice that is not there."""
-        known_language(settings.get("language", "en"), self._languages)
-        voice = settings.get("voice")
-        if voice is not None and voice not in self.voices:
-            found = find_voice(voice, self._own, VoiceFolder(default_voice_folder()))
-            if isinstance(found, Voice):
-                self.voices[voice] = found
-                self._voice_digests[voice] = _voice_digest(found)
+        known_language(options.get("language", "en"), self._checkpoint.languages)
+        voice = options.get("voice")
+        if voice in self._voice_digests:
+            return
+        found = find_voice(voice, self._checkpoint.voice_names, VoiceFolder(default_voice_folder()))
+        if isinstance(found, Voice):
+            self.voices[voice] = found
+            self._voice_digests[voice] = _voice_digest(found)
+        else:
+            file = self._checkpoint.voices.get(found, self._checkpoint.voice)
+            self._voice_digests[voice] = _identity(file)
 
     def request(self, line: Line) -> Request:
-        settings = self._defaults | line.settings
-        voice = self._voice_digests.get(settings.get("voice"))
-        spoken = [self._model, line.text, settings, voice]
-        digest = hashlib.sha256(json.dumps(spoken, sort_keys=True).encode()).hexdigest()
-        return Request(line, settings, digest)
+        options = self._defaults | line.options
+        # With the defaults, so that giving an option its default value changes nothing.
+        spoken = {
+            option.name: options.get(option.name, option.default)
+            for option in options_of(SpeechOptions, "manifest")
+            if option.changes_audio
+        }
+        voice = self._voice_digests[spoken.pop("voice")]
+        digest = _digest([self._model, line.text, spoken, voice])
+        return Request(line, options, digest)
+
+
+def _digest(content: Any) -> str:
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
+def _model_digest(checkpoint: Checkpoint, loading: LoadOptions) -> str:
+    """Of all that the sound depends on beside text, voice and options of speech: the package, the
+    model's files and how they are loaded."""
+    files = (checkpoint.t3, checkpoint.s3gen, checkpoint.tokenizer, checkpoint.cangjie)
+    settings = checkpoint.folder / SETTINGS_FILE
+    loaded = {
+        option.name: getattr(loading, option.name)
+        for option in options_of(LoadOptions)
+        if option.changes_audio
+    }
+    identities = [_identity(file) for file in (*files, checkpoint.dicta, settings)]
+    return _digest([version("nightingale-tts"), identities, loaded])
+
+
+def _identity(file: Path | None) -> dict[str, Any] | None:
+    """What tells a file's content from another's; None where there is no file."""
+    return source_identity(file) if file is not None and file.is_file() else None
 
 
 def _voice_digest(voice: Voice) -> str:
@@ -78,13 +111,15 @@ def _voice_digest(voice: Voice) -> str:
 class LineSpeaker:
     """Ray's actor: loads the model once and speaks line after line."""
 
-    def __init__(self, model: Mapping[str, Any], voices: Mapping[str, Voice]) -> None:
+    def __init__(
+        self, model: str | None, loading: LoadOptions, voices: Mapping[str, Voice]
+    ) -> None:
         # Ray calls from several threads, and MLX's streams belong to the one that loaded the model.
         self._thread = ThreadPoolExecutor(max_workers=1)
         self._voices = voices
         self._refused = ""
         try:
-            self._tts = self._thread.submit(load, **model).result()
+            self._tts = self._thread.submit(load, model, loading).result()
         except (Error, ValueError, OSError) as error:
             self._refused = str(error)  # raised here, Ray would tell it in fifty lines
 
@@ -101,10 +136,10 @@ class LineSpeaker:
             return answer | {"error": f"unexpected {type(error).__name__}: {error}"}
 
     def _speak(self, request: dict[str, Any]) -> dict[str, Any]:
-        settings = request["settings"]
-        if settings.get("voice") in self._voices:
-            settings["voice"] = self._voices[settings["voice"]]
-        audio = self._tts.generate(request["text"], **settings)
+        options = request["options"]
+        if options.get("voice") in self._voices:
+            options["voice"] = self._voices[options["voice"]]
+        audio = self._tts.generate(request["text"], **options)
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / f"speech{Path(request['output']).suffix}"
             audio.save(file)
@@ -115,7 +150,8 @@ class LineSpeaker:
 
 def speak_lines(
     journal: Journal,
-    model: dict[str, Any],
+    model: str | None,
+    loading: LoadOptions,
     voices: Mapping[str, Voice],
     *,
     workers: int = 1,
@@ -124,14 +160,14 @@ def speak_lines(
 ) -> None:
     """Makes what the journal misses, in any order, and records it; calls `told` after each line.
 
-    model: the arguments of `load`; threads None shares the cores among the workers. address: of a
-    Ray cluster, "auto" for the one of this machine; None starts one of its own and ends it.
+    loading: threads None shares the cores among the workers. address: of a Ray cluster, "auto" for
+    the one of this machine; None starts one of its own and ends it.
     """
     rows = [_row(request) for request in journal.missing]
     if not rows:
         return
     with cluster(address), journal.recording() as record:
-        for answer in _answers(rows, min(workers, len(rows)), model, voices):
+        for answer in _answers(rows, min(workers, len(rows)), model, loading, voices):
             if answer["refused"]:
                 raise Error(answer["refused"])
             number, content = answer["line"], answer["file"]
@@ -147,14 +183,15 @@ def speak_lines(
 def _row(request: Request) -> dict[str, Any]:
     """A request as Ray carries it: its columns have one type each, JSON carries any text."""
     line = request.line
-    asked = {"text": line.text, "output": line.output, "settings": request.settings}
+    asked = {"text": line.text, "output": line.output, "options": request.options}
     return {"line": line.number, "request": json.dumps(asked)}
 
 
 def _answers(
     rows: list[dict[str, Any]],
     workers: int,
-    model: Mapping[str, Any],
+    model: str | None,
+    loading: LoadOptions,
     voices: Mapping[str, Voice],
 ) -> Iterator[dict[str, Any]]:
     """What the actors give for each row, as it comes."""
@@ -162,15 +199,15 @@ def _answers(
     import ray.data
     from ray.exceptions import RayError
 
-    cpus, gpus = shares(ray.nodes(), workers, model["device"])
-    settings = {**model, "threads": model["threads"] or cpus}
+    cpus, gpus = shares(ray.nodes(), workers, loading.device)
+    loading = replace(loading, threads=loading.threads or cpus, progress=False)
     ray.data.DataContext.get_current().enable_progress_bars = False
     logging.getLogger("ray.data").setLevel(logging.CRITICAL)
     answers = (
         ray.data.from_items(rows, override_num_blocks=min(len(rows), MOST_BLOCKS))
         .map(
             LineSpeaker,
-            fn_constructor_kwargs={"model": settings, "voices": voices},
+            fn_constructor_kwargs={"model": model, "loading": loading, "voices": voices},
             compute=ray.data.ActorPoolStrategy(size=workers),
             num_cpus=cpus,
             num_gpus=gpus,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy as np
 from . import _core
 from ._core import Error
 from .checkpoint import T3_FILES
+from .options import LoadOptions
 
 KINDS = ("ngram", "layers")
 
@@ -16,7 +18,7 @@ KINDS = ("ngram", "layers")
 class Drafts:
     """The drafts of one model, one for each voice, and how they have done."""
 
-    def __init__(self, choice: str | Path, t3: _core.T3, dtype: str | None) -> None:
+    def __init__(self, choice: str | Path, t3: _core.T3, options: LoadOptions) -> None:
         self.choice = str(choice)
         self.unknown: list[str] = []  # tensors of a draft's file
         self._t3 = t3
@@ -24,7 +26,7 @@ class Drafts:
         self._counts = {"utterances": 0, "rounds": 0, "proposed": 0, "accepted": 0}
         if choice not in KINDS:
             path = find_draft(choice)
-            self._model, self.unknown = _core.T3.load(str(path), dtype, False)
+            self._model, self.unknown = _core.T3.load(str(path), replace(options, bits=None))
             _core.check_draft(t3, self._model)
 
     def in_voice(

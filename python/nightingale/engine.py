@@ -13,10 +13,11 @@ import numpy as np
 
 from . import _core
 from ._core import Error
-from .arguments import floats, number, token_ids
+from .arguments import floats, token_ids
 from .checkpoint import S3GEN_FILES, VOICE_ENCODER_FILES, Checkpoint
 from .draft import Drafts
-from .model_options import ModelOptions
+from .option import number
+from .options import LoadOptions, SpeechOptions
 from .quantized_cache import load_t3
 from .recording import Recording
 from .voice import Voice
@@ -36,28 +37,26 @@ class Engine:
     Dropping what a `begin_*` or `speak` returned is all that cancelling takes.
     """
 
-    def __init__(self, checkpoint: Checkpoint, options: ModelOptions) -> None:
+    def __init__(self, checkpoint: Checkpoint, options: LoadOptions) -> None:
+        """options: with the device decided"""
         self.checkpoint = checkpoint
-        dtype, gpu, kv = options.dtype, options.gpu, options.kv
-        if gpu:
+        if options.device == "gpu":
             _core.set_cache_limit(GPU_CACHE_BYTES)
-        self.t3, unknown = load_t3(checkpoint.t3, dtype, options.bits, gpu)
-        self.t3.keep_cache(kv.bits_beside(self.t3.describe()["bits"]), kv.budget)
+        self.t3, unknown = load_t3(checkpoint.t3, options)
+        kv_bits = cache_bits(options.kv_bits, self.t3.describe()["bits"])
+        self.t3.keep_cache(kv_bits, options.kv_budget or 0.0)
         _warn_of(unknown, checkpoint.t3)
         self.drafts: Drafts | None = None
         if options.draft is not None:
-            self.drafts = Drafts(options.draft, self.t3, dtype)
+            self.drafts = Drafts(options.draft, self.t3, options)
             _warn_of(self.drafts.unknown, Path(options.draft))
         self.flow: _core.Flow | None = None
         self.flow_settings = checkpoint.settings.flow
         self.vocoder: _core.Vocoder | None = None
         if checkpoint.s3gen is not None:
             path = str(checkpoint.s3gen)
-            bits = options.bits or 0
-            self.flow, unknown = _core.Flow.load(path, dtype, gpu, bits)
-            # Sums and what stands between products stay in float32.
-            halves = dtype in ("float16", "bfloat16")
-            self.vocoder, unknown_too = _core.Vocoder.load(path, gpu, bits, halves)
+            self.flow, unknown = _core.Flow.load(path, options)
+            self.vocoder, unknown_too = _core.Vocoder.load(path, options)
             _warn_of(sorted({*unknown, *unknown_too}), checkpoint.s3gen)
         self.settings = self.t3.describe()
         self._baker: _core.VoiceBaker | None = None
@@ -78,9 +77,13 @@ class Engine:
         """Whether the checkpoint has what baking a voice needs."""
         return self.flow is not None and self.checkpoint.voice_encoder is not None
 
-    def steps(self) -> int:
-        """Flow steps that the model was made for."""
-        return self.s3gen()[0].describe()["steps"]
+    @property
+    def speech_defaults(self) -> dict[str, Any]:
+        """Values of the model's own for SpeechOptions, by name."""
+        defaults = {"repetition_penalty": self.settings["repetition_penalty"]}
+        if self.flow is not None:
+            defaults["steps"] = self.flow.describe()["steps"]
+        return defaults
 
     def check_voice(self, voice: Voice) -> None:
         """A ValueError where the voice lacks what speaking needs."""
@@ -88,14 +91,19 @@ class Engine:
         _flow_side(voice)
 
     def speak(
-        self, text_tokens: np.ndarray, voice: Voice, emotion: float, **sampling: Any
+        self, text_tokens: np.ndarray, voice: Voice, options: SpeechOptions, **request: Any
     ) -> _core.SpeechTokens:
-        """Begins to say a text; `next_token` gives its speech tokens."""
+        """Begins to say a text; `next_token` gives its speech tokens. options: resolved; request:
+        further arguments of the core's `speak`."""
         with self._turn:
-            condition = self._condition(voice, emotion)
-            analyser = self.settings["analyser"]
+            condition = self._condition(voice, options.exaggeration)
             return self.t3.speak(
-                text_tokens, condition.cache, analyser=analyser, draft=condition.draft, **sampling
+                text_tokens,
+                condition.cache,
+                options,
+                analyser=self.settings["analyser"],
+                draft=condition.draft,
+                **request,
             )
 
     @property
@@ -134,7 +142,11 @@ class Engine:
             return self.t3.text_positions(text_tokens, speech_tokens, condition.cache)
 
     def begin_mel(
-        self, tokens: Sequence[int] | np.ndarray, voice: Voice, **request: Any
+        self,
+        tokens: Sequence[int] | np.ndarray,
+        voice: Voice,
+        options: SpeechOptions,
+        **request: Any,
     ) -> _core.MelSolver:
         """Begins to solve the flow; `step_mel` until it is False, then `end_mel`."""
         flow, _ = self.s3gen()
@@ -142,7 +154,7 @@ class Engine:
         temperature = self.flow_settings.temperature
         with self._turn:
             return flow.solve(
-                np.asarray(tokens, np.int32), *side, temperature=temperature, **request
+                np.asarray(tokens, np.int32), *side, options, temperature=temperature, **request
             )
 
     def step_mel(self, solver: _core.MelSolver) -> bool:
@@ -197,6 +209,13 @@ class Engine:
             if len(self._conditions) > KEPT_CONDITIONS:
                 del self._conditions[next(iter(self._conditions))]
         return self._conditions[key]
+
+
+def cache_bits(kv_bits: int | None, weight_bits: int | None) -> int:
+    """Of T3's KV cache, 0 for floats: quantized weights have a cache of 8 bits unless told."""
+    if kv_bits is not None:
+        return kv_bits
+    return 0 if weight_bits is None else 8
 
 
 @dataclass(frozen=True)

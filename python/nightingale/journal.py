@@ -20,10 +20,10 @@ LOCK = ".lock"
 
 @dataclass(frozen=True)
 class Request:
-    """A line with all of its settings."""
+    """A line with all of its options."""
 
     line: Line
-    settings: dict[str, Any]
+    options: dict[str, Any]
     digest: str  # of all that the sound depends on
 
 

@@ -2,57 +2,53 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from . import _core
 from ._core import Error
 from .hub import resolve
-from .model_options import ModelOptions
+from .options import LoadOptions
 from .tts import TTS
 
-DEVICES = ("auto", "cpu", "gpu")
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from ._overrides import LoadOverrides
 
 
 def load(
     model: str | Path | None = None,
-    *,
-    bits: int | None = None,
-    dtype: str | None = None,
-    kv_bits: int | None = None,
-    kv_budget: float | None = None,
-    draft: str | Path | None = None,
-    device: str = "auto",
-    threads: int | None = None,
-    offline: bool = False,
-    progress: bool | None = None,
+    options: LoadOptions | None = None,
+    **overrides: Unpack[LoadOverrides],
 ) -> TTS:
     """Loads a checkpoint from a folder or a hub id (owner/name); None is the embedded one.
 
-    bits: 8 or 4 for the matrices that T3 decodes with, and on the CPU 8 for S3Gen's; None keeps
-    the file's. dtype: float32, float16 or bfloat16 for the weights; None keeps the file's, or
-    takes float16 beside bits. kv_bits: 8 or 4 for T3's KV cache; None is 8 with bits and else the
-    weights' type. kv_budget: share of the speech that the cache keeps, above 0 and at most 1, on a
-    CPU; None keeps all.
-    draft: what proposes tokens for T3 to check several at a time, on a CPU, without changing any:
-    ngram, layers, or the path of a smaller T3 made for this model. device: auto takes a GPU where
-    MLX has one. threads: of the CPU backend; None means all cores. offline: use only what an
-    earlier download left. progress: False hides the download's progress bars.
+    overrides: fields of LoadOptions, such as bits=8 or device="cpu"; they win over `options`.
     """
-    options = ModelOptions.checked(_wants_gpu(device), dtype, bits, kv_bits, kv_budget, draft)
-    if threads is not None:
-        if isinstance(threads, bool) or not isinstance(threads, int) or threads < 1:
-            raise ValueError(f"threads must be a whole number above 0, not {threads!r}")
-        _core.set_threads(threads)
-    return TTS(resolve(model, offline, progress), options)
+    options = on_device(LoadOptions.merged("load", options, overrides))
+    if options.threads is not None:
+        _core.set_threads(options.threads)
+    return TTS(resolve(model, options.offline, options.progress), options)
 
 
-def _wants_gpu(device: str) -> bool:
-    if device not in DEVICES:
-        raise ValueError(f"device must be one of {', '.join(DEVICES)}, not {device!r}")
+def on_device(options: LoadOptions) -> LoadOptions:
+    """With "cpu" or "gpu" for the device; an Error where that device cannot do what is asked."""
     available = _core.gpu_available()
-    if device == "gpu" and not available:
+    if options.device == "gpu" and not available:
         raise Error(
             "device='gpu', but this MLX finds none: on Linux install mlx-cuda-13 over mlx-cpu "
             "(see README), or use device='cpu'"
         )
-    return available and device != "cpu"
+    gpu = available and options.device != "cpu"
+    if options.kv_budget is not None and gpu:
+        raise Error("kv_budget works on the CPU only: leave it out, or use device='cpu'")
+    if options.draft is not None and gpu:
+        raise Error(
+            "draft needs a CPU: a GPU checks several tokens by other kernels than it speaks with, "
+            "so that tokens could change: leave it out, or use device='cpu'"
+        )
+    if options.draft is not None and options.kv_budget is not None:
+        raise Error("draft needs a whole KV cache: leave out kv_budget, or the draft")
+    return replace(options, device="gpu" if gpu else "cpu")

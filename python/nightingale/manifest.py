@@ -10,17 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from ._core import Error
-from .arguments import number
 from .audio_writer import audio_format
+from .option import options_of
+from .options import SpeechOptions
 
-STRINGS = ("voice", "language")
-WHOLE_NUMBERS = ("seed", "steps", "max_tokens")
-NUMBERS = (
-    *("temperature", "cfg_weight", "exaggeration", "repetition_penalty"),
-    *("min_p", "top_p", "speed"),
-)
-SETTINGS = (*STRINGS, *WHOLE_NUMBERS, *NUMBERS)
-KEYS = ("text", "output", *SETTINGS)
+OPTIONS = {option.name: option for option in options_of(SpeechOptions, "manifest")}
+KEYS = ("text", "output", *OPTIONS)
 MOST_NAME_BYTES = 230  # with what an unfinished file adds, below the 255 of most disks
 
 
@@ -31,7 +26,7 @@ class Line:
     number: int  # from 1
     text: str
     output: str
-    settings: dict[str, Any]  # those the line gives
+    options: dict[str, Any]  # those the line gives
 
 
 class ManifestError(ValueError):
@@ -46,8 +41,8 @@ class ManifestError(ValueError):
 def read_manifest(path: Path, check: Callable[[dict[str, Any]], None]) -> list[Line]:
     """The lines of a manifest; a ManifestError names every bad one.
 
-    `check` raises ValueError or Error for settings of a line that the model does not have. Blank
-    lines are passed over, and null stands for a setting that is not given.
+    `check` raises ValueError or Error for options of a line that the model does not have. Blank
+    lines are passed over, and null stands for an option that is not given.
     """
     lines: list[Line] = []
     problems: list[str] = []
@@ -61,7 +56,7 @@ def read_manifest(path: Path, check: Callable[[dict[str, Any]], None]) -> list[L
             first = taken.setdefault(line.output.casefold(), position)
             if first != position:
                 raise ValueError(f"its output {line.output!r} is that of line {first}")
-            check(line.settings)
+            check(line.options)
         except (Error, ValueError, OverflowError) as error:
             problems.append(f"line {position}: {error}")
         else:
@@ -92,25 +87,18 @@ def _line(position: int, given: bytes) -> Line:
     if not isinstance(text, str) or not text.strip():
         raise ValueError(f"text must be a string with something to say, not {text!r}")
     output = found.pop("output", None)
-    settings = {name: _setting(name, value) for name, value in found.items() if value is not None}
-    return Line(position, text, f"{position:06}.wav" if output is None else _name(output), settings)
+    options = {name: _value(name, given) for name, given in found.items() if given is not None}
+    return Line(position, text, f"{position:06}.wav" if output is None else _name(output), options)
 
 
 def _refuse_constant(name: str) -> None:
     raise ValueError(f"is not JSON: {name} is not a number")
 
 
-def _setting(name: str, value: Any) -> Any:
-    if name in STRINGS:
-        if not isinstance(value, str):
-            raise ValueError(f"{name} must be a string, not {value!r}")
-        return value
-    if name in WHOLE_NUMBERS:
-        if isinstance(value, bool) or not isinstance(value, int):
-            raise ValueError(f"{name} must be a whole number, not {value!r}")
-        return value
-    value = number(name, value)
-    if not math.isfinite(value):
+def _value(name: str, given: Any) -> Any:
+    """An option's value, whose range is checked when the line is spoken."""
+    value = OPTIONS[name].typed(given)
+    if isinstance(value, float) and not math.isfinite(value):
         raise ValueError(f"{name} must be finite, not {value}")
     return value
 

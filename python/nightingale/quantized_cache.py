@@ -15,6 +15,7 @@ from typing import Any
 from . import _core
 from ._core import Error
 from .atomic_files import unfinished_files
+from .options import LoadOptions
 from .quantization import Progress, notes_of, t3_bits, write_quantized
 from .user_folders import user_folder
 
@@ -119,15 +120,13 @@ def _is_current(entry: Path) -> bool:
         return False
 
 
-def load_t3(
-    source: Path, dtype: str | None, bits: int | None, gpu: bool
-) -> tuple[_core.T3, list[str]]:
+def load_t3(source: Path, options: LoadOptions) -> tuple[_core.T3, list[str]]:
     """T3 and the names of tensors it does not know. With `bits` the cached copy is taken where
     there is one; a damaged one is made again."""
-    if bits is None:
-        return _core.T3.load(str(source), dtype, gpu)
+    if options.bits is None:
+        return _core.T3.load(str(source), options)
     identity = source_identity(source)
-    cached = _path_of(source, identity, bits)
+    cached = _path_of(source, identity, options.bits)
 
     def load_cached() -> tuple[_core.T3, list[str]]:
         notes = notes_of(cached) or {}
@@ -136,17 +135,17 @@ def load_t3(
         same_path = notes.get("path") == os.path.abspath(source)
         if notes.get("source") != identity or not (same_path or _is_current(cached)):
             raise Error(f"{cached} does not say that it was made of {source}")
-        return _core.T3.load(str(cached), dtype, gpu, bits, str(source))
+        return _core.T3.load(str(cached), options, str(source))
 
     if not cached.is_file():
-        return _core.T3.load(str(source), dtype, gpu, bits)
+        return _core.T3.load(str(source), options)
     try:
         return load_cached()
     except Error as error:
         logger.warning("%s; it is made again", error)
     try:
-        write_cached(source, bits)
+        write_cached(source, options.bits)
         return load_cached()
     except Error as error:
         logger.warning("%s; %s is quantised in memory", error, source.name)
-    return _core.T3.load(str(source), dtype, gpu, bits)
+    return _core.T3.load(str(source), options)

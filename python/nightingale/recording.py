@@ -14,7 +14,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from ._core import Error
-from .arguments import whole
+from .option import whole
 
 logger = logging.getLogger(__name__)
 

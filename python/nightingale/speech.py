@@ -7,7 +7,6 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Any
 
 import numpy as np
 
@@ -15,7 +14,8 @@ from . import _core
 from .audio import SAMPLE_RATE
 from .engine import Engine
 from .model_settings import LOOKAHEAD_TOKENS
-from .streaming import Chunking, SentenceSound
+from .options import SpeechOptions
+from .streaming import SentenceSound
 from .text import Segment, Tokenizer
 from .voice import Voice
 from .word_times import Word, WordTimes
@@ -45,19 +45,14 @@ class Chunk:
 
 @dataclass(frozen=True)
 class SpeechRequest:
-    """What to say and how; arguments have been checked."""
+    """What to say and how."""
 
     segments: Sequence[Segment]
-    language: str
     voice: Voice
-    exaggeration: float
-    sampling: dict[str, Any]
-    seed: int
-    steps: int
-    speed: float
-    chunking: Chunking | None  # None: every sentence whole
+    options: SpeechOptions  # resolved
     together: bool  # may later sentences be spoken while an earlier one is?
     started: float  # by time.perf_counter
+    min_tokens: int = 0  # of a sentence
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,17 +94,16 @@ class Speaker:
             request = self._request
             began = time.perf_counter()
             text = _said(request.segments[number])
-            text_tokens, *spoken = self._tokenizer.encode_words(text, request.language)
+            text_tokens, *spoken = self._tokenizer.encode_words(text, request.options.language)
             encoded = time.perf_counter()
             speech = self._engine.speak(
                 text_tokens,
                 request.voice,
-                request.exaggeration,
-                seed=request.seed,
+                request.options,
                 sentence=number,
-                **request.sampling,
+                min_tokens=request.min_tokens,
             )
-            words = WordTimes(*spoken, request.speed)
+            words = WordTimes(*spoken, request.options.speed)
             self._begun[number] = _Utterance(len(text_tokens), words, speech)
             self._seconds["text"] += encoded - began
             self._seconds["t3"] += time.perf_counter() - encoded
@@ -127,15 +121,7 @@ class Speaker:
         request = self._request
         words = self._begin(number).words
         offset = self._samples / SAMPLE_RATE
-        sound = SentenceSound(
-            self._engine,
-            request.voice,
-            request.chunking,
-            seed=request.seed,
-            sentence=number,
-            steps=request.steps,
-            speed=request.speed,
-        )
+        sound = SentenceSound(self._engine, request.voice, request.options, number)
         tokens: list[int] = []
         for _ in self._speak(number, tokens):
             if sound.ready(tokens):

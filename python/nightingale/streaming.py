@@ -5,58 +5,37 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from .arguments import whole
 from .audio import SAMPLE_RATE
 from .engine import FRAME_SAMPLES, MELS, Engine
+from .options import SpeechOptions
 from .voice import Voice
 
 FRAMES_PER_TOKEN = 2
 TOKEN_SAMPLES = FRAMES_PER_TOKEN * FRAME_SAMPLES
+CHUNK_GROWTH = 1.5  # of each chunk over the one before it, from the third
+LONGEST_CHUNK = 100  # tokens, or the second chunk's where that is longer
 CROSS_FADE = 480  # samples over which a chunk goes over into the next
 FADE_OUT = 240
 BLEND = 2  # frames over which a chunk's mel goes over into the next one's
 SHORTEST_CUT = 8  # tokens of speech from which the last one's sound is dropped
 
 
-@dataclass(frozen=True)
-class Chunking:
-    """How a sentence is cut; all counts are speech tokens, 25 a second."""
-
-    first: int = 10
-    chunk: int = 25  # of the second chunk; each later one is `growth` times as long
-    growth: float = 1.5
-    longest: int = 100
-    overlap: int = 4  # solved twice at a seam
-    context: int | None = None  # settled tokens that a solution sees; None: the whole sentence
-
-    @classmethod
-    def checked(cls, first: int, chunk: int, overlap: int, context: int | None) -> Chunking:
-        """With the values of a caller, who gets a ValueError for those that make no sense."""
-        overlap = whole("overlap", overlap, 1, 100)
-        return cls(
-            first=whole("first_chunk", first, overlap + 1, 1000),
-            chunk=whole("chunk", chunk, 1, 1000),
-            longest=max(cls.longest, chunk),
-            overlap=overlap,
-            context=None if context is None else whole("context", context, 1, 10**6),
-        )
-
-    def cuts(self) -> Iterator[int]:
-        """Token counts at which a chunk ends."""
-        end, length = self.first, float(self.chunk)
-        while True:
-            yield end
-            end += round(length)
-            length = min(self.growth * length, self.longest)
+def chunk_ends(options: SpeechOptions) -> Iterator[int]:
+    """Token counts at which a chunk of a sentence ends; none where sentences are not divided."""
+    if options.first_chunk is None:
+        return
+    end, length = options.first_chunk, float(options.chunk)
+    while True:
+        yield end
+        end += round(length)
+        length = min(CHUNK_GROWTH * length, max(LONGEST_CHUNK, options.chunk))
 
 
 class SentenceSound:
-    """The sound of one sentence, made while its tokens come; not cut where `chunking` is None.
+    """The sound of one sentence, made while its tokens come. options: resolved.
 
     A chunk's frames are solved with some tokens of look-ahead, as many as the model asks for.
     Those of its last `overlap` tokens are kept back and soon give way to what the next chunk, which
@@ -66,29 +45,21 @@ class SentenceSound:
     """
 
     def __init__(
-        self,
-        engine: Engine,
-        voice: Voice,
-        chunking: Chunking | None,
-        *,
-        seed: int,
-        sentence: int,
-        steps: int,
-        speed: float,
+        self, engine: Engine, voice: Voice, options: SpeechOptions, sentence: int = 0
     ) -> None:
         self._engine = engine
         self._voice = voice
-        self._chunking = chunking
-        self._cuts = chunking.cuts() if chunking else iter(())
+        self._options = options
+        self._sentence = sentence
+        self._cuts = chunk_ends(options)
         self._cut = next(self._cuts, None)
         self._lookahead = engine.flow_settings.lookahead  # tokens
-        self._request: dict[str, Any] = {"steps": steps, "seed": seed, "sentence": sentence}
-        self._speed = speed
+        self._speed = options.speed
         self._prompt_excess = len(voice.prompt_feat) - FRAMES_PER_TOKEN * len(voice.prompt_token)
         self.mel = np.zeros((0, MELS), np.float32)  # every frame there is
         self._settled = 0  # frames of it that will not change
         self.solved = 0  # tokens
-        self._state = engine.begin_sound(seed, sentence)
+        self._state = engine.begin_sound(options.seed, sentence)
         self._fed = 0  # frames, at the speed asked for, that the vocoder has taken
         self._sounded = 0  # samples it has given
         self.sent = 0  # samples the listener has
@@ -122,23 +93,24 @@ class SentenceSound:
         solver = self._engine.begin_mel(
             tokens[begin:] if last else tokens[begin : end + self._lookahead],
             self._voice,
+            self._options,
             finalize=last,
             first_frame=FRAMES_PER_TOKEN * begin,
-            **self._request,
+            sentence=self._sentence,
         )
         while self._engine.step_mel(solver):
             yield None
         frames = self._engine.end_mel(solver)[self._settled - FRAMES_PER_TOKEN * begin :]
         self.mel = _blend(self.mel, frames, self._settled)
         self.solved = end
-        kept_back = 0 if last or self._chunking is None else self._chunking.overlap
+        kept_back = 0 if last else self._options.overlap
         self._settled = max(0, FRAMES_PER_TOKEN * (end - kept_back) - self._prompt_excess)
 
     def _context_begin(self) -> int:
         """The first token that the next solution sees."""
-        if self._chunking is None or self._chunking.context is None:
+        if self._options.context is None:
             return 0
-        return max(0, self._settled // FRAMES_PER_TOKEN - self._chunking.context)
+        return max(0, self._settled // FRAMES_PER_TOKEN - self._options.context)
 
     def _sound(self, last: bool) -> np.ndarray:
         """The samples of all settled frames that the listener does not have."""

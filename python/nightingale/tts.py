@@ -5,34 +5,37 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from . import _core
 from ._core import Error
-from .arguments import floats, number, token_ids, whole
+from .arguments import floats, token_ids
 from .audio import SAMPLE_RATE, Audio
 from .checkpoint import find_checkpoint
 from .engine import FRAME_SAMPLES, HARMONICS, MELS, Engine
-from .model_options import ModelOptions
+from .options import LoadOptions, SpeechOptions
 from .recording import Source, read_recording
 from .speech import Chunk, Speaker, SpeechRequest
-from .streaming import Chunking, fade_in
+from .streaming import fade_in
 from .text import Tokenizer, prepare
 from .voice import Voice
 
-logger = logging.getLogger(__name__)
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
-SLOWEST, FASTEST = 0.5, 2.0
+    from ._overrides import SpeechOverrides
+
+logger = logging.getLogger(__name__)
 
 
 class TTS:
     """A loaded checkpoint. Calls from several threads take turns, token by token."""
 
-    def __init__(self, folder: Path, options: ModelOptions) -> None:
+    def __init__(self, folder: Path, options: LoadOptions) -> None:
         self._checkpoint = find_checkpoint(folder)
         self._engine = Engine(self._checkpoint, options)
         self._tokenizer = Tokenizer(
@@ -70,6 +73,7 @@ class TTS:
             "threads": _core.threads(),
             "mlx": _core.mlx_version(),
             "bakes_voices": engine.bakes_voices,
+            "defaults": SpeechOptions().resolved(engine.speech_defaults).of_model(),
             "t3": dict(engine.settings),
         }
         if engine.drafts is not None:
@@ -86,27 +90,17 @@ class TTS:
     def generate(
         self,
         text: str,
-        *,
-        voice: Voice | str | Path | None = None,
-        language: str = "en",
-        seed: int = 0,
-        temperature: float = 0.8,
-        cfg_weight: float = 0.5,
-        exaggeration: float | None = None,
-        repetition_penalty: float | None = None,
-        min_p: float = 0.05,
-        top_p: float = 1.0,
-        steps: int | None = None,
-        speed: float = 1.0,
-        max_tokens: int = 1000,
+        options: SpeechOptions | None = None,
+        **overrides: Unpack[SpeechOverrides],
     ) -> Audio:
         """Speaks a text of any length, sentence by sentence, each solved whole.
 
-        The same text, voice, seed and settings give the same audio. None is the model's own
-        setting, for exaggeration the voice's. speed: 0.5 to 2. max_tokens: of a sentence.
+        overrides: fields of SpeechOptions, such as voice="Anna" or seed=7; they win over `options`.
+        The same text, voice and options give the same audio.
         """
-        settings = {name: value for name, value in locals().items() if name not in ("self", "text")}
-        chunks = [chunk for chunk in self._speak(text, None, True, **settings) if chunk is not None]
+        options = SpeechOptions.merged("generate", options, overrides)
+        spoken = self._speak(text, replace(options, first_chunk=None), together=True)
+        chunks = [chunk for chunk in spoken if chunk is not None]
         if not chunks:
             raise Error("the model said nothing: try another seed or a longer text")
         return Audio(
@@ -119,79 +113,52 @@ class TTS:
     def stream(
         self,
         text: str,
-        *,
-        first_chunk: int | None = Chunking.first,
-        chunk: int = Chunking.chunk,
-        overlap: int = Chunking.overlap,
-        context: int | None = Chunking.context,
-        **settings: Any,
+        options: SpeechOptions | None = None,
+        **overrides: Unpack[SpeechOverrides],
     ) -> Iterator[Chunk]:
         """Speaks a text as `generate` does, and yields the sound while it is made.
 
-        settings: those of `generate`, which gives the same tokens and as many samples. Closing the
-        iterator ends the work. Counts are speech tokens, 25 a second: first_chunk and chunk of the
-        first and the second chunk of a sentence, from which they grow, or first_chunk None to cut
-        no sentence; overlap: solved again at a seam; context: earlier ones that a solution sees.
+        Tokens and number of samples are those of `generate`. Closing the iterator ends the work.
         """
-        chunks = self.stepwise(
-            text, first_chunk=first_chunk, chunk=chunk, overlap=overlap, context=context, **settings
-        )
-        return (chunk for chunk in chunks if chunk is not None)
+        options = SpeechOptions.merged("stream", options, overrides)
+        return (chunk for chunk in self._speak(text, options) if chunk is not None)
 
     def stepwise(
         self,
         text: str,
-        *,
-        first_chunk: int | None = Chunking.first,
-        chunk: int = Chunking.chunk,
-        overlap: int = Chunking.overlap,
-        context: int | None = Chunking.context,
-        **settings: Any,
+        options: SpeechOptions | None = None,
+        **overrides: Unpack[SpeechOverrides],
     ) -> Iterator[Chunk | None]:
         """`stream` that also yields None after every token and flow step.
 
         Whoever shares a model among many can turn to another there, or close the iterator.
         """
-        chunking = None
-        if first_chunk is not None:
-            chunking = Chunking.checked(first_chunk, chunk, overlap, context)
-        return self._speak(text, chunking, False, **settings)
+        return self._speak(text, SpeechOptions.merged("stepwise", options, overrides))
 
-    def speech_tokens(self, text: str, **settings: Any) -> np.ndarray:
-        """The speech tokens of one piece of text, int32; settings as in `iter_speech_tokens`."""
-        return np.fromiter(self.iter_speech_tokens(text, **settings), dtype=np.int32)
+    def speech_tokens(
+        self,
+        text: str,
+        options: SpeechOptions | None = None,
+        **overrides: Unpack[SpeechOverrides],
+    ) -> np.ndarray:
+        """The speech tokens of one piece of text, int32: T3 alone."""
+        options = SpeechOptions.merged("speech_tokens", options, overrides)
+        return np.fromiter(self.iter_speech_tokens(text, options), dtype=np.int32)
 
     def iter_speech_tokens(
         self,
         text: str,
-        *,
-        voice: Voice | str | Path | None = None,
-        language: str = "en",
-        seed: int = 0,
-        temperature: float = 0.8,
-        cfg_weight: float = 0.5,
-        exaggeration: float | None = None,
-        repetition_penalty: float | None = None,
-        min_p: float = 0.05,
-        top_p: float = 1.0,
-        max_tokens: int = 1000,
+        options: SpeechOptions | None = None,
+        **overrides: Unpack[SpeechOverrides],
     ) -> Iterator[int]:
         """Yields speech tokens as they are drawn; closing the iterator ends the work.
 
-        Arguments are checked at the call. The same text, voice, seed and settings give the same
-        tokens; repetition_penalty None is the model's own, exaggeration None the voice's.
+        Arguments are checked at the call.
         """
-        sampling = self._sampling(
-            temperature, cfg_weight, repetition_penalty, min_p, top_p, max_tokens
-        )
-        chosen = self._voice(voice)
-        speech = self._engine.speak(
-            self.tokenize(text, language),
-            chosen,
-            _exaggeration(exaggeration, chosen),
-            seed=_seed(seed),
-            **sampling,
-        )
+        options = SpeechOptions.merged("iter_speech_tokens", options, overrides)
+        voice = self._voice(options.voice)
+        text_tokens = self.tokenize(text, options.language)
+        speech = self._engine.speak(text_tokens, voice, self._resolved(options, voice))
         return self._engine.tokens(speech)
 
     def bake_voice(
@@ -238,17 +205,17 @@ class TTS:
         the model's temperature. finalize=False: more tokens follow; the last three only serve as
         context, and 0 frames may come.
         """
-        default_steps = self._engine.steps()
+        self._engine.s3gen()
         sound = self._sound_tokens(tokens)
         chosen = self._voice(voice)
+        options = SpeechOptions(steps=steps, seed=seed)
         if noise is not None:
             noise = np.ascontiguousarray(floats("noise", noise, (MELS, None)).T)
         solver = self._engine.begin_mel(
             sound,
             chosen,
-            steps=default_steps if steps is None else _steps(steps),
+            self._resolved(options, chosen),
             finalize=bool(finalize),
-            seed=_seed(seed),
             noise=noise,
         )
         while self._engine.step_mel(solver):
@@ -275,7 +242,8 @@ class TTS:
         if noise is not None:
             expected = (HARMONICS, FRAME_SAMPLES * len(frames))
             noise = np.ascontiguousarray(floats("noise", noise, expected).T)
-        state = self._engine.begin_sound(_seed(seed), phase=phase, noise=noise)
+        options = SpeechOptions(seed=seed)
+        state = self._engine.begin_sound(options.seed, phase=phase, noise=noise)
         return self._engine.sound(state, frames, last=True)
 
     def synthesize(
@@ -302,70 +270,31 @@ class TTS:
         return Audio(samples, sound, timings)
 
     def _speak(
-        self,
-        text: str,
-        chunking: Chunking | None,
-        together: bool,
-        *,
-        voice: Voice | str | Path | None = None,
-        language: str = "en",
-        seed: int = 0,
-        temperature: float = 0.8,
-        cfg_weight: float = 0.5,
-        exaggeration: float | None = None,
-        repetition_penalty: float | None = None,
-        min_p: float = 0.05,
-        top_p: float = 1.0,
-        steps: int | None = None,
-        speed: float = 1.0,
-        max_tokens: int = 1000,
+        self, text: str, options: SpeechOptions, together: bool = False
     ) -> Iterator[Chunk | None]:
         """Chunks, and None after every token and flow step; arguments are checked at the call."""
         started = time.perf_counter()
-        default_steps = self._engine.steps()
-        speed = number("speed", speed)
-        if not SLOWEST <= speed <= FASTEST:
-            raise ValueError(f"speed must be between {SLOWEST} and {FASTEST}, not {speed}")
-        language = self._tokenizer.known_language(language)
-        chosen = self._voice(voice)
-        self._engine.check_voice(chosen)
+        self._engine.s3gen()
+        options = replace(options, language=self._tokenizer.known_language(options.language))
+        voice = self._voice(options.voice)
+        self._engine.check_voice(voice)
         request = SpeechRequest(
-            segments=prepare(text, language, count=lambda part: len(self.tokenize(part, language))),
-            language=language,
-            voice=chosen,
-            exaggeration=_exaggeration(exaggeration, chosen),
-            sampling=self._sampling(
-                temperature, cfg_weight, repetition_penalty, min_p, top_p, max_tokens
+            segments=prepare(
+                text,
+                options.language,
+                count=lambda part: len(self.tokenize(part, options.language)),
             ),
-            seed=_seed(seed),
-            steps=default_steps if steps is None else _steps(steps),
-            speed=speed,
-            chunking=chunking,
+            voice=voice,
+            options=self._resolved(options, voice),
             together=together,
             started=started,
         )
         return Speaker(self._engine, self._tokenizer, request).run()
 
-    def _sampling(
-        self,
-        temperature: float,
-        cfg_weight: float,
-        repetition_penalty: float | None,
-        min_p: float,
-        top_p: float,
-        max_tokens: int,
-    ) -> dict[str, Any]:
-        """How T3 draws its tokens, as the engine takes it."""
-        if repetition_penalty is None:
-            repetition_penalty = self._engine.settings["repetition_penalty"]
-        return {
-            "temperature": number("temperature", temperature),
-            "cfg_weight": number("cfg_weight", cfg_weight),
-            "repetition_penalty": number("repetition_penalty", repetition_penalty),
-            "min_p": number("min_p", min_p),
-            "top_p": number("top_p", top_p),
-            "max_tokens": whole("max_tokens", max_tokens, 1, 2**31 - 1),
-        }
+    def _resolved(self, options: SpeechOptions, voice: Voice) -> SpeechOptions:
+        """With the values of the model and the voice where none was given."""
+        defaults = self._engine.speech_defaults | {"exaggeration": voice.emotion_adv}
+        return options.resolved(defaults)
 
     def _sound_tokens(self, tokens: Any) -> np.ndarray:
         """What is sound among the tokens, between start and stop."""
@@ -405,16 +334,3 @@ def _frames(mel: Any) -> np.ndarray:
     if not len(frames):
         raise ValueError("mel has no frames")
     return frames
-
-
-def _exaggeration(exaggeration: float | None, voice: Voice) -> float:
-    """What a call asks for, or what the voice carries."""
-    return number("exaggeration", voice.emotion_adv if exaggeration is None else exaggeration)
-
-
-def _seed(seed: Any) -> int:
-    return whole("seed", seed, 0, 2**64 - 1)
-
-
-def _steps(steps: Any) -> int:
-    return whole("steps", steps, 1, 1000)

@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 
 from ._core import Error, TensorFile
-from .arguments import floats, number, token_ids
+from .arguments import floats, token_ids
+from .option import number
 from .safetensors_writer import write_safetensors
 
 

@@ -31,18 +31,15 @@ def logits(tts: nightingale.TTS, case: dict[str, Any], chunk: int = 0) -> np.nda
 
 def greedy(tts: nightingale.TTS, case: dict[str, Any]) -> np.ndarray:
     """Tokens at temperature 0.0001 with the reference's other defaults."""
+    options = nightingale.SpeechOptions(
+        temperature=0.0001, repetition_penalty=2.0, max_tokens=case["steps"]
+    )
     stream = tts._engine.t3.speak(
         case["text_tokens"].astype(np.int32),
         condition(tts, True, 0.5),
-        cfg_weight=0.5,
-        temperature=0.0001,
-        repetition_penalty=2.0,
-        min_p=0.05,
-        top_p=1.0,
+        options.resolved({}),
         analyser=case.get("analyser", False),
-        seed=0,
         min_tokens=case["steps"] if case.get("mask_stop", True) else 0,
-        max_tokens=case["steps"],
     )
     return np.fromiter(iter(stream.next, None), np.int32)
 

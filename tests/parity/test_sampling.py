@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from nightingale._core import ops
+from nightingale.options import SpeechOptions
 
 from . import cases
 
@@ -21,15 +22,9 @@ def probabilities(case: dict[str, Any], form: str) -> np.ndarray:
     """What a token would be drawn from, with our ops."""
     seen = np.zeros(cases.SPEECH_VOCABULARY, np.uint8)
     seen[case["seen"]] = 1
-    kept = ops.filter_logits(
-        mx.array(case["logits"]),
-        mx.array(seen),
-        case["temperature"],
-        case["repetition_penalty"],
-        case["min_p"],
-        case["top_p"],
-        form,
-    )
+    names = ("temperature", "repetition_penalty", "min_p", "top_p")
+    options = SpeechOptions(**{name: float(case[name]) for name in names}).resolved({})
+    kept = ops.filter_logits(mx.array(case["logits"]), mx.array(seen), options, form)
     scores = np.array(kept, dtype=np.float64)
     weights = np.exp(scores - scores.max())
     return weights / weights.sum()

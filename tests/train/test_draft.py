@@ -265,8 +265,7 @@ def test_a_draft_learns_and_keeps_the_models_tokens(
     found = load_checkpoint(model)
     texts = Texts(spoken_corpus, found, spoken_corpus / "speakers.npz")
     speech = texts.speech(spoken_corpus / "tokens.npz", "valid")
-    rules = {"cfg_weight": 0.5, "temperature": 0.8, "min_p": 0.05, "top_p": 1.0}
-    rules |= {"repetition_penalty": 1.3, "max_tokens": 60}
+    options = nightingale.SpeechOptions(repetition_penalty=1.3, max_tokens=60).resolved({})
     counts = {"proposed": 0, "accepted": 0}
     for number, row in enumerate(speech.rows):
         speaker = speech.speakers[number] / np.linalg.norm(speech.speakers[number])
@@ -274,7 +273,7 @@ def test_a_draft_learns_and_keeps_the_models_tokens(
         text = np.append(row.tag, row.text[1:]).astype(np.int32)
         for seed in range(4):
             told = [
-                tts._engine.speak(text, voice, 0.5, seed=seed, **rules, **more)
+                tts._engine.speak(text, voice, replace(options, seed=seed), **more)
                 for tts, more in ((plain, {}), (drafted, {"proposals": 1}))
             ]
             expected, said = (list(iter(each.next, None)) for each in told)

@@ -129,10 +129,8 @@ def test_the_core_tracks_the_same_text_positions(
     model: T3, tts: nightingale.TTS, voice: nightingale.Voice
 ) -> None:
     text = tts.tokenize("The quick brown fox jumps over the lazy dog, and it runs.")
-    rules = {"cfg_weight": 0.5, "temperature": 0.8, "min_p": 0.0, "top_p": 1.0}
-    speech = tts._engine.speak(
-        text, voice, voice.emotion_adv, seed=3, max_tokens=40, repetition_penalty=1.2, **rules
-    )
+    options = nightingale.SpeechOptions(seed=3, max_tokens=40, repetition_penalty=1.2, min_p=0.0)
+    speech = tts._engine.speak(text, voice, tts._resolved(options, voice))
     said, places = [], []
     while (token := tts._engine.next_token(speech)) is not None:
         said.append(token)

@@ -156,7 +156,7 @@ mx::array guide(const mx::array& logits, float weight, mx::Stream s);
 mx::array filter_logits(
     const mx::array& logits,
     const mx::array& seen,
-    const ops::Sampling& sampling,
+    const SpeechOptions& options,
     mx::Stream s);
 mx::array draw_token(const mx::array& logits, DrawKey key, mx::Stream s);
 mx::array forbid_token(const mx::array& logits, int token, mx::Stream s);

@@ -23,7 +23,7 @@ Sampler choose_in_parts(
     Sampler sampler,
     mx::Stream s) {
   const auto& rules = sampler.rules;
-  auto logits = guide(rows, rules.cfg_weight, s);
+  auto logits = guide(rows, rules.options.cfg_weight, s);
   if (rules.analyser) {
     auto step = alignment_step(
         weights,
@@ -41,9 +41,12 @@ Sampler choose_in_parts(
     logits = forbid_token(logits, rules.stop_token, s);
   }
   auto key = draw_key(
-      rules.seed, DrawStage::speech_token, rules.sentence, sampler.position);
-  sampler.token = draw_token(
-      filter_logits(logits, sampler.seen, rules.sampling, s), key, s);
+      rules.options.seed,
+      DrawStage::speech_token,
+      rules.sentence,
+      sampler.position);
+  sampler.token =
+      draw_token(filter_logits(logits, sampler.seen, rules.options, s), key, s);
   sampler.seen = mark_seen(sampler.seen, sampler.token, s);
   ++sampler.position;
   return sampler;
@@ -94,10 +97,10 @@ mx::array guide(const mx::array& logits, float weight, mx::Stream s) {
 mx::array filter_logits(
     const mx::array& logits,
     const mx::array& seen,
-    const Sampling& sampling,
+    const SpeechOptions& options,
     mx::Stream s) {
-  return on_cpu(s) ? cpu::filter_logits(logits, seen, sampling, s)
-                   : reference::filter_logits(logits, seen, sampling, s);
+  return on_cpu(s) ? cpu::filter_logits(logits, seen, options, s)
+                   : reference::filter_logits(logits, seen, options, s);
 }
 
 mx::array draw_token(const mx::array& logits, DrawKey key, mx::Stream s) {

@@ -5,27 +5,20 @@
 #include "nightingale/ops/alignment.h"
 #include "nightingale/ops/backend.h"
 #include "nightingale/ops/random.h"
+#include "nightingale/options.h"
 
 namespace nightingale::ops {
 
-struct Sampling {
-  float temperature = 0.8f; // below kArgmaxTemperature: the likeliest token
-  float repetition_penalty = 1.2f;
-  float min_p = 0.05f;
-  float top_p = 1.0f;
-};
-
+// Below this temperature the most likely token is taken.
 constexpr float kArgmaxTemperature = 0.001f;
 
 // How the tokens of one utterance are chosen.
 struct TokenRules {
-  float cfg_weight = 0.5f;
-  Sampling sampling;
+  SpeechOptions options;
   bool analyser = false;
   AlignmentLimits limits; // first_stop holds without an analyser, too
   int text_tokens = 0; // that the analyser follows, with start and stop
   int stop_token = 0;
-  uint64_t seed = 0;
   uint32_t sentence = 0;
 };
 
@@ -67,11 +60,11 @@ mx::array guide(const mx::array& logits, float weight, mx::Stream s);
 
 // The reference's chain: repetition penalty over the seen tokens, temperature,
 // min-p, top-p. logits: [V] float32; seen: [V] uint8 → [V], what was removed
-// being -inf. The likeliest token is always kept.
+// being -inf. The most likely token is always kept.
 mx::array filter_logits(
     const mx::array& logits,
     const mx::array& seen,
-    const Sampling& sampling,
+    const SpeechOptions& options,
     mx::Stream s);
 
 // A draw from softmax(logits) by the Gumbel-max rule: [V] → [1] int32

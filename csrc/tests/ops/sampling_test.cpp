@@ -28,8 +28,20 @@ Values softmax_reference(const Values& x) {
   return p;
 }
 
+SpeechOptions sampling(
+    float temperature,
+    float repetition_penalty,
+    float min_p,
+    float top_p) {
+  return {
+      .temperature = temperature,
+      .repetition_penalty = repetition_penalty,
+      .min_p = min_p,
+      .top_p = top_p};
+}
+
 Values
-filter_reference(Values x, const Values& seen, const ops::Sampling& options) {
+filter_reference(Values x, const Values& seen, const SpeechOptions& options) {
   double penalty = options.repetition_penalty;
   for (size_t i = 0; i < x.size(); ++i) {
     x[i] *= !seen[i] ? 1.0 : x[i] < 0.0 ? penalty : 1.0 / penalty;
@@ -99,15 +111,15 @@ TEST_CASE("the filter chain keeps what the reference keeps") {
     }
     auto logits = array_of(numbers, {count});
     Values twin_seen(seen.begin(), seen.end());
-    for (const ops::Sampling& options :
-         {ops::Sampling{0.8f, 1.2f, 0.05f, 1.0f},
-          ops::Sampling{0.8f, 2.0f, 0.0f, 0.9f},
-          ops::Sampling{1.0f, 1.0f, 0.0f, 1.0f},
-          ops::Sampling{0.3f, 1.2f, 0.02f, 0.5f},
-          ops::Sampling{1.7f, 1.2f, 0.2f, 0.75f},
-          ops::Sampling{0.8f, 1.2f, 1.0f, 1.0f},
-          ops::Sampling{0.8f, 1.2f, 0.0f, 0.0f},
-          ops::Sampling{0.0f, 1.2f, 0.05f, 0.9f}}) {
+    for (const SpeechOptions& options :
+         {sampling(0.8f, 1.2f, 0.05f, 1.0f),
+          sampling(0.8f, 2.0f, 0.0f, 0.9f),
+          sampling(1.0f, 1.0f, 0.0f, 1.0f),
+          sampling(0.3f, 1.2f, 0.02f, 0.5f),
+          sampling(1.7f, 1.2f, 0.2f, 0.75f),
+          sampling(0.8f, 1.2f, 1.0f, 1.0f),
+          sampling(0.8f, 1.2f, 0.0f, 0.0f),
+          sampling(0.0f, 1.2f, 0.05f, 0.9f)}) {
       CAPTURE(count);
       CAPTURE(options.temperature);
       CAPTURE(options.min_p);
@@ -129,11 +141,11 @@ TEST_CASE("the repetition penalty can change which token is likeliest") {
   for (auto [form, filter_logits, s] :
        forms(cpu::filter_logits, reference::filter_logits)) {
     CAPTURE(form);
-    ops::Sampling greedy{.temperature = 0.0f, .repetition_penalty = 1.2f};
+    SpeechOptions greedy{.temperature = 0.0f, .repetition_penalty = 1.2f};
     auto y = values(filter_logits(logits, seen, greedy, s));
     CHECK(y[0] == kRemoved);
     CHECK(y[1] == doctest::Approx(1.9));
-    ops::Sampling all{1.0f, 1.2f, 0.0f, 1.0f};
+    auto all = sampling(1.0f, 1.2f, 0.0f, 1.0f);
     y = values(filter_logits(logits, seen, all, s));
     CHECK(y[0] == doctest::Approx(2.0 / 1.2));
     CHECK(y[2] == doctest::Approx(-1.2));
@@ -149,7 +161,7 @@ TEST_CASE("the filter chain keeps forbidden tokens out") {
        forms(cpu::filter_logits, reference::filter_logits)) {
     for (float top_p : {1.0f, 0.99f}) {
       CAPTURE(form);
-      ops::Sampling options{0.8f, 1.2f, 0.05f, top_p};
+      auto options = sampling(0.8f, 1.2f, 0.05f, top_p);
       auto y = values(filter_logits(logits, seen, options, s));
       CHECK(y[0] == kRemoved);
       CHECK(y[1] == doctest::Approx(1.25));
@@ -230,7 +242,7 @@ TEST_CASE("mark_seen sets one place, step after step") {
 
 TEST_CASE("the sampling ops take every layout of their inputs") {
   auto logits = noise_array({2, 10}, 1), row = noise_array({10}, 2);
-  ops::Sampling options{0.8f, 1.5f, 0.01f, 0.95f};
+  auto options = sampling(0.8f, 1.5f, 0.01f, 0.95f);
   auto seen = bytes_array({1, 0, 0, 1, 1, 0, 1, 0, 1, 0});
   auto key = draw_key(5, DrawStage::speech_token, 0, 0);
   auto s = cpu_stream();

@@ -27,6 +27,7 @@ COMMANDS = (
     "batch",
     "bench",
     "doctor",
+    "validate",
 )
 
 
@@ -66,7 +67,6 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     for name in COMMANDS:
         import_module(f".{name}", __name__).add_commands(commands)
-    import_module("nightingale.validate").add_command(commands)
     return parser
 
 

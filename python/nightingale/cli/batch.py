@@ -6,12 +6,12 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from ..options import SpeechOptions
 from .options import (
-    SOUND_SETTINGS,
-    T3_SETTINGS,
     add_model_options,
     add_speech_options,
-    model_settings,
+    given,
+    load_options,
     on_terminal,
     remark,
 )
@@ -56,15 +56,9 @@ def _batch(args: argparse.Namespace) -> int:
 
     if args.workers < 1:
         raise ValueError(f"workers must be 1 or more, not {args.workers}")
-    folder = resolve(args.model, args.offline, on_terminal())
-    names = ("voice", *T3_SETTINGS, *SOUND_SETTINGS)
-    defaults = {name: getattr(args, name) for name in names if getattr(args, name) is not None}
-    kv = {
-        name: value
-        for name, value in (("kv_bits", args.kv_bits), ("kv_budget", args.kv_budget))
-        if value is not None
-    }
-    requests = Requests(find_checkpoint(folder), args.dtype, defaults, kv)
+    folder = resolve(args.model, bool(args.offline), on_terminal())
+    loading = load_options(args)
+    requests = Requests(find_checkpoint(folder), loading, given(args, SpeechOptions))
     try:
         lines = read_manifest(args.manifest, requests.check)
     except ManifestError as error:
@@ -74,11 +68,7 @@ def _batch(args: argparse.Namespace) -> int:
     # On a cluster each machine looks up a hub's id and has its own embedded model; a folder must be
     # there on all of them.
     by_name = args.address is not None and not (args.model and Path(args.model).is_dir())
-    model = {
-        "model": args.model if by_name else str(folder.resolve()),
-        **model_settings(args),
-        "progress": False,
-    }
+    model = args.model if by_name else str(folder.resolve())
     with locked(args.output):
         journal = Journal(args.output, [requests.request(line) for line in lines])
         missing = len(journal.missing)
@@ -92,6 +82,7 @@ def _batch(args: argparse.Namespace) -> int:
             speak_lines(
                 journal,
                 model,
+                loading,
                 requests.voices,
                 workers=args.workers,
                 address=args.address,

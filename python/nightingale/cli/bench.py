@@ -9,6 +9,7 @@ import time
 from contextlib import closing
 from typing import Any
 
+from ..options import SpeechOptions
 from ..tts import TTS
 from .options import (
     add_json,
@@ -18,7 +19,7 @@ from .options import (
     load_model,
     on_terminal,
     read_text,
-    speech_settings,
+    speech_options,
 )
 
 TEXT = "The nightingale sings at night, when most birds are asleep, and can be heard from far away."
@@ -55,9 +56,9 @@ def _bench(args: argparse.Namespace) -> None:
     began = time.perf_counter()
     tts = load_model(args)
     loading = time.perf_counter() - began
-    settings = speech_settings(args, tts)
+    options = speech_options(args, tts)
     rounds = [
-        _round(tts, text, settings)
+        _round(tts, text, options)
         for _ in tqdm(range(args.rounds + 1), desc="rounds", disable=not on_terminal(), leave=False)
     ][1:]
     spoken = rounds[-1]
@@ -76,18 +77,16 @@ def _bench(args: argparse.Namespace) -> None:
         _print_table(results)
 
 
-def _round(tts: TTS, text: str, settings: dict[str, Any]) -> dict[str, float]:
-    sound = ("steps", "speed")
-    of_t3 = {name: value for name, value in settings.items() if name not in sound}
+def _round(tts: TTS, text: str, options: SpeechOptions) -> dict[str, float]:
     began = time.perf_counter()
-    tokens = tts.iter_speech_tokens(text, **of_t3)
+    tokens = tts.iter_speech_tokens(text, options)
     next(tokens, None)
     first = time.perf_counter()
     later = sum(1 for _ in tokens)
     decoding = time.perf_counter() - first
 
-    audio = tts.generate(text, **settings)
-    with closing(tts.stream(text, **settings)) as chunks:
+    audio = tts.generate(text, options)
+    with closing(tts.stream(text, options)) as chunks:
         streamed = [chunk.timings for chunk in chunks][-1]
     return {
         "tokens": len(audio.tokens),

@@ -6,30 +6,44 @@ import argparse
 import sys
 from typing import Any
 
-from ..kv_cache import KV_BITS
-from ..loading import DEVICES
-from ..model_options import BITS, DTYPES
+from ..option import Option, Options, options_of
+from ..options import LoadOptions, SpeechOptions
 from ..tts import TTS
 
-T3_SETTINGS: dict[str, tuple[type, str]] = {
-    "language": (str, "code of the language, such as fr (default: en)"),
-    "seed": (int, "another seed gives another reading (default: 0)"),
-    "temperature": (float, "0: always the likeliest token (default: 0.8)"),
-    "cfg_weight": (float, "how closely the text is followed (default: 0.5)"),
-    "exaggeration": (float, "0.5 is neutral, more is livelier (default: the voice's own)"),
-    "repetition_penalty": (float, "1 is none (default: the model's)"),
-    "min_p": (float, "share of the likeliest token's chance that others need (default: 0.05)"),
-    "top_p": (float, "chance that the tokens drawn from add up to (default: 1)"),
-    "max_tokens": (int, "speech tokens of a sentence at most, 25 a second (default: 1000)"),
-}
-SOUND_SETTINGS: dict[str, tuple[type, str]] = {
-    "steps": (int, "of the flow (default: the model's)"),
-    "speed": (float, "0.5 to 2; more is faster (default: 1)"),
-}
+# Stages of options: how a stream is divided, and what speech tokens do not depend on.
+CHUNKS, SOUND = "chunks", "sound"
 
 
 def add_json(parser: argparse.ArgumentParser, help: str = "print one JSON object") -> None:
     parser.add_argument("--json", action="store_true", help=help)
+
+
+def add_options(
+    group: argparse._ArgumentGroup,
+    kind: type[Options],
+    without: tuple[str, ...] = (),
+    **defaults: Any,
+) -> None:
+    """Adds what the command line offers of an options class, but for some stages.
+
+    defaults: those that a command has in place of the class's; they are only told here.
+    """
+    for option in options_of(kind, "cli"):
+        if option.stage not in without:
+            group.add_argument(option.flag, **_argument(option, defaults.get(option.name)))
+
+
+def _argument(option: Option, default: Any) -> dict[str, Any]:
+    """What argparse takes for an option. None stands for an option that is not given."""
+    if option.kind == "bool":
+        return {"action": "store_true", "default": None, "help": option.help}
+    bounded = option.kind == "float" and option.range[1] is not None
+    values = f"; {option.values_text}" if bounded else ""
+    told = option.default_text if default is None else default
+    argument = {"help": f"{option.help}{values} (default: {told})"}
+    if option.choices:
+        argument["choices"] = option.choices
+    return argument | {"type": option.parse}
 
 
 def add_model_options(parser: argparse.ArgumentParser) -> None:
@@ -37,64 +51,40 @@ def add_model_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--model", help="a checkpoint's folder or a hub id (default: the embedded model)"
     )
-    group.add_argument("--dtype", choices=DTYPES, help="of the weights (default: the file's)")
-    group.add_argument(
-        "--bits", type=int, choices=BITS, help="of T3's matrices (default: the file's)"
-    )
-    group.add_argument(
-        "--kv-bits", type=int, choices=KV_BITS, help="of T3's KV cache (default: floats)"
-    )
-    group.add_argument(
-        "--kv-budget", type=float, help="share of the speech that it keeps, 0 to 1 (default: all)"
-    )
-    group.add_argument(
-        "--draft", help="proposes tokens to T3, on a CPU: ngram, layers or a smaller T3's path"
-    )
-    group.add_argument("--device", choices=DEVICES, default="auto")
-    group.add_argument("--threads", type=int, help="of the CPU (default: all cores)")
-    group.add_argument("--offline", action="store_true", help="use only what was downloaded before")
+    add_options(group, LoadOptions)
+
+
+def add_speech_options(
+    parser: argparse.ArgumentParser, without: tuple[str, ...] = (CHUNKS,), **defaults: Any
+) -> None:
+    add_options(parser.add_argument_group("speech"), SpeechOptions, without, **defaults)
+
+
+def given(args: argparse.Namespace, kind: type[Options]) -> dict[str, Any]:
+    """The options of a class that were given; the rest is left to its defaults."""
+    named = {option.name: getattr(args, option.name, None) for option in options_of(kind, "cli")}
+    return {name: value for name, value in named.items() if value is not None}
+
+
+def load_options(args: argparse.Namespace, **changed: Any) -> LoadOptions:
+    return LoadOptions(**{"progress": on_terminal(), **given(args, LoadOptions), **changed})
 
 
 def load_model(args: argparse.Namespace) -> TTS:
     from .. import load
 
-    return load(args.model, **model_settings(args))
+    return load(args.model, load_options(args))
 
 
-def model_settings(args: argparse.Namespace) -> dict[str, Any]:
-    """What `nightingale.load` takes besides the model."""
-    return {
-        "bits": args.bits,
-        "dtype": args.dtype,
-        "kv_bits": args.kv_bits,
-        "kv_budget": args.kv_budget,
-        "draft": args.draft,
-        "device": args.device,
-        "threads": args.threads,
-        "offline": args.offline,
-        "progress": on_terminal(),
-    }
-
-
-def add_speech_options(parser: argparse.ArgumentParser, sound: bool = True) -> None:
-    group = parser.add_argument_group("speech")
-    group.add_argument(
-        "--voice", help="a voice of the model, one of the voice folder, or a voice file's path"
-    )
-    for name, (kind, help) in (T3_SETTINGS | (SOUND_SETTINGS if sound else {})).items():
-        group.add_argument(f"--{name.replace('_', '-')}", type=kind, help=help)
-
-
-def speech_settings(args: argparse.Namespace, tts: TTS) -> dict[str, Any]:
-    """What was asked for, as the package takes it; the rest is left to its defaults."""
+def speech_options(args: argparse.Namespace, tts: TTS, **defaults: Any) -> SpeechOptions:
+    """What was asked for, with the voice found; defaults: of what was not."""
     from ..voice_folder import VoiceFolder, default_voice_folder, find_voice
 
-    names = (*T3_SETTINGS, *SOUND_SETTINGS)
-    settings = {name: getattr(args, name, None) for name in names}
-    if args.voice is not None:
+    asked = defaults | given(args, SpeechOptions)
+    if "voice" in asked:
         folder = VoiceFolder(default_voice_folder())
-        settings["voice"] = find_voice(args.voice, tts.voices, folder)
-    return {name: value for name, value in settings.items() if value is not None}
+        asked["voice"] = find_voice(asked["voice"], tts.voices, folder)
+    return SpeechOptions(**asked)
 
 
 def add_text_options(

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from ..model_options import BITS
+from ..options import BITS
 from .options import add_json, on_terminal, remark
 
 

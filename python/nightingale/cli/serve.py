@@ -8,25 +8,32 @@ import socket
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .options import add_model_options, model_settings, remark
+from ..options import ServerOptions
+from .options import add_model_options, add_options, given, load_options, remark
 
 if TYPE_CHECKING:
     from ..server import Settings
 
 PORT = 8765
-GRACE = 10
+SHUTDOWN_TIMEOUT = 10
 
 
 def add_commands(commands: Any) -> None:
     serve = commands.add_parser("serve", help="speak over HTTP, with OpenAI's interface and a page")
     serve.add_argument("--host", default="127.0.0.1", help="address to listen at (%(default)s)")
     serve.add_argument("--port", type=int, default=PORT, help="0: any free one (%(default)s)")
-    serve.add_argument("--voices", type=Path, help="instead of the user's voice folder")
     serve.add_argument(
         "--workers", type=int, default=1, help="processes, each with the model (default: 1)"
     )
     _add_safety(serve)
-    _add_limits(serve)
+    limits = serve.add_argument_group("limits")
+    add_options(limits, ServerOptions)
+    limits.add_argument(
+        "--shutdown-timeout",
+        type=int,
+        default=SHUTDOWN_TIMEOUT,
+        help="seconds that running requests get at the end (default: %(default)s)",
+    )
     add_model_options(serve)
     serve.set_defaults(run=_serve)
 
@@ -37,7 +44,9 @@ def _add_safety(parser: argparse.ArgumentParser) -> None:
         "--key-file", type=Path, metavar="FILE", help="with the key that clients must show"
     )
     group.add_argument(
-        "--let-anyone-in", action="store_true", help="listen beyond this machine without a key"
+        "--allow-unauthenticated",
+        action="store_true",
+        help="listen beyond this machine without a key",
     )
     group.add_argument(
         "--allow-host",
@@ -45,28 +54,6 @@ def _add_safety(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         default=[],
         help="another name that clients may call this machine by, where it listens to itself only",
-    )
-
-
-def _add_limits(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("limits")
-    for name, kind, help in (
-        ("queue", int, "requests that may wait; more get status 429 (default: 32)"),
-        ("running", int, "requests that take turns (default: 4)"),
-        ("max-characters", int, "of a text (default: 10,000)"),
-        ("max-upload", int, "bytes of a recording (default: 20,000,000)"),
-        ("max-voices", int, "in the voice folder (default: 1,000)"),
-        ("first-sound-timeout", float, "seconds that a request waits (default: 60)"),
-        ("stall-timeout", float, "seconds that a client may send or take no bytes (default: 60)"),
-        ("socket-timeout", float, "seconds that a WebSocket may be silent (default: 300)"),
-        ("unload-after", float, "seconds of idleness after which the model leaves memory"),
-    ):
-        group.add_argument(f"--{name}", type=kind, help=help)
-    group.add_argument(
-        "--grace",
-        type=int,
-        default=GRACE,
-        help="seconds that running requests get at the end (default: %(default)s)",
     )
 
 
@@ -81,7 +68,7 @@ def _serve(args: argparse.Namespace) -> int:
         raise ValueError(f"--workers must be 1 or more, not {args.workers}")
     settings = _settings(args)
     with _listening(args.host, args.port) as listener:
-        return serving.serve(settings, listener, args.workers, args.grace, remark)
+        return serving.serve(settings, listener, args.workers, args.shutdown_timeout, remark)
 
 
 def _settings(args: argparse.Namespace) -> Settings:
@@ -90,18 +77,14 @@ def _settings(args: argparse.Namespace) -> Settings:
 
     key = _read_key(args.key_file) if args.key_file is not None else None
     local = _is_loopback(args.host)
-    if not local and key is None and not args.let_anyone_in:
+    if not local and key is None and not args.allow_unauthenticated:
         raise ValueError(
             f"{args.host} can be reached from other machines: give --key-file, "
-            "or --let-anyone-in if that is meant"
+            "or --allow-unauthenticated if that is meant"
         )
-    names = (
-        "voices", "queue", "running", "max_characters", "max_upload", "max_voices",
-        "first_sound_timeout", "stall_timeout", "socket_timeout", "unload_after",
-    )  # fmt: skip
-    given = {name: getattr(args, name) for name in names if getattr(args, name) is not None}
     hosts = (*LOOPBACK_NAMES, *map(str.lower, args.allow_host)) if local else None
-    return Settings(model=args.model, load=model_settings(args), key=key, hosts=hosts, **given)
+    limits = given(args, ServerOptions)
+    return Settings(model=args.model, load=load_options(args), key=key, hosts=hosts, **limits)
 
 
 def _read_key(file: Path) -> str:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..audio import SAMPLE_RATE
 from .options import (
+    CHUNKS,
     add_model_options,
     add_speech_options,
     add_text_options,
@@ -21,7 +22,7 @@ from .options import (
     on_terminal,
     read_text,
     remark,
-    speech_settings,
+    speech_options,
 )
 
 if TYPE_CHECKING:
@@ -32,22 +33,15 @@ logger = logging.getLogger(__name__)
 
 def add_commands(commands: Any) -> None:
     say = commands.add_parser("say", help="speak a text, each sentence made as a whole")
-    _add_options(say, "print one JSON object")
+    _add_options(say, "print one JSON object", without=(CHUNKS,))
     say.set_defaults(run=_say)
 
     stream = commands.add_parser("stream", help="speak a text while it is being made")
-    _add_options(stream, "print one line of JSON a chunk")
-    group = stream.add_argument_group("chunks, in speech tokens, 25 a second")
-    group.add_argument("--first-chunk", type=int, help="fewer: sooner heard")
-    group.add_argument("--chunk", type=int, help="of the second chunk; later ones grow")
-    group.add_argument("--overlap", type=int, help="solved again where two chunks meet")
-    group.add_argument(
-        "--context", type=int, help="that a chunk sees of what was said (default: all)"
-    )
+    _add_options(stream, "print one line of JSON a chunk", without=())
     stream.set_defaults(run=_stream)
 
 
-def _add_options(parser: argparse.ArgumentParser, json_help: str) -> None:
+def _add_options(parser: argparse.ArgumentParser, json_help: str, without: tuple[str, ...]) -> None:
     from .outputs import RAW_FORMATS
 
     add_text_options(parser)
@@ -68,7 +62,7 @@ def _add_options(parser: argparse.ArgumentParser, json_help: str) -> None:
     told.add_argument("--words", action="store_true", help="print when each word is said")
     told.add_argument("--json", action="store_true", help=json_help)
     add_model_options(parser)
-    add_speech_options(parser)
+    add_speech_options(parser, without)
 
 
 @dataclass
@@ -96,12 +90,12 @@ class _Speech:
     def summary(self) -> str:
         return (
             f"{self.seconds:.2f} s of speech in {self.timings['total']:.2f} s, "
-            f"{self.timings['rtf']:.2f} times real time"
+            f"real-time factor {self.timings['rtf']:.2f}"
         )
 
 
 def _say(args: argparse.Namespace) -> None:
-    speech = _speak(args, {"first_chunk": None}, lambda speech, chunk: None)
+    speech = _speak(args, lambda speech, chunk: None, first_chunk=None)
     if args.json:
         described = {
             "file": speech.file,
@@ -131,15 +125,13 @@ def _stream(args: argparse.Namespace) -> None:
             }
             _print(speech.file, json.dumps(described))
 
-    names = ("first_chunk", "chunk", "overlap", "context")
-    chunking = {name: getattr(args, name) for name in names if getattr(args, name) is not None}
-    speech = _speak(args, chunking, tell)
+    speech = _speak(args, tell)
     if not args.json:
         remark(f"first audio after {speech.timings['ttfa']:.2f} s; {speech.summary()}")
 
 
 def _speak(
-    args: argparse.Namespace, chunking: dict[str, int], tell: Callable[[_Speech, Chunk], None]
+    args: argparse.Namespace, tell: Callable[[_Speech, Chunk], None], **overrides: Any
 ) -> _Speech:
     """Says what was asked for; `tell` hears of each chunk once it is on its way."""
     from tqdm import tqdm
@@ -163,7 +155,7 @@ def _speak(
         if args.words and not tts.info["t3"]["alignment"]:
             logger.warning("this model has no alignment, so the words' times are not known")
         bar.set_description_str("speaking")
-        with closing(tts.stream(text, **chunking, **speech_settings(args, tts))) as chunks:
+        with closing(tts.stream(text, speech_options(args, tts), **overrides)) as chunks:
             for chunk in chunks:
                 output.write(chunk.samples)
                 speech.add(chunk)

@@ -106,7 +106,7 @@ def _own_voices(args: argparse.Namespace) -> list[str]:
 
     if args.model is None and embedded_model() is None:
         return []
-    return find_checkpoint(resolve(args.model, args.offline, on_terminal())).voice_names
+    return find_checkpoint(resolve(args.model, bool(args.offline), on_terminal())).voice_names
 
 
 def _remove(args: argparse.Namespace) -> None:

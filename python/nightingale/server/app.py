@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import anyio.to_thread
 from fastapi import FastAPI
@@ -14,6 +15,7 @@ from fastapi.responses import FileResponse
 from fastapi.staticfiles import StaticFiles
 
 from ..loading import load
+from ..voice_folder import default_voice_folder
 from . import live, models, speech, voices
 from .context import Server
 from .engine_thread import EngineThread
@@ -22,6 +24,7 @@ from .guard import Guard
 from .known_voices import KnownVoices
 from .metrics import CountAnswers, Metrics
 from .settings import Settings
+from .speech_request import controls
 
 PAGE = Path(__file__).parent / "page"
 PAGES = {"/": "index.html", "/docs": "docs.html"}
@@ -31,9 +34,9 @@ PAGE_POLICY = "default-src 'self'; img-src 'self' data: blob:; media-src 'self' 
 def make_engine(settings: Settings) -> EngineThread:
     """The engine of a server, not yet started."""
     return EngineThread(
-        lambda: load(settings.model, **settings.load),
-        queue=settings.queue,
-        running=settings.running,
+        lambda: load(settings.model, settings.load),
+        queue=settings.max_queue,
+        running=settings.max_concurrent,
         unload_after=settings.unload_after,
     )
 
@@ -60,12 +63,20 @@ def create_app(settings: Settings, engine: EngineThread | None = None) -> FastAP
         redirect_slashes=False,
     )
     server = Server(
-        settings, engine or make_engine(settings), KnownVoices(settings.voices), Metrics()
+        settings,
+        engine or make_engine(settings),
+        KnownVoices(settings.voices or default_voice_folder()),
+        Metrics(),
     )
     app.state.server = server
     add_error_handlers(app)
     for part in (speech, live, voices, models):
         app.include_router(part.router)
+
+    @app.get("/page/options.json", include_in_schema=False)
+    def page_options() -> list[dict[str, Any]]:
+        return controls(server.engine.facts.defaults)
+
     mimetypes.add_type("text/javascript", ".js")  # some systems say otherwise, browsers insist
     app.mount("/page", StaticFiles(directory=PAGE))
 

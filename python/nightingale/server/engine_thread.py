@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import mlx.core as mx
 
@@ -27,6 +28,7 @@ class ModelFacts:
     voices: tuple[str, ...]
     languages: dict[str, str]
     bakes_voices: bool
+    defaults: dict[str, Any]  # of SpeechOptions, where the model has its own
 
 
 class EngineStoppedError(Exception):
@@ -194,6 +196,7 @@ class EngineThread:
                 tuple(self._tts.voices),
                 self._tts.languages,
                 self._tts.info["bakes_voices"],
+                self._tts.info["defaults"],
             )
         return self._tts
 

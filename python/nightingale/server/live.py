@@ -64,7 +64,7 @@ async def live(socket: WebSocket, server: ServerContext) -> None:
     session = _Session(socket, server)
     try:
         while True:
-            text = await _received(socket, server.settings.socket_timeout, session)
+            text = await _received(socket, server.settings.websocket_timeout, session)
             try:
                 await session.take(_MESSAGE.validate_json(text))
             except ValidationError as error:
@@ -211,7 +211,7 @@ class _Session:
         samples = 0
         try:
             await self._socket.send_json({"type": "sentence", "text": passage.text.strip()})
-            patience = self._server.settings.first_sound_timeout
+            patience = self._server.settings.first_audio_timeout
             chunk = await asyncio.wait_for(job.next(), patience)
             while chunk is not None:
                 samples += await self._send(encoder, chunk.samples)

@@ -27,7 +27,7 @@ def serve(
     settings: Settings,
     listener: socket.socket,
     workers: int,
-    grace: int,
+    shutdown_timeout: int,
     tell: Callable[[str], None],
 ) -> int:
     """Serves at a socket that listens, until told to end; `tell` hears where that is. Gives the
@@ -38,14 +38,16 @@ def serve(
         engine.start()
         tell(f"nightingale: listening on {address}")
         app = create_app(settings, engine)
-        uvicorn.Server(_config(app, settings, grace)).run([listener])  # raises what ended it
+        uvicorn.Server(_config(app, settings, shutdown_timeout)).run(
+            [listener]
+        )  # raises what ended it
         return 0
     # A model that is not there is told here, once, and not by every worker again and again.
-    find_checkpoint(resolve(settings.model, bool(settings.load.get("offline")), False))
+    find_checkpoint(resolve(settings.model, settings.load.offline, False))
     with tempfile.TemporaryDirectory() as shared:
         os.environ[SHARED_FOLDER] = shared
         app = functools.partial(create_app, settings)
-        config = _config(app, settings, grace, factory=True)
+        config = _config(app, settings, shutdown_timeout, factory=True)
         config.workers = workers
         tell(f"nightingale: listening on {address} with {workers} workers")
         supervisor = _Supervisor(config, sockets=[listener])
@@ -67,7 +69,9 @@ class _Supervisor(Multiprocess):
         self.status = 128 + signal.SIGTERM
 
 
-def _config(app: Any, settings: Settings, grace: int, factory: bool = False) -> uvicorn.Config:
+def _config(
+    app: Any, settings: Settings, shutdown_timeout: int, factory: bool = False
+) -> uvicorn.Config:
     return uvicorn.Config(
         app,
         factory=factory,
@@ -76,7 +80,7 @@ def _config(app: Any, settings: Settings, grace: int, factory: bool = False) -> 
         log_level=logging.WARNING,
         access_log=False,
         server_header=False,
-        timeout_graceful_shutdown=grace,
+        timeout_graceful_shutdown=shutdown_timeout,
         timeout_worker_healthcheck=60,
         ws_max_size=MOST_JSON,
         lifespan="on",

@@ -100,7 +100,7 @@ class SoundResponse(Response):
                 sending.result()
             else:
                 self._server.metrics.cancelled.inc()
-        except asyncio.CancelledError:  # the server ends, and its grace is over
+        except asyncio.CancelledError:  # the server ends, and its time for running requests is over
             self._job.fail(EngineStoppedError())
             await sending
         finally:
@@ -115,7 +115,7 @@ class SoundResponse(Response):
     async def _send(self, scope: Scope, receive: Receive, send: Send) -> None:
         settings = self._server.settings
         try:
-            chunk = await asyncio.wait_for(self._job.next(), settings.first_sound_timeout)
+            chunk = await asyncio.wait_for(self._job.next(), settings.first_audio_timeout)
             if chunk is None:
                 raise Error("the model said nothing: try another seed or a longer text")
         except Exception as error:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Annotated, Literal, get_args
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, create_model
 
+from ..option import Option, options_of
+from ..options import SpeechOptions
 from ..speech import Chunk
-from ..tts import FASTEST, SLOWEST, TTS
+from ..tts import TTS
 from .encoding import RESPONSE_FORMATS
 from .errors import ApiError
 from .known_voices import KnownVoices
@@ -20,7 +22,7 @@ assert set(get_args(ResponseFormat)) == set(RESPONSE_FORMATS)
 # Programs written for OpenAI name these; all are the model that is loaded.
 MODEL_NAMES = (MODEL_NAME, "tts-1", "tts-1-hd", "gpt-4o-mini-tts", "gpt-4o-mini-tts-2025-12-15")
 
-Finite = Annotated[float, Field(allow_inf_nan=False)]
+OPTIONS = options_of(SpeechOptions, "http")
 
 
 class VoiceId(BaseModel):
@@ -29,44 +31,87 @@ class VoiceId(BaseModel):
     id: str = Field(max_length=200)
 
 
-class SpeechSettings(BaseModel):
-    """How to speak."""
+class _Speaking(BaseModel):
+    """What requests have beside the options of speech."""
 
     model_config = ConfigDict(extra="ignore", strict=True)
 
-    voice: Annotated[str, Field(max_length=200)] | VoiceId | None = Field(
-        None, description="Of the model or the voice folder. OpenAI's names mean the default."
-    )
     response_format: ResponseFormat = "mp3"
-    speed: Annotated[Finite, Field(ge=SLOWEST, le=FASTEST)] = 1.0
-    language: str = Field("en", max_length=20, description="A code such as fr.")
-    seed: int = Field(0, ge=0, lt=2**64, description="Another one gives another reading.")
-    temperature: Annotated[Finite, Field(ge=0, le=5)] = 0.8
-    cfg_weight: Annotated[Finite, Field(ge=0, le=10)] = 0.5
-    exaggeration: Annotated[Finite, Field(ge=0, le=10)] | None = Field(
-        None, description="The voice's own if null."
-    )
-
-    @property
-    def voice_name(self) -> str | None:
-        return self.voice.id if isinstance(self.voice, VoiceId) else self.voice
 
     def work(self, text: str, voices: KnownVoices, tts: TTS) -> Iterator[Chunk | None]:
-        """Says a text in these settings, step by step; for the engine's thread."""
-        return tts.stepwise(
-            text,
-            voice=voices.find(self.voice_name, tts.voices),
-            language=self.language,
-            seed=self.seed,
-            speed=self.speed,
-            temperature=self.temperature,
-            cfg_weight=self.cfg_weight,
-            exaggeration=self.exaggeration,
+        """Says a text with these options, step by step; for the engine's thread."""
+        options = {option.name: getattr(self, option.name) for option in OPTIONS}
+        voice = options["voice"]
+        options["voice"] = voices.find(
+            voice.id if isinstance(voice, VoiceId) else voice, tts.voices
         )
+        return tts.stepwise(text, **options)
 
 
-class SpeechRequest(SpeechSettings):
-    """OpenAI's request for speech, with the settings of these models."""
+def _field(option: Option) -> tuple[Any, Any]:
+    """The type and the field of an option in a request. What may be a path elsewhere is a name."""
+    least, most = option.http_range or option.range
+    bounds = {"gt" if option.above else "ge": least, "le": most}
+    if option.kind == "float":
+        bounds["allow_inf_nan"] = False
+    kind: Any = option.parse
+    if option.choices:
+        kind = Literal[option.choices]
+    elif option.kind == "bool":
+        kind = bool
+    elif option.parse is str:
+        kind = Annotated[str, Field(max_length=option.max_length)]
+        kind = kind | VoiceId if option.by_name else kind
+    else:
+        kind = Annotated[kind, Field(**bounds)]
+    help = option.by_name or option.help
+    description = f"{help[0].upper()}{help[1:]}."
+    if option.unset:
+        description += f" Null: {option.unset}."
+    return (kind | None if option.optional else kind), Field(
+        option.default, description=description
+    )
+
+
+SpeechSettings = create_model(
+    "SpeechSettings",
+    __base__=_Speaking,
+    __doc__="How to speak.",
+    **{option.name: _field(option) for option in OPTIONS},
+)
+
+
+def controls(defaults: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """What the page shows of the options: sliders, then numbers. defaults: the model's own values.
+    Whole numbers are strings, since JavaScript's numbers are not exact beyond 2⁵³."""
+    found = []
+    for option in options_of(SpeechOptions, "page"):
+        control = option.control
+        least, most = option.range
+        bounds = (
+            least if control.least is None else control.least,
+            most if control.most is None else control.most,
+        )
+        default = defaults.get(option.name, option.default)
+        exact = str if option.kind == "int" else (lambda value: value)
+        found.append(
+            {
+                "name": option.name,
+                "label": control.label,
+                "help": option.help,
+                "minimum": exact(bounds[0]),
+                "maximum": exact(bounds[1]),
+                "step": control.step,
+                "default": None if default is None else exact(default),
+                "fallback": option.fallback,
+                "unset": option.unset,
+            }
+        )
+    return sorted(found, key=lambda control: control["step"] is None)
+
+
+class SpeechRequest(SpeechSettings):  # type: ignore[misc, valid-type]
+    """OpenAI's request for speech, with the options of these models."""
 
     model: str = Field(max_length=200, examples=[MODEL_NAME])
     input: str = Field(min_length=1, examples=["Hello there."])

@@ -74,7 +74,7 @@ async def create_voice(
         raise ApiError(409, f"there are {len(kept)} voices already; delete one first")
     job = server.submit(request, _baking(audio_sample.file))
     try:
-        voice = await asyncio.wait_for(job.next(), server.settings.first_sound_timeout)
+        voice = await asyncio.wait_for(job.next(), server.settings.first_audio_timeout)
     except (ValueError, Error) as error:
         raise ApiError(400, str(error), param="audio_sample") from error
     except Exception as error:

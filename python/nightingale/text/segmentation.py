@@ -10,7 +10,7 @@ from unicodedata import category
 from .grouping import balanced_groups
 from .long_sentences import cut
 from .pauses import split_pauses
-from .segments import Segment
+from .segment import Segment
 from .sentences import Sentence, sentences
 from .spoken_characters import is_spoken, shorten_runs, speaking_time
 

@@ -4,24 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 
-from ..arguments import number, whole
+from ..option import number, whole
+from .segment import Segment
 
 LIMIT = 15.0  # seconds of speech in a segment; T3 can speak 40, but not as well
 MAX_TOKENS = 400  # text tokens in a segment
-
-
-@dataclass(frozen=True)
-class Segment:
-    """Text that is spoken as one utterance, and the pause after it.
-
-    Text is empty where a pause has no text before it: at the start, or when there is no text.
-    """
-
-    text: str  # for the tokenizer
-    pause: float  # seconds of silence after it, as marked
-    ends: str  # at the end of a "sentence", "clause" or "paragraph", or at a "cut" within a clause
 
 
 def prepare(

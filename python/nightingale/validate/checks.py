@@ -11,7 +11,7 @@ import numpy as np
 
 from .. import _core
 from ..audio import Audio
-from ..model_options import DTYPES
+from ..options import DTYPES, SpeechOptions
 from ..tts import TTS
 from . import languages, precision, repeatability, seams, spectrum
 from .repeatability import sha256
@@ -38,7 +38,7 @@ class Plan:
     """What is said, how, and how much of it is checked."""
 
     texts: Sequence[str]
-    settings: dict[str, Any]  # of generate
+    options: SpeechOptions
     runs: int
     quick: bool
     load: Callable[[str], TTS]  # the same model in another precision
@@ -92,7 +92,7 @@ class Checklist:
         again = [self._hash(first, "the same again") for _ in range(self._plan.runs - 1)]
         yield repeatability.same_every_run([expected, *again])
         yield self._threads(first, expected)
-        seed = self._plan.settings.get("seed", 0) + 1
+        seed = self._plan.options.seed + 1
         other = self._generate(first, "another seed", seed=seed)
         yield repeatability.other_with_another_seed(expected, sha256(other.samples))
         self.spoken += [self._generate(text, "speaking") for text in others]
@@ -133,7 +133,7 @@ class Checklist:
     def _other_reading(self, dtype: str, tokens: np.ndarray) -> precision.Reading:
         """Of a model that is loaded for it and gone afterwards."""
         tts = self._plan.load(dtype)
-        drawn = tts.generate(self._plan.texts[0], **self._plan.settings).tokens
+        drawn = tts.generate(self._plan.texts[0], self._plan.options).tokens
         return self._reading(tts, dtype, drawn, tokens)
 
     def _reading(
@@ -141,25 +141,23 @@ class Checklist:
     ) -> precision.Reading:
         """What a precision makes of the first text and of these tokens."""
         self._tick(f"in {dtype}")
-        settings = self._plan.settings
-        voice = settings.get("voice")
-        language = settings.get("language", "en")
-        text_tokens = tts.tokenize(self._plan.texts[0], language)[:COMPARED_TEXT]
+        options = self._plan.options
+        voice, seed = options.voice, options.seed
+        text_tokens = tts.tokenize(self._plan.texts[0], options.language)[:COMPARED_TEXT]
         logits = tts.t3_logits(text_tokens, np.r_[START_SPEECH, tokens], voice)
-        seed = settings.get("seed", 0)
-        mel = tts.mel(tokens, voice, steps=settings.get("steps"), seed=seed)
+        mel = tts.mel(tokens, voice, steps=options.steps, seed=seed)
         return precision.Reading(dtype, drawn, logits[0], mel, tts.vocode(mel, seed=seed))
 
     def _generate(self, text: str, doing: str, **changed: Any) -> Audio:
         self._tick(doing)
-        return self._tts.generate(text, **(self._plan.settings | changed))
+        return self._tts.generate(text, self._plan.options, **changed)
 
     def _hash(self, text: str, doing: str) -> str:
         return sha256(self._generate(text, doing).samples)
 
     def _stream(self, text: str, whole: Audio, chunking: dict[str, int]) -> StreamRun:
         self._tick("streaming")
-        chunks = list(self._tts.stream(text, **chunking, **self._plan.settings))
+        chunks = list(self._tts.stream(text, self._plan.options, **chunking))
         ends = np.cumsum([len(chunk.samples) for chunk in chunks])
         name = ", ".join(f"{key} {value}" for key, value in chunking.items()) or "default chunks"
         return StreamRun(

@@ -7,7 +7,7 @@ import io
 import json
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,24 +18,18 @@ from .._core import Error
 from ..atomic_files import atomic_path
 from ..checkpoint import FAMILIES
 from ..hub import is_hub_id
+from ..option import options_of
+from ..options import LoadOptions, SpeechOptions
 from ..voice_folder import VoiceFolder, default_voice_folder, find_voice
 
 TEMPLATE = Path(__file__).with_name("listening.html")
 RECORDINGS = ("wav", "flac", "ogg", "mp3")
-LOADING: dict[str, type] = {"dtype": str, "device": str, "threads": int}
-SETTINGS: dict[str, type] = {
-    "voice": str,
-    "language": str,
-    "seed": int,
-    "temperature": float,
-    "cfg_weight": float,
-    "exaggeration": float,
-    "repetition_penalty": float,
-    "min_p": float,
-    "top_p": float,
-    "steps": int,
-    "speed": float,
-    "max_tokens": int,
+# What a model of --ab can have of its own.
+LOADING = {
+    option.name: option for option in options_of(LoadOptions, "cli") if option.kind != "bool"
+}
+SPEECH = {
+    option.name: option for option in options_of(SpeechOptions, "cli") if option.stage != "chunks"
 }
 
 Tick = Callable[[str], None]
@@ -52,19 +46,19 @@ class Model:
     """A side that speaks: a checkpoint and how it is loaded and asked."""
 
     model: str
-    loading: dict[str, Any]
-    settings: dict[str, Any]
+    loading: dict[str, Any]  # fields of LoadOptions
+    speech: dict[str, Any]  # fields of SpeechOptions
 
     def clips(self, texts: Sequence[str], tick: Tick) -> list[Clip]:
         tts = load(self.model, **self.loading)
-        settings = dict(self.settings)
-        if "voice" in settings:
+        options = SpeechOptions(**self.speech)
+        if options.voice is not None:
             folder = VoiceFolder(default_voice_folder())
-            settings["voice"] = find_voice(settings["voice"], tts.voices, folder)
+            options = replace(options, voice=find_voice(options.voice, tts.voices, folder))
         found = []
         for text in texts:
             tick("speaking")
-            audio = tts.generate(text, **settings)
+            audio = tts.generate(text, options)
             found.append(Clip(audio.samples[:, None], audio.sample_rate))
         return found
 
@@ -104,25 +98,25 @@ class Trial:
     order: str  # "AB" or "BA"
 
 
-def side(given: str, loading: dict[str, Any], settings: dict[str, Any]) -> Side:
+def side(given: str, loading: dict[str, Any], speech: dict[str, Any]) -> Side:
     """What an argument of --ab names: a recording, a folder of them, or a model.
 
-    A model is a folder or a hub id, with ",setting=value" for what it has of its own.
+    A model is a folder or a hub id, with ",option=value" for what it has of its own.
     """
     place, *own = [given] if Path(given).exists() else given.split(",")
     path = Path(place)
-    changed = _own_settings(given, own)
+    changed = _own_options(given, own)
     is_model = (is_hub_id(place) and not path.exists()) or any(
         (path / name).is_file() for family in FAMILIES for name in family.t3
     )
     if is_model:
         own_loading = {name: value for name, value in changed.items() if name in LOADING}
-        own_settings = {name: value for name, value in changed.items() if name in SETTINGS}
-        return Model(place, loading | own_loading, settings | own_settings)
+        own_speech = {name: value for name, value in changed.items() if name in SPEECH}
+        return Model(place, loading | own_loading, speech | own_speech)
     if not path.exists():
         raise Error(f"there is no folder or file {place}")
     if changed:
-        raise ValueError(f"{given}: recordings take no settings")
+        raise ValueError(f"{given}: recordings take no options")
     files = (path,) if path.is_file() else tuple(sorted(filter(_is_recording, path.iterdir())))
     if not files:
         endings = ", .".join(RECORDINGS)
@@ -134,15 +128,15 @@ def _is_recording(path: Path) -> bool:
     return path.is_file() and path.suffix.lstrip(".").lower() in RECORDINGS
 
 
-def _own_settings(given: str, own: Sequence[str]) -> dict[str, Any]:
-    kinds = LOADING | SETTINGS
+def _own_options(given: str, own: Sequence[str]) -> dict[str, Any]:
+    kinds = LOADING | SPEECH
     found = {}
     for part in own:
         name, equals, value = part.partition("=")
         if not equals or name not in kinds:
             raise ValueError(f"{given}: {part!r} is not name=value with one of {', '.join(kinds)}")
         try:
-            found[name] = kinds[name](value)
+            found[name] = kinds[name].parse(value)
         except ValueError as error:
             raise ValueError(f"{given}: {name} must be a number, not {value!r}") from error
     return found

@@ -12,6 +12,7 @@ import numpy as np
 from .._core import Error
 from ..atomic_files import atomic_path
 from ..audio import Audio
+from ..options import SpeechOptions
 from ..text.segments import prepare
 from ..tts import TTS
 from .log_mel import hertz_to_band
@@ -33,16 +34,16 @@ def check(path: Path) -> None:
     _figure_class()
 
 
-def draw(tts: TTS, text: str, settings: dict[str, Any], path: Path) -> None:
+def draw(tts: TTS, text: str, options: SpeechOptions, path: Path) -> None:
     """Draws the first piece of a text, which is solved whole; the file appears whole."""
-    segments = prepare(text, settings.get("language", "en"))
+    segments = prepare(text, options.language)
     sentence = next((segment.text for segment in segments if segment.text), text)
-    audio = tts.generate(sentence, **settings)
-    seed = settings.get("seed", 0)
-    mel = tts.mel(audio.tokens, settings.get("voice"), steps=settings.get("steps"), seed=seed)
+    audio = tts.generate(sentence, options)
+    mel = tts.mel(audio.tokens, options.voice, steps=options.steps, seed=options.seed)
     pitch = tts._engine.vocoder.pitch(np.ascontiguousarray(mel.T))
-    title = f"{tts.info['family']} on {tts.info['device']}, {tts.info['t3']['dtype']}, seed {seed}"
-    figure = picture(sentence, title, audio, mel, pitch, settings.get("speed", 1.0))
+    info = tts.info
+    title = f"{info['family']} on {info['device']}, {info['t3']['dtype']}, seed {options.seed}"
+    figure = picture(sentence, title, audio, mel, pitch, options.speed)
     # A font that lacks a glyph draws a box, and matplotlib warns of each.
     with warnings.catch_warnings(), atomic_path(path) as partial:
         warnings.simplefilter("ignore")

@@ -98,32 +98,32 @@ mx::array guide(const mx::array& logits, float weight, mx::Stream s) {
 mx::array filter_logits(
     const mx::array& logits,
     const mx::array& seen,
-    const ops::Sampling& sampling,
+    const SpeechOptions& options,
     mx::Stream s) {
   return make_op(
       "FilterLogits",
       {logits.shape()},
       {as_float(logits, s), dense(seen, s)},
-      [sampling](const Arrays& in, Arrays& out) {
+      [options](const Arrays& in, Arrays& out) {
         int count = in[0].size();
         const float* x = in[0].data<float>();
         const uint8_t* seen = in[1].data<uint8_t>();
         float* y = out[0].data<float>();
-        float penalty = sampling.repetition_penalty;
+        float penalty = options.repetition_penalty;
         for (int i = 0; i < count; ++i) {
           y[i] = !seen[i]   ? x[i]
               : x[i] < 0.0f ? x[i] * penalty
                             : x[i] / penalty;
         }
-        if (sampling.temperature < ops::kArgmaxTemperature) {
+        if (options.temperature < ops::kArgmaxTemperature) {
           keep_likeliest(y, count);
           return;
         }
         for (int i = 0; i < count; ++i) {
-          y[i] /= sampling.temperature;
+          y[i] /= options.temperature;
         }
-        apply_min_p(y, count, sampling.min_p);
-        apply_top_p(y, count, sampling.top_p);
+        apply_min_p(y, count, options.min_p);
+        apply_top_p(y, count, options.top_p);
       },
       s);
 }

@@ -55,20 +55,20 @@ bool can_use_sample_kernel(
 
 mx::array pack_rules(const ops::TokenRules& rules) {
   auto bits = [](auto value) { return std::bit_cast<uint32_t>(value); };
-  const auto& sampling = rules.sampling;
+  const auto& options = rules.options;
   // The half of draw_key() that is the same at every position.
   DrawKey root{
-      static_cast<uint32_t>(rules.seed),
-      static_cast<uint32_t>(rules.seed >> 32)};
+      static_cast<uint32_t>(options.seed),
+      static_cast<uint32_t>(options.seed >> 32)};
   auto stage = static_cast<uint32_t>(DrawStage::speech_token);
   DrawKey draws = threefry(root, {stage, rules.sentence});
-  uint64_t spare = spare_of(sampling.top_p);
-  bool greedy = sampling.temperature < ops::kArgmaxTemperature;
+  uint64_t spare = spare_of(options.top_p);
+  bool greedy = options.temperature < ops::kArgmaxTemperature;
   std::array<uint32_t, kRuleWords> words{
-      bits(rules.cfg_weight),
-      bits(sampling.repetition_penalty),
-      bits(greedy ? 0.0f : sampling.temperature),
-      bits(sampling.min_p),
+      bits(options.cfg_weight),
+      bits(options.repetition_penalty),
+      bits(greedy ? 0.0f : options.temperature),
+      bits(options.min_p),
       bits(rules.limits.after_end),
       bits(rules.limits.first_stop),
       bits(rules.limits.first_repeat),

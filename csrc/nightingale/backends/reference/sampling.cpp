@@ -54,22 +54,22 @@ mx::array guide(const mx::array& logits, float weight, mx::Stream s) {
 mx::array filter_logits(
     const mx::array& logits,
     const mx::array& seen,
-    const ops::Sampling& sampling,
+    const SpeechOptions& options,
     mx::Stream s) {
-  mx::array penalty(sampling.repetition_penalty);
+  mx::array penalty(options.repetition_penalty);
   auto penalised = mx::where(
       mx::less(logits, mx::array(0.0f), s),
       mx::multiply(logits, penalty, s),
       mx::divide(logits, penalty, s),
       s);
   auto x = mx::where(mx::astype(seen, mx::bool_, s), penalised, logits, s);
-  if (sampling.temperature < ops::kArgmaxTemperature) {
+  if (options.temperature < ops::kArgmaxTemperature) {
     auto best = mx::argmax(x, true, s);
     auto ids = mx::arange(x.shape(0), mx::uint32, s);
     return mx::where(mx::equal(ids, best, s), x, removed(), s);
   }
-  x = mx::divide(x, mx::array(sampling.temperature), s);
-  return apply_top_p(apply_min_p(x, sampling.min_p, s), sampling.top_p, s);
+  x = mx::divide(x, mx::array(options.temperature), s);
+  return apply_top_p(apply_min_p(x, options.min_p, s), options.top_p, s);
 }
 
 mx::array draw_token(const mx::array& logits, DrawKey key, mx::Stream s) {

@@ -24,7 +24,7 @@ class ModelDraft : public Draft {
         cache_(model_->begin(
             voice,
             rows_,
-            prompt_->shape(1) + request.max_tokens)) {}
+            prompt_->shape(1) + request.options.max_tokens)) {}
 
   std::vector<int> propose(const SpokenSoFar& spoken, int count) override {
     keep_common(spoken.tokens);

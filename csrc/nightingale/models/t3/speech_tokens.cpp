@@ -4,7 +4,9 @@
 #include <chrono>
 #include <cmath>
 #include <limits>
+#include <sstream>
 #include <string>
+#include <type_traits>
 
 #include "mlx/ops.h"
 #include "mlx/transforms.h"
@@ -30,34 +32,42 @@ void require(bool condition, const std::string& message) {
   }
 }
 
+std::string bounds_text(const OptionRange& range) {
+  auto shown = [](double bound) {
+    std::ostringstream text;
+    text << bound;
+    return text.str();
+  };
+  if (std::isfinite(range.most)) {
+    return "between " + shown(range.least) + " and " + shown(range.most);
+  }
+  return range.above ? "above " + shown(range.least)
+                     : shown(range.least) + " or more";
+}
+
+void check_ranges(const SpeechOptions& options) {
+  SpeechOptions::each(
+      [&](const char* name, auto member, const OptionRange& range) {
+        const auto& value = options.*member;
+        if constexpr (std::is_arithmetic_v<std::decay_t<decltype(value)>>) {
+          double number = value;
+          bool inside = std::isfinite(number) && number <= range.most &&
+              (range.above ? number > range.least : number >= range.least);
+          require(
+              inside,
+              std::string(name) + " must be " + bounds_text(range) + ", not " +
+                  std::to_string(value));
+        }
+      });
+}
+
 SpeechRequest checked(SpeechRequest request, const T3& model) {
   const auto& config = model.config();
-  const auto& sampling = request.sampling;
-  auto shown = [](float value) { return std::to_string(value); };
+  int max_tokens = request.options.max_tokens;
+  check_ranges(request.options);
   require(
-      std::isfinite(sampling.temperature) && sampling.temperature >= 0.0f,
-      "temperature must be 0 or more, not " + shown(sampling.temperature));
-  require(
-      std::isfinite(sampling.repetition_penalty) &&
-          sampling.repetition_penalty > 0.0f,
-      "repetition_penalty must be above 0, not " +
-          shown(sampling.repetition_penalty));
-  require(
-      sampling.min_p >= 0.0f && sampling.min_p <= 1.0f,
-      "min_p must be between 0 and 1, not " + shown(sampling.min_p));
-  require(
-      sampling.top_p >= 0.0f && sampling.top_p <= 1.0f,
-      "top_p must be between 0 and 1, not " + shown(sampling.top_p));
-  require(
-      std::isfinite(request.cfg_weight) && request.cfg_weight >= 0.0f,
-      "cfg_weight must be 0 or more, not " + shown(request.cfg_weight));
-  require(
-      request.max_tokens >= 1,
-      "max_tokens must be 1 or more, not " +
-          std::to_string(request.max_tokens));
-  require(
-      request.max_tokens <= config.speech_positions,
-      "max_tokens is " + std::to_string(request.max_tokens) +
+      max_tokens <= config.speech_positions,
+      "max_tokens is " + std::to_string(max_tokens) +
           "; this model has positions for " +
           std::to_string(config.speech_positions));
   require(
@@ -104,21 +114,19 @@ SpeechRequest bounded(SpeechRequest request) {
     int text = request.text_tokens.size();
     int longest = kLongestSpeech[0] + kLongestSpeech[1] * text;
     request.min_tokens = std::max(request.min_tokens, kShortestSpeech);
-    request.max_tokens =
-        std::min(request.max_tokens, std::max(longest, request.min_tokens));
+    int& max_tokens = request.options.max_tokens;
+    max_tokens = std::min(max_tokens, std::max(longest, request.min_tokens));
   }
   return request;
 }
 
 ops::Sampler sampler_for(const SpeechRequest& request, const T3& model) {
   ops::TokenRules rules{
-      .cfg_weight = request.cfg_weight,
-      .sampling = request.sampling,
+      .options = request.options,
       .analyser = request.analyser,
       .limits = {.first_stop = request.min_tokens},
       .text_tokens = framed_length(request),
       .stop_token = kStopSpeech,
-      .seed = request.seed,
       .sentence = request.sentence};
   if (!model.config().settings.stop_at_repeat) {
     rules.limits.first_repeat = std::numeric_limits<int>::max();
@@ -143,7 +151,7 @@ SpeechTokens::SpeechTokens(
       cache_(model_->begin(
           request_.voice,
           rows_,
-          prompt_->shape(1) + request_.max_tokens)),
+          prompt_->shape(1) + request_.options.max_tokens)),
       sampler_(sampler_for(request_, *model_)),
       draft_(request_.draft ? request_.draft(request_) : nullptr),
       proposal_length_(
@@ -190,7 +198,7 @@ void SpeechTokens::queue_step() {
 
 // Whether no more tokens are to be chosen; waits for the last one.
 bool SpeechTokens::has_ended() {
-  return stopped_ || sampler_.position >= request_.max_tokens ||
+  return stopped_ || sampler_.position >= request_.options.max_tokens ||
       (!queue_.empty() && queue_.back().token.item<int>() == kStopSpeech);
 }
 
@@ -246,7 +254,7 @@ void SpeechTokens::queue_round() {
     return;
   }
   // The last of a round's tokens must still be within max_tokens.
-  int room = request_.max_tokens - sampler_.position - 1;
+  int room = request_.options.max_tokens - sampler_.position - 1;
   SpeculationRound round;
   round.asked = std::min(proposal_length_->next(), room);
   std::vector<int> proposals;
@@ -319,7 +327,7 @@ std::optional<int> SpeechTokens::next(
     const std::vector<std::shared_ptr<SpeechTokens>>& ahead) {
   size_t least = ops::queues_ahead(model_->stream()) ? 2 : 1;
   while (!stopped_ && queue_.size() < least &&
-         sampler_.position < request_.max_tokens) {
+         sampler_.position < request_.options.max_tokens) {
     if (draft_) {
       queue_round();
     } else if (!ahead.empty()) {

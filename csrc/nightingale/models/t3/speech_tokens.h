@@ -16,15 +16,13 @@ namespace nightingale {
 struct SpeechRequest {
   std::vector<int> text_tokens; // without start and stop
   KvCache voice; // T3::condition of a voice
-  float cfg_weight = 0.5f; // 0: one row, no guidance
-  ops::Sampling sampling;
+  SpeechOptions options; // cfg_weight 0: one row, no guidance
   bool analyser = false;
-  uint64_t seed = 0;
   uint32_t sentence = 0; // which sentence of a longer text: part of the draws
   // The stop token is not drawn before min_tokens. Texts of five tokens and
-  // fewer have bounds of their own within these: see speech_tokens.cpp.
+  // fewer have bounds of their own within this one and options.max_tokens: see
+  // speech_tokens.cpp.
   int min_tokens = 0;
-  int max_tokens = 1000;
   // What proposes tokens that the model then checks several at a time; on the
   // CPU only. It changes no token.
   MakeDraft draft = nullptr;
@@ -34,7 +32,7 @@ struct SpeechRequest {
 
   // Guidance takes a second row without the text.
   int rows() const {
-    return cfg_weight > 0.0f ? 2 : 1;
+    return options.cfg_weight > 0.0f ? 2 : 1;
   }
 };
 

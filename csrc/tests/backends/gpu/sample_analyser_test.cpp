@@ -52,12 +52,11 @@ mx::array logits_of(const Speech& speech, int step) {
 
 ops::Sampler sampler_for(const Speech& speech) {
   ops::TokenRules rules{
-      .sampling = {.repetition_penalty = speech.repetition_penalty},
+      .options = {.seed = 5, .repetition_penalty = speech.repetition_penalty},
       .analyser = true,
       .limits = speech.limits,
       .text_tokens = speech.text,
-      .stop_token = kStop,
-      .seed = 5};
+      .stop_token = kStop};
   return ops::Sampler::start(rules, kVocabulary, 11, cpu_stream());
 }
 

@@ -102,19 +102,17 @@ Choice random_choice(Chance& chance, int rows, int count, mx::Dtype dtype) {
   }
   choice.last = chance.below(count);
   choice.position = chance.below(1000);
-  choice.rules = {
-      .cfg_weight = chance.one_of({0.2f, 0.5f, 1.3f}),
-      .sampling =
-          {.temperature =
-               chance.one_of({0.0f, 0.0001f, 0.3f, 0.8f, 1.0f, 5.0f}),
-           .repetition_penalty = chance.one_of({1.0f, 1.2f, 2.0f, 0.7f}),
-           .min_p = chance.one_of({0.0f, 0.05f, 0.05f, 0.3f, 1.0f}),
-           .top_p = chance.one_of(
-               {0.0f, 0.3f, 0.8f, 0.95f, 1.0f, 1.0f, 1.0f, 1.0f})},
-      .limits = {.first_stop = chance.one_of({0, 500})},
-      .stop_token = chance.below(count),
-      .seed = chance.word() * 0x100000001ull,
-      .sentence = chance.word() % 5};
+  auto& options = choice.rules.options;
+  options.cfg_weight = chance.one_of({0.2f, 0.5f, 1.3f});
+  options.temperature = chance.one_of({0.0f, 0.0001f, 0.3f, 0.8f, 1.0f, 5.0f});
+  options.repetition_penalty = chance.one_of({1.0f, 1.2f, 2.0f, 0.7f});
+  options.min_p = chance.one_of({0.0f, 0.05f, 0.05f, 0.3f, 1.0f});
+  options.top_p =
+      chance.one_of({0.0f, 0.3f, 0.8f, 0.95f, 1.0f, 1.0f, 1.0f, 1.0f});
+  choice.rules.limits.first_stop = chance.one_of({0, 500});
+  choice.rules.stop_token = chance.below(count);
+  options.seed = chance.word() * 0x100000001ull;
+  choice.rules.sentence = chance.word() % 5;
   return choice;
 }
 
@@ -134,7 +132,9 @@ Choice eight_likely() {
   for (int i = 4; i < 12; ++i) {
     choice.logits[i] = 1.0f;
   }
-  choice.rules.sampling = {1.0f, 1.0f, 0.0f, 1.0f};
+  auto& options = choice.rules.options;
+  options.temperature = options.repetition_penalty = 1.0f;
+  options.min_p = 0.0f;
   return choice;
 }
 
@@ -199,9 +199,10 @@ TEST_CASE("kernel sample: a group of any size chooses the same") {
 TEST_CASE(
     "kernel sample: among equals the first is likeliest, the last stays") {
   auto choice = eight_likely();
-  choice.rules.sampling.temperature = 0.0f;
+  choice.rules.options.temperature = 0.0f;
   CHECK(token_of(choice) == 4);
-  choice.rules.sampling = {1.0f, 1.0f, 0.0f, 0.0f};
+  choice.rules.options.temperature = 1.0f;
+  choice.rules.options.top_p = 0.0f;
   CHECK(token_of(choice) == 11);
 }
 
@@ -209,7 +210,7 @@ TEST_CASE("kernel sample: top_p cuts equals in the order of their index") {
   for (float top_p : {0.1f, 0.124f, 0.13f, 0.3f, 0.49f, 0.51f, 0.8f, 0.95f}) {
     CAPTURE(top_p);
     auto choice = eight_likely();
-    choice.rules.sampling.top_p = top_p;
+    choice.rules.options.top_p = top_p;
     auto tokens = tokens_at_positions(choice, 60);
     // k of eight go as long as k / 8 is at most 1 - top_p.
     int first = 4 + static_cast<int>(8.0f * (1.0f - top_p));
@@ -223,16 +224,16 @@ TEST_CASE("kernel sample: top_p takes zero and minus zero for equals") {
   for (int i = 4; i < 12; ++i) {
     choice.logits[i] = i % 2 ? -0.0f : 0.0f;
   }
-  choice.rules.sampling.top_p = 0.49f;
+  choice.rules.options.top_p = 0.49f;
   auto tokens = tokens_at_positions(choice, 60);
   CHECK(std::ranges::min(tokens) == 8);
-  choice.rules.sampling.top_p = 0.0f;
+  choice.rules.options.top_p = 0.0f;
   CHECK(token_of(choice) == 11);
 }
 
 TEST_CASE("kernel sample: min_p of 1 keeps the likeliest and its equals") {
   auto choice = eight_likely();
-  choice.rules.sampling.min_p = 1.0f;
+  choice.rules.options.min_p = 1.0f;
   choice.logits[9] = 0.999999f;
   auto tokens = tokens_at_positions(choice, 60);
   CHECK(std::ranges::count(tokens, 9) == 0);
@@ -246,7 +247,7 @@ TEST_CASE("kernel sample: what cannot be is never chosen") {
   choice.logits[17] = -3e38f;
   choice.seen.assign(20, 1);
   for (float top_p : {1.0f, 0.9f}) {
-    choice.rules.sampling.top_p = top_p;
+    choice.rules.options.top_p = top_p;
     CHECK(token_of(choice) == 17);
   }
   choice.logits[17] = kRemoved;
@@ -266,11 +267,11 @@ TEST_CASE("kernel sample: the stop token waits for first_stop") {
 TEST_CASE("kernel sample: the draws are those of draw_key") {
   auto choice = eight_likely();
   std::fill(choice.logits.begin(), choice.logits.end(), 0.0f);
-  choice.rules.seed = 0x123456789abcdefull;
+  choice.rules.options.seed = 0x123456789abcdefull;
   choice.rules.sentence = 3;
   for (choice.position = 0; choice.position < 40; ++choice.position) {
     auto key = draw_key(
-        choice.rules.seed, DrawStage::speech_token, 3, choice.position);
+        choice.rules.options.seed, DrawStage::speech_token, 3, choice.position);
     uint32_t best = 0;
     for (uint32_t i = 0; i < 20; ++i) {
       bool higher =

@@ -19,7 +19,7 @@ SpeechRequest request_to(const T3& model, int tokens) {
   r.text_tokens = {5, 6, 7, 8, 9, 10, 30, 31, 32};
   r.voice = model.condition(tiny_voice());
   r.min_tokens = tokens;
-  r.max_tokens = tokens;
+  r.options.max_tokens = tokens;
   return r;
 }
 
@@ -43,7 +43,7 @@ TEST_CASE("a GPU speaks the tokens that the CPU speaks") {
   auto speak = [&](mx::Stream s, float temperature, bool analyser) {
     auto model = tiny.load(mx::float32, std::nullopt, s);
     auto request = request_to(*model, steps);
-    request.sampling.temperature = temperature;
+    request.options.temperature = temperature;
     request.analyser = analyser;
     return tokens_of(model, request);
   };

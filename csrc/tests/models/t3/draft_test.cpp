@@ -13,9 +13,10 @@ namespace {
 
 ops::Sampler sampler(float temperature, uint64_t seed = 0) {
   ops::TokenRules rules;
-  rules.sampling = {.temperature = temperature, .repetition_penalty = 1.0f};
+  rules.options.seed = seed;
+  rules.options.temperature = temperature;
+  rules.options.repetition_penalty = 1.0f;
   rules.stop_token = 9;
-  rules.seed = seed;
   return ops::Sampler::start(rules, 10, 0, cpu_stream());
 }
 

@@ -46,7 +46,7 @@ SpeechRequest request_to(const T3& model, int tokens) {
   r.text_tokens = kText;
   r.voice = model.condition(tiny_voice());
   r.min_tokens = tokens;
-  r.max_tokens = tokens;
+  r.options.max_tokens = tokens;
   return r;
 }
 

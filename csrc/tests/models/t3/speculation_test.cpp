@@ -83,7 +83,7 @@ SpeechRequest request() {
   r.text_tokens = {5, 6, 7, 8, 9, 10, 30};
   static const KvCache voice = deep_t3()->condition(tiny_voice());
   r.voice = voice;
-  r.max_tokens = 24;
+  r.options.max_tokens = 24;
   return r;
 }
 
@@ -170,11 +170,11 @@ TEST_CASE("no draft and no number of proposals changes a token") {
       for (float temperature : {0.0001f, 0.8f}) {
         auto plain = request();
         plain.text_tokens = text;
-        plain.max_tokens = 16;
-        plain.seed = seed;
-        plain.sampling.temperature = temperature;
+        plain.options.max_tokens = 16;
+        plain.options.seed = seed;
+        plain.options.temperature = temperature;
         plain.analyser = seed != 1;
-        plain.cfg_weight = seed == 2 ? 0.0f : 0.5f;
+        plain.options.cfg_weight = seed == 2 ? 0.0f : 0.5f;
         auto expected = speak(plain);
         for (size_t i = 0; i < drafts().size(); ++i) {
           const auto& draft = drafts()[i];
@@ -200,11 +200,10 @@ TEST_CASE("half weights and any settings leave the tokens alone, too") {
     auto model = tiny.load(dtype);
     auto plain = request();
     plain.voice = model->condition(tiny_voice());
-    plain.sampling = {
-        .temperature = 0.7f,
-        .repetition_penalty = 2.0f,
-        .min_p = 0.01f,
-        .top_p = 0.9f};
+    plain.options.temperature = 0.7f;
+    plain.options.repetition_penalty = 2.0f;
+    plain.options.min_p = 0.01f;
+    plain.options.top_p = 0.9f;
     plain.sentence = 3;
     plain.min_tokens = 4;
     auto expected = speak(plain, nullptr, model);
@@ -218,7 +217,7 @@ TEST_CASE("half weights and any settings leave the tokens alone, too") {
 
 TEST_CASE("a draft that is always right is always accepted") {
   auto plain = request();
-  plain.max_tokens = 25;
+  plain.options.max_tokens = 25;
   auto expected = speak(plain);
   REQUIRE(expected.said.size() == 25);
   for (int proposals : {1, 2, 5, 7}) {
@@ -236,7 +235,7 @@ TEST_CASE("a draft that is always right is always accepted") {
 
 TEST_CASE("the model as its own draft is always right without an analyser") {
   auto plain = request();
-  plain.max_tokens = 30;
+  plain.options.max_tokens = 30;
   for (const auto& draft : drafts()) {
     if (draft.name != "the model" && draft.name != "all layers") {
       continue;
@@ -258,7 +257,7 @@ TEST_CASE("a draft that is always wrong is never accepted") {
     auto draft = prophet(expected.tokens(), 1);
     CHECK(speak(with(plain, draft, proposals), &counts) == expected);
     CHECK(counts.accepted == 0);
-    CHECK(counts.rounds == plain.max_tokens - 2);
+    CHECK(counts.rounds == plain.options.max_tokens - 2);
   }
 }
 
@@ -268,7 +267,7 @@ TEST_CASE("max_tokens ends speech in the middle of a round") {
   for (int most = 1; most <= 12; ++most) {
     CAPTURE(most);
     auto plain = longest;
-    plain.max_tokens = most;
+    plain.options.max_tokens = most;
     auto expected = speak(plain);
     CHECK(int(expected.said.size()) == most);
     CHECK(speak(with(plain, prophet(tokens), 7)) == expected);
@@ -284,7 +283,7 @@ TEST_CASE("a stop token ends speech in the middle of a round") {
   auto model = tiny.load();
   auto plain = request();
   plain.voice = model->condition(tiny_voice());
-  plain.sampling.temperature = 0.0f;
+  plain.options.temperature = 0.0f;
   plain.min_tokens = 6; // and the stop token comes as the seventh
   auto expected = speak(plain, nullptr, model);
   REQUIRE(expected.said.size() == 6);
@@ -320,7 +319,7 @@ TEST_CASE("a stop token ends speech in the middle of a round") {
 
 TEST_CASE("what one utterance taught about a draft serves the next") {
   auto plain = request();
-  plain.max_tokens = 60;
+  plain.options.max_tokens = 60;
   auto expected = speak(plain);
   auto guessed = plain;
   guessed.draft = prophet(expected.tokens(), 1);
@@ -338,14 +337,14 @@ TEST_CASE("what one utterance taught about a draft serves the next") {
 
 TEST_CASE("two utterances with drafts do not disturb each other") {
   auto a = request(), b = request();
-  b.seed = 5;
+  b.options.seed = 5;
   b.text_tokens = {40, 41, 42, 43, 44, 45};
   auto expected_a = speak(a).tokens(), expected_b = speak(b).tokens();
   auto draft = layer_draft(deep_t3(), {0, 3, 5});
   SpeechTokens first(deep_t3(), with(a, draft, 3));
   SpeechTokens second(deep_t3(), with(b, draft, 3));
   std::vector<int> tokens_a, tokens_b;
-  for (int i = 0; i < a.max_tokens; ++i) {
+  for (int i = 0; i < a.options.max_tokens; ++i) {
     tokens_a.push_back(first.next().value());
     tokens_b.push_back(second.next().value());
   }

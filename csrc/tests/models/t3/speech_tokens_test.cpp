@@ -14,7 +14,7 @@ SpeechRequest request() {
   SpeechRequest r;
   r.text_tokens = {5, 6, 7, 8, 9, 10, 30};
   r.voice = tiny_condition();
-  r.max_tokens = 20;
+  r.options.max_tokens = 20;
   return r;
 }
 
@@ -46,7 +46,7 @@ std::vector<int> argmaxes(
     std::vector<float> guided(vocabulary);
     for (size_t j = 0; j < vocabulary; ++j) {
       float difference = conditioned[i + j] - free[i + j];
-      guided[j] = conditioned[i + j] + request.cfg_weight * difference;
+      guided[j] = conditioned[i + j] + request.options.cfg_weight * difference;
     }
     best.push_back(std::ranges::max_element(guided) - guided.begin());
   }
@@ -57,12 +57,12 @@ std::vector<int> argmaxes(
 
 TEST_CASE("the same seed speaks the same tokens, another seed others") {
   auto first = request();
-  first.seed = 7;
+  first.options.seed = 7;
   auto tokens = speak(first);
   CHECK(tokens.size() == 20);
   CHECK(speak(first) == tokens);
   auto second = first;
-  second.seed = 8;
+  second.options.seed = 8;
   CHECK(speak(second) != tokens);
   second = first;
   second.sentence = 1;
@@ -71,7 +71,7 @@ TEST_CASE("the same seed speaks the same tokens, another seed others") {
 
 TEST_CASE("a longer request begins like a shorter one") {
   auto shorter = request(), longer = request();
-  shorter.max_tokens = 9;
+  shorter.options.max_tokens = 9;
   auto a = speak(shorter), b = speak(longer);
   b.resize(9);
   CHECK(a == b);
@@ -79,30 +79,32 @@ TEST_CASE("a longer request begins like a shorter one") {
 
 TEST_CASE("temperature 0 speaks the likeliest token of the guided logits") {
   auto greedy = request();
-  greedy.sampling = {.temperature = 0.0f, .repetition_penalty = 1.0f};
+  greedy.options.temperature = 0.0f;
+  greedy.options.repetition_penalty = 1.0f;
   auto tokens = speak(greedy);
   CHECK(tokens.size() == 20);
   CHECK(argmaxes(greedy, tokens) == tokens);
-  greedy.seed = 99;
+  greedy.options.seed = 99;
   CHECK(speak(greedy) == tokens);
 }
 
 TEST_CASE("cfg_weight 0 speaks by the conditioned row alone") {
   auto plain = request();
-  plain.sampling = {.temperature = 0.0f, .repetition_penalty = 1.0f};
-  plain.cfg_weight = 0.0f;
+  plain.options.temperature = 0.0f;
+  plain.options.repetition_penalty = 1.0f;
+  plain.options.cfg_weight = 0.0f;
   auto tokens = speak(plain);
   CHECK(argmaxes(plain, tokens) == tokens);
   auto guided = plain;
-  guided.cfg_weight = 2.0f;
+  guided.options.cfg_weight = 2.0f;
   CHECK(speak(guided) != tokens);
 }
 
 TEST_CASE("cfg_weight 0 keeps one row of cache, guidance two") {
   auto cache_bytes = [](float cfg_weight) {
     auto r = request();
-    r.cfg_weight = cfg_weight;
-    r.max_tokens = 1000;
+    r.options.cfg_weight = cfg_weight;
+    r.options.max_tokens = 1000;
     mx::synchronize(cpu_stream());
     size_t before = mx::get_active_memory();
     SpeechTokens speech(tiny_t3(), r);
@@ -113,7 +115,7 @@ TEST_CASE("cfg_weight 0 keeps one row of cache, guidance two") {
   // What the ops keep for prompts of this length is there afterwards.
   for (float cfg_weight : {0.0f, 0.5f}) {
     auto r = request();
-    r.cfg_weight = cfg_weight;
+    r.options.cfg_weight = cfg_weight;
     speak(r);
   }
   // 16 positions of prompt, two layers of keys and values, 128 channels.
@@ -124,8 +126,9 @@ TEST_CASE("cfg_weight 0 keeps one row of cache, guidance two") {
 
 TEST_CASE("the repetition penalty keeps a greedy speaker from repeating") {
   auto greedy = request();
-  greedy.max_tokens = 60;
-  greedy.sampling = {.temperature = 0.0f, .repetition_penalty = 100.0f};
+  greedy.options.max_tokens = 60;
+  greedy.options.temperature = 0.0f;
+  greedy.options.repetition_penalty = 100.0f;
   auto tokens = speak(greedy);
   CHECK(tokens.size() == 60);
   std::ranges::sort(tokens);
@@ -137,7 +140,7 @@ TEST_CASE("speech ends at the stop token, and not before min_tokens") {
   tiny.stops_at_once = true;
   auto model = tiny.load();
   auto r = request();
-  r.sampling.temperature = 0.0f;
+  r.options.temperature = 0.0f;
   CHECK(speak(r, model).empty());
   r.min_tokens = 7;
   CHECK(speak(r, model).size() == 7);
@@ -160,22 +163,22 @@ TEST_CASE("short texts are said within bounds of their own") {
       auto r = request();
       r.text_tokens.assign(text, 5);
       r.analyser = analyser;
-      r.sampling.temperature = 0.0f;
-      r.max_tokens = 200;
+      r.options.temperature = 0.0f;
+      r.options.max_tokens = 200;
       auto least = speak(r, eager).size(), most = speak(r, rambling).size();
       CHECK(least >= (text <= 5 ? 5 : 0));
       CHECK(most >= least);
       if (text <= 5) {
         CHECK(most <= size_t(25 + 10 * text));
       }
-      r.max_tokens = 3;
+      r.options.max_tokens = 3;
       CHECK(speak(r, rambling).size() <= 3);
     }
   }
   // Without an analyser nothing else ends what the model does not.
   auto r = request();
-  r.max_tokens = 200;
-  r.sampling.temperature = 0.0f;
+  r.options.max_tokens = 200;
+  r.options.temperature = 0.0f;
   for (int text : {1, 5, 6}) {
     r.text_tokens.assign(text, 5);
     size_t bound = text <= 5 ? 25 + 10 * text : 200;
@@ -185,7 +188,7 @@ TEST_CASE("short texts are said within bounds of their own") {
 
 TEST_CASE("after the end there is nothing more") {
   auto r = request();
-  r.max_tokens = 3;
+  r.options.max_tokens = 3;
   SpeechTokens speech(tiny_t3(), r);
   for (int i = 0; i < 3; ++i) {
     CHECK(speech.next().has_value());
@@ -196,7 +199,7 @@ TEST_CASE("after the end there is nothing more") {
 
 TEST_CASE("two requests at once do not disturb each other") {
   auto a = request(), b = request();
-  b.seed = 5;
+  b.options.seed = 5;
   b.text_tokens = {40, 41, 42};
   auto expected_a = speak(a), expected_b = speak(b);
   SpeechTokens first(tiny_t3(), a), second(tiny_t3(), b);
@@ -224,7 +227,7 @@ TEST_CASE("the analyser says where in the text the speech is") {
     CHECK(speech.text_position() < int(r.text_tokens.size()) + 2);
     CHECK(speech.stop_forced() == 0);
   }
-  if (spoken < r.max_tokens) {
+  if (spoken < r.options.max_tokens) {
     CHECK(speech.stop_forced() != 0);
   }
   CHECK(speech.text_position() < int(r.text_tokens.size()) + 2);
@@ -239,28 +242,28 @@ TEST_CASE("a request that makes no sense is refused with the value seen") {
   };
   CHECK(error([](auto&) {}) == "");
   CHECK(error([](auto& r) {
-          r.sampling.temperature = -0.5f;
+          r.options.temperature = -0.5f;
         }) == "temperature must be 0 or more, not -0.500000");
   CHECK(error([](auto& r) {
-          r.sampling.temperature = NAN;
+          r.options.temperature = NAN;
         }) == "temperature must be 0 or more, not nan");
   CHECK(error([](auto& r) {
-          r.sampling.repetition_penalty = 0.0f;
+          r.options.repetition_penalty = 0.0f;
         }) == "repetition_penalty must be above 0, not 0.000000");
   CHECK(error([](auto& r) {
-          r.sampling.min_p = 1.5f;
+          r.options.min_p = 1.5f;
         }) == "min_p must be between 0 and 1, not 1.500000");
   CHECK(error([](auto& r) {
-          r.sampling.top_p = NAN;
+          r.options.top_p = NAN;
         }) == "top_p must be between 0 and 1, not nan");
   CHECK(error([](auto& r) {
-          r.cfg_weight = -1.0f;
+          r.options.cfg_weight = -1.0f;
         }) == "cfg_weight must be 0 or more, not -1.000000");
   CHECK(error([](auto& r) {
-          r.max_tokens = 0;
+          r.options.max_tokens = 0;
         }) == "max_tokens must be 1 or more, not 0");
   CHECK(error([](auto& r) {
-          r.max_tokens = 1101;
+          r.options.max_tokens = 1101;
         }) == "max_tokens is 1101; this model has positions for 1100");
   CHECK(error([](auto& r) {
           r.analyser = true;
@@ -273,7 +276,7 @@ TEST_CASE("a request that makes no sense is refused with the value seen") {
 
 TEST_CASE("speaking 1,000 tokens leaves MLX's memory as it was") {
   auto r = request();
-  r.max_tokens = 1000;
+  r.options.max_tokens = 1000;
   r.min_tokens = 1000;
   SpeechTokens speech(tiny_t3(), r);
   size_t active = 0, peak = 0;

@@ -31,7 +31,7 @@ SpeechRequest request(const T3& model, int number, bool analyser) {
   r.voice = model.condition(tiny_voice());
   r.analyser = analyser;
   r.sentence = number;
-  r.max_tokens = 5 + 3 * number;
+  r.options.max_tokens = 5 + 3 * number;
   return r;
 }
 
@@ -83,7 +83,7 @@ TEST_CASE("rows without guidance are spoken beside rows with it") {
   Speeches together;
   for (int number = 0; number < 4; ++number) {
     auto r = request(*model, number, true);
-    r.cfg_weight = number % 2 ? 0.0f : 0.5f;
+    r.options.cfg_weight = number % 2 ? 0.0f : 0.5f;
     SpeechTokens alone(model, r);
     expected.push_back(rest_of(alone));
     together.push_back(std::make_shared<SpeechTokens>(model, r));
@@ -96,7 +96,7 @@ TEST_CASE("what was spoken ahead is there at once, stop token and all") {
   tiny.stops_at_once = true;
   auto stopping = tiny.load();
   auto r = request(*stopping, 3, false);
-  r.sampling.temperature = 0.0f;
+  r.options.temperature = 0.0f;
   r.min_tokens = 2;
   auto brief = std::make_shared<SpeechTokens>(stopping, r);
   r.min_tokens = 14;

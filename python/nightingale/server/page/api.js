@@ -29,6 +29,11 @@ export async function health() {
   return (await request("health")).json();
 }
 
+/** The options of speech that the page shows. */
+export async function options() {
+  return (await request("page/options.json")).json();
+}
+
 export async function model() {
   return (await (await request("v1/models")).json()).data[0];
 }
@@ -51,8 +56,15 @@ export async function deleteVoice(id) {
 /** The body of the response, which streams 16-bit samples until `signal` hangs up. */
 export async function speech(settings, signal) {
   const headers = { "Content-Type": "application/json" };
-  const body = JSON.stringify({ ...settings, response_format: "pcm" });
+  const body = toJson({ ...settings, response_format: "pcm" });
   return (await request("v1/audio/speech", { method: "POST", headers, body, signal })).body;
+}
+
+/** An object as JSON, with all digits of its BigInts. */
+function toJson(object) {
+  const json = (value) => (typeof value === "bigint" ? String(value) : JSON.stringify(value));
+  const members = Object.entries(object).map(([name, value]) => `"${name}":${json(value)}`);
+  return `{${members.join(",")}}`;
 }
 
 async function request(path, { headers = {}, ...options } = {}) {

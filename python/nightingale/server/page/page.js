@@ -4,7 +4,7 @@ import * as api from "./api.js";
 import { Drawing } from "./drawing.js";
 import { attempt, element, onSubmit, tell } from "./forms.js";
 import { Player } from "./player.js";
-import { prepareSettings, seedFault, settings } from "./settings.js";
+import { numberFault, numberInputs, prepareSettings, settings } from "./settings.js";
 import { SAMPLE_RATE, wavOf } from "./sound.js";
 import { Speech } from "./speech.js";
 import { chosenVoice, loadVoices, prepareVoices } from "./voices.js";
@@ -55,7 +55,7 @@ function fault() {
   const most = model.max_input_characters;
   if (!text.value.trim()) return ["There is no text to speak.", text];
   if (characters() > most) return [`The text is longer than ${counted(most)} characters.`, text];
-  return [seedFault(), element("seed")];
+  return numberFault();
 }
 
 function openSound() {
@@ -68,7 +68,7 @@ async function speak() {
   openSound();
   if (!model) await load();
   const [words, place] = fault();
-  for (const input of [text, element("seed")]) {
+  for (const input of [text, ...numberInputs()]) {
     input.setAttribute("aria-invalid", Boolean(words) && input === place);
   }
   if (words) {
@@ -186,6 +186,8 @@ element("language").addEventListener("change", followLanguage);
 text.addEventListener("input", countCharacters);
 document.addEventListener("keydown", onKey);
 document.addEventListener("pointerup", () => player?.context.resume());
-prepareSettings();
 prepareVoices();
-attempt("speech", load);
+attempt("speech", async () => {
+  await prepareSettings();
+  await load();
+});

@@ -1,4 +1,4 @@
-"""What `nightingale validate` does with its options."""
+"""`validate`: the quality checklist as one command."""
 
 from __future__ import annotations
 
@@ -7,16 +7,27 @@ import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from .. import load
-from ..cli.options import load_model, on_terminal, read_text, remark, speech_settings
-from ..tts import TTS
-from . import baseline
-from .checks import Checklist, Plan
-from .languages import SENTENCES
-from .repeatability import sha256
-from .report import Result, all_passed, as_json, table
+from ..option import options_of
+from ..options import LoadOptions, SpeechOptions
+from .options import (
+    add_json,
+    add_model_options,
+    add_speech_options,
+    given,
+    load_model,
+    load_options,
+    on_terminal,
+    read_text,
+    remark,
+    speech_options,
+)
+
+if TYPE_CHECKING:
+    from ..tts import TTS
+    from ..validate.checks import Plan
+    from ..validate.report import Result
 
 TEXTS = (
     "The river rose in the night, and by morning the old bridge was gone.",
@@ -29,7 +40,71 @@ BAR = "{desc:<16}{bar} {n_fmt}/{total_fmt} {elapsed}"
 NOT_JUDGED = "not judged: whether it speaks the words; a model that speaks noise can pass"
 
 
-def run(args: argparse.Namespace) -> int:
+def add_commands(commands: Any) -> None:
+    command = commands.add_parser(
+        "validate",
+        help="check a model's sound: the same every time, whole in chunks, clean",
+        description="Speaks with a model and checks what comes out; exits with 1 where a check "
+        "fails. docs/validate.md says what each figure means.",
+    )
+    command.add_argument(
+        "--quick", action="store_true", help="one text, one chunk size, one precision"
+    )
+    command.add_argument(
+        "--runs",
+        type=int,
+        default=3,
+        metavar="N",
+        help="that must give the same audio (%(default)s)",
+    )
+    command.add_argument(
+        "--reference", metavar="PYTHON", help="an interpreter that has chatterbox-tts, for parity"
+    )
+    command.add_argument(
+        "--baseline", type=Path, metavar="FILE", help="compare with this file, or make it"
+    )
+    command.add_argument("--update", action="store_true", help="write the baseline anew")
+    command.add_argument(
+        "--plot",
+        type=Path,
+        metavar="FILE",
+        help="also draw waveform, mel and F0 (.png, .svg, .pdf)",
+    )
+    _add_text(command)
+    add_json(command)
+    add_model_options(command)
+    add_speech_options(command, max_tokens=MAX_TOKENS)
+    _add_listening(command)
+    command.set_defaults(run=_validate)
+
+
+def _add_text(command: argparse.ArgumentParser) -> None:
+    text = command.add_mutually_exclusive_group()
+    text.add_argument(
+        "--text", action="append", help="what to say; may be given several times (default: our own)"
+    )
+    text.add_argument("-f", "--file", metavar="FILE", help="a file in UTF-8 with one text a line")
+
+
+def _add_listening(command: argparse.ArgumentParser) -> None:
+    group = command.add_argument_group("listening, instead of checking")
+    group.add_argument(
+        "--ab",
+        nargs=2,
+        metavar=("A", "B"),
+        help="write a page for blind listening to two models (FOLDER[,setting=value]...), "
+        "recordings or folders of recordings",
+    )
+    group.add_argument(
+        "-o",
+        "--output",
+        type=Path,
+        metavar="FILE",
+        help="the page (default: listening.html)",
+    )
+
+
+def _validate(args: argparse.Namespace) -> int:
     """Checks a model, or writes a listening page; the exit status."""
     if args.runs < 2:
         raise ValueError(f"--runs must be 2 or more, not {args.runs}")
@@ -42,21 +117,19 @@ def run(args: argparse.Namespace) -> int:
     if args.output is not None:
         raise ValueError("-o names the page of --ab; checks print what they find")
     if args.plot:
-        from . import plot
+        from ..validate import plot
 
         plot.check(args.plot)
     return _check(args)
 
 
 def _write_page(args: argparse.Namespace) -> int:
-    from . import listening
+    from ..validate import listening
 
     texts = _texts(args, args.language or "en")
-    given = {name: getattr(args, name, None) for name in listening.SETTINGS}
-    settings = {name: value for name, value in given.items() if value is not None}
-    settings.setdefault("max_tokens", MAX_TOKENS)
-    loading = {name: getattr(args, name) for name in ("dtype", "device", "threads", "offline")}
-    one, other = (listening.side(given, loading, settings) for given in args.ab)
+    speech = {"max_tokens": MAX_TOKENS, **given(args, SpeechOptions)}
+    loading = given(args, LoadOptions)
+    one, other = (listening.side(each, loading, speech) for each in args.ab)
     with _progress(2 * len(texts)) as tick:
         trials = listening.trials(one, other, texts, tick, seed=args.seed or 0)
     page = args.output or PAGE
@@ -66,6 +139,10 @@ def _write_page(args: argparse.Namespace) -> int:
 
 
 def _check(args: argparse.Namespace) -> int:
+    from ..validate import baseline
+    from ..validate.checks import Checklist
+    from ..validate.report import all_passed
+
     kept = None
     if args.baseline and args.baseline.exists() and not args.update:
         kept = baseline.read(args.baseline)
@@ -86,21 +163,22 @@ def _check(args: argparse.Namespace) -> int:
             remark(f"{args.baseline}: written, to be compared with next time")
     _print(results, args.json, tts, inputs)
     if args.plot:
-        from . import plot
+        from ..validate import plot
 
-        plot.draw(tts, plan.texts[0], plan.settings, args.plot)
+        plot.draw(tts, plan.texts[0], plan.options, args.plot)
     return 0 if all_passed(results) else 1
 
 
 def _plan(args: argparse.Namespace, tts: TTS) -> Plan:
-    settings = speech_settings(args, tts)
-    settings.setdefault("max_tokens", MAX_TOKENS)
-    texts = _texts(args, settings.get("language", "en"))
+    from .. import load
+    from ..validate.checks import Plan
+
+    options = speech_options(args, tts, max_tokens=MAX_TOKENS)
 
     def in_precision(dtype: str) -> TTS:
-        return load(args.model, dtype=dtype, device=args.device, offline=args.offline)
+        return load(args.model, load_options(args, dtype=dtype))
 
-    return Plan(texts, settings, args.runs, args.quick, in_precision)
+    return Plan(_texts(args, options.language), options, args.runs, args.quick, in_precision)
 
 
 def _texts(args: argparse.Namespace, language: str) -> list[str]:
@@ -112,6 +190,8 @@ def _texts(args: argparse.Namespace, language: str) -> list[str]:
         if not any(lines):
             raise ValueError(f"{args.file} holds no text")
         return [line for line in lines if line]
+    from ..validate.languages import SENTENCES
+
     if language.lower() == "en":
         return list(TEXTS[:1] if args.quick else TEXTS)
     if language.lower() not in SENTENCES:
@@ -121,20 +201,26 @@ def _texts(args: argparse.Namespace, language: str) -> list[str]:
 
 def _inputs(tts: TTS, plan: Plan) -> dict[str, Any]:
     """What the sound is a function of, beside the model."""
-    voice = tts._voice(plan.settings.get("voice"))
-    settings = {"language": "en", "seed": 0} | plan.settings
-    settings.pop("voice", None)
+    from ..validate.repeatability import sha256
+
+    voice = tts._voice(plan.options.voice)
+    always = ("language", "seed")
+    values = {o.name: (getattr(plan.options, o.name), o.default) for o in options_of(SpeechOptions)}
+    del values["voice"]
     return {
         "texts": list(plan.texts),
-        "settings": settings,
+        "settings": {n: v for n, (v, default) in values.items() if v != default or n in always},
         "voice": sha256(voice.speaker_emb),
         "quick": plan.quick,
     }
 
 
 def _print(results: list[Result], wants_json: bool, tts: TTS, inputs: dict[str, Any]) -> None:
+    from ..validate.baseline import context
+    from ..validate.report import as_json, table
+
     if wants_json:
-        report = {"model": tts.info["model"], "context": baseline.context(tts), "inputs": inputs}
+        report = {"model": tts.info["model"], "context": context(tts), "inputs": inputs}
         print(json.dumps(report | as_json(results), ensure_ascii=False))
         return
     print(table(results))

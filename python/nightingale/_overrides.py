@@ -1,0 +1,44 @@
+"""Keyword arguments of the public functions.
+
+Written by tools/generate_options.py from options.py; do not edit.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypedDict
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from .voice import Voice
+
+
+class LoadOverrides(TypedDict, total=False):
+    bits: int | None
+    dtype: str | None
+    kv_bits: int | None
+    kv_budget: float | None
+    draft: str | Path | None
+    device: str
+    threads: int | None
+    offline: bool
+    progress: bool | None
+
+
+class SpeechOverrides(TypedDict, total=False):
+    voice: Voice | str | Path | None
+    language: str
+    seed: int
+    speed: float
+    temperature: float
+    cfg_weight: float | None
+    exaggeration: float | None
+    repetition_penalty: float | None
+    min_p: float | None
+    top_p: float | None
+    max_tokens: int
+    steps: int | None
+    first_chunk: int | None
+    chunk: int
+    overlap: int
+    context: int | None

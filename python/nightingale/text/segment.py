@@ -1,0 +1,17 @@
+"""What a text is split into."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Segment:
+    """Text that is spoken as one utterance, and the pause after it.
+
+    Text is empty where a pause has no text before it: at the start, or when there is no text.
+    """
+
+    text: str  # for the tokenizer
+    pause: float  # seconds of silence after it, as marked
+    ends: str  # at the end of a "sentence", "clause" or "paragraph", or at a "cut" within a clause
