@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
 Kind = TypeVar("Kind", bound="Options")
+KINDS: dict[str, type] = {"int": int, "float": float, "bool": bool, "Path": Path}
 
 
 @dataclass(frozen=True)
@@ -65,16 +66,9 @@ class Option:
         return f"--{self.name.replace('_', '-')}"
 
     @property
-    def plain_type(self) -> Any:
-        """The type of a value that comes as JSON or as a word: a voice is its name."""
-        kinds = {"int": int, "float": float, "bool": bool, "Path": Path}
-        plain = kinds.get(self.kind, str)
-        return plain | None if self.optional else plain
-
-    @property
-    def parse(self) -> type:
-        """Makes a value of a word of the command line."""
-        return {"int": int, "float": float}.get(self.kind, str)
+    def plain_type(self) -> type:
+        """The type of a value that comes as a word or as JSON: a voice is its name."""
+        return KINDS.get(self.kind, str)
 
     @property
     def default_text(self) -> str:

@@ -22,6 +22,9 @@ MODELS_OWN, VOICES_OWN = "the model's own", "the voice's own"
 BITS = (8, 4)
 DTYPES = ("float32", "float16", "bfloat16")
 LARGEST_SEED = 2**64 - 1
+# Interfaces of options that are not offered over HTTP.
+LOCAL = ("cli", "manifest")
+CHUNKS: dict[str, Any] = {"stage": "chunks", "interfaces": ("cli",)}
 SECONDS: dict[str, Any] = {"range": (0, None), "above": True, "expected": "above 0 s"}
 
 
@@ -154,7 +157,7 @@ class SpeechOptions(Options):
         above=True,
         unset=MODELS_OWN,
         fallback=1.2,
-        interfaces=("cli", "manifest"),
+        interfaces=LOCAL,
     )
     min_p: float | None = option(
         None,
@@ -162,7 +165,7 @@ class SpeechOptions(Options):
         range=(0, 1),
         unset=MODELS_OWN,
         fallback=0.05,
-        interfaces=("cli", "manifest"),
+        interfaces=LOCAL,
     )
     top_p: float | None = option(
         None,
@@ -170,13 +173,13 @@ class SpeechOptions(Options):
         range=(0, 1),
         unset=MODELS_OWN,
         fallback=1.0,
-        interfaces=("cli", "manifest"),
+        interfaces=LOCAL,
     )
     max_tokens: int = option(
         1000,
         "speech tokens per sentence at most, 25 per second",
         range=(1, 2**31 - 1),
-        interfaces=("cli", "manifest"),
+        interfaces=LOCAL,
     )
     steps: int | None = option(
         None,
@@ -185,37 +188,30 @@ class SpeechOptions(Options):
         unset=MODELS_OWN,
         fallback=10,
         stage="sound",
-        interfaces=("cli", "manifest"),
+        interfaces=LOCAL,
     )
     first_chunk: int | None = option(
         10,
         "speech tokens in the first chunk of a sentence, more than overlap; fewer are heard sooner",
         range=(1, 1000),
         unset="sentences are not divided",
-        stage="chunks",
-        interfaces=("cli",),
+        **CHUNKS,
     )
     chunk: int = option(
         25,
         "speech tokens in the second chunk; each later one is half as long again, up to 100",
         range=(1, 1000),
-        stage="chunks",
-        interfaces=("cli",),
+        **CHUNKS,
     )
     overlap: int = option(
-        4,
-        "speech tokens that are solved again where two chunks meet",
-        range=(1, 100),
-        stage="chunks",
-        interfaces=("cli",),
+        4, "speech tokens that are solved again where two chunks meet", range=(1, 100), **CHUNKS
     )
     context: int | None = option(
         None,
         "earlier speech tokens that the solution of a chunk sees",
         range=(1, 10**6),
         unset="the whole sentence",
-        stage="chunks",
-        interfaces=("cli",),
+        **CHUNKS,
     )
 
     def __post_init__(self) -> None:
@@ -255,17 +251,11 @@ class ServerOptions(Options):
         60.0, "seconds that a request waits for its first audio", **SECONDS
     )
     stall_timeout: float = option(
-        60.0,
-        "seconds for which a client may send or read no bytes",
-        **SECONDS,
-        interfaces=("cli",),
+        60.0, "seconds for which a client may send or read no bytes", **SECONDS, interfaces=("cli",)
     )
     websocket_timeout: float = option(
         300.0, "seconds for which a WebSocket may be silent", **SECONDS
     )
     unload_after: float | None = option(
-        None,
-        "seconds without requests after which the model is unloaded",
-        **SECONDS,
-        unset="never",
+        None, "seconds without requests after which the model is unloaded", **SECONDS, unset="never"
     )

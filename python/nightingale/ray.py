@@ -28,7 +28,10 @@ _OTHERS = 100
 
 
 def _fields(kind: type[Options]) -> dict[str, Any]:
-    return {option.name: (option.plain_type, option.default) for option in options_of(kind, "ray")}
+    return {
+        each.name: (each.plain_type | None if each.optional else each.plain_type, each.default)
+        for each in options_of(kind, "ray")
+    }
 
 
 Arguments = create_model(

@@ -40,10 +40,11 @@ def _argument(option: Option, default: Any) -> dict[str, Any]:
     bounded = option.kind == "float" and option.range[1] is not None
     values = f"; {option.values_text}" if bounded else ""
     told = option.default_text if default is None else default
-    argument = {"help": f"{option.help}{values} (default: {told})"}
-    if option.choices:
-        argument["choices"] = option.choices
-    return argument | {"type": option.parse}
+    return {
+        "help": f"{option.help}{values} (default: {told})",
+        "choices": option.choices or None,
+        "type": option.plain_type,
+    }
 
 
 def add_model_options(parser: argparse.ArgumentParser) -> None:

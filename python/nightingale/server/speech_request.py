@@ -54,15 +54,13 @@ def _field(option: Option) -> tuple[Any, Any]:
     bounds = {"gt" if option.above else "ge": least, "le": most}
     if option.kind == "float":
         bounds["allow_inf_nan"] = False
-    kind: Any = option.parse
+    kind: Any = option.plain_type
     if option.choices:
         kind = Literal[option.choices]
-    elif option.kind == "bool":
-        kind = bool
-    elif option.parse is str:
+    elif kind is str:
         kind = Annotated[str, Field(max_length=option.max_length)]
         kind = kind | VoiceId if option.by_name else kind
-    else:
+    elif kind is not bool:
         kind = Annotated[kind, Field(**bounds)]
     help = option.by_name or option.help
     description = f"{help[0].upper()}{help[1:]}."

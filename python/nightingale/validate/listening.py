@@ -136,7 +136,7 @@ def _own_options(given: str, own: Sequence[str]) -> dict[str, Any]:
         if not equals or name not in kinds:
             raise ValueError(f"{given}: {part!r} is not name=value with one of {', '.join(kinds)}")
         try:
-            found[name] = kinds[name].parse(value)
+            found[name] = kinds[name].plain_type(value)
         except ValueError as error:
             raise ValueError(f"{given}: {name} must be a number, not {value!r}") from error
     return found
