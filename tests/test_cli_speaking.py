@@ -187,7 +187,7 @@ def test_stream_gives_time_to_first_audio_and_real_time_factor(
     output, errors = capsys.readouterr()
     assert output == ""
     found = re.fullmatch(
-        r"first audio after (\S+) s; (\S+) s of speech in (\S+) s, (\S+) times real time\n", errors
+        r"first audio after (\S+) s; (\S+) s of speech in (\S+) s, real-time factor (\S+)\n", errors
     )
     first, speech, total, factor = map(float, found.groups())
     assert 0 < first <= total
@@ -206,7 +206,7 @@ def test_progress_is_shown_on_a_terminal(model: list[str], tmp_path: Path) -> No
     assert "loading: 0.0 s of speech" in shown
     assert "speaking: 0.0 s of speech" in shown
     last = shown.splitlines()[-1].split("\r")[-1]
-    assert re.match(rf"{tmp_path}/a.wav: \S+ s of speech in \S+ s, \S+ times real time", last)
+    assert re.match(rf"{tmp_path}/a.wav: \S+ s of speech in \S+ s, real-time factor \S+", last)
 
 
 @pytest.mark.parametrize(

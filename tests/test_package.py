@@ -101,7 +101,8 @@ def test_mlx_is_the_version_the_package_was_built_for() -> None:
 
 
 def test_the_public_names() -> None:
-    assert nightingale.__all__ == ["TTS", "Audio", "Chunk", "Error", "Voice", "load"]
+    results = ["Audio", "Chunk", "Error", "LoadOptions", "SpeechOptions", "Voice"]
+    assert nightingale.__all__ == ["TTS", *results, "load"]
     assert issubclass(nightingale.Error, Exception)
     assert nightingale.Error is _core.Error
 
