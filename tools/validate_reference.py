@@ -140,7 +140,7 @@ def _jobs(
         "folder": tts._checkpoint.s3gen,
         "tokens": speech[1:],
         "noise": noise["mel"],
-        "steps": tts._engine.steps(),
+        "steps": tts.info["defaults"]["steps"],
         "prompt_token": voice.prompt_token,
         "prompt_feat": voice.prompt_feat,
         "embedding": voice.embedding,
