@@ -85,7 +85,7 @@ class TrainingStage:
         validated = self.validate()
         figures = self.figures(trained, validated)
         self.history.append({"step": schedule.step, "seconds": schedule.seconds, **figures})
-        log(f"step {schedule.step} {schedule.seconds:.0f} s | {format_figures(figures)}")
+        log(f"step {schedule.step} {schedule.seconds:.0f} s: {format_figures(figures)}")
         self.check(schedule.step, trained, validated)
 
     def figures(self, trained: dict[str, float], validated: dict[str, Any]) -> dict[str, Any]:
