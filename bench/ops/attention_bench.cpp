@@ -18,10 +18,10 @@ double attention_flops(double pairs, int channels) {
   return 4.0 * pairs * channels;
 }
 
-// With `bits` in codes.
+// Quantized where `bits` is not 0.
 Cold cold_caches(mx::Dtype dtype, int bits = 0) {
   auto [shape, type] =
-      ops::cache_shape(kRows, kHeads, kCapacity, kHeadDim, dtype, bits);
+      ops::cache_shape({kRows, kHeads, kCapacity, kHeadDim}, dtype, bits);
   return Cold(shape, type);
 }
 
@@ -40,7 +40,8 @@ void cached_attention_decode(
       attention_flops(double(kRows) * positions, kHidden)};
   run(state, work, [&] {
     auto keys = caches.next(), values = caches.next();
-    return ops::cached_attention(q, keys, values, positions - 1, cpu_stream());
+    return ops::cached_attention(
+        {q, positions - 1}, {keys, values}, cpu_stream());
   });
 }
 
@@ -54,7 +55,7 @@ void cached_attention_prefill(benchmark::State& state, mx::Dtype dtype) {
       attention_flops(kRows * length * (length + 1) / 2.0, kHidden)};
   run(state, work, [&] {
     auto keys = caches.next(), values = caches.next();
-    return ops::cached_attention(q, keys, values, 0, cpu_stream());
+    return ops::cached_attention({q, 0}, {keys, values}, cpu_stream());
   });
 }
 
@@ -82,7 +83,7 @@ void full_attention(benchmark::State& state, mx::Dtype dtype) {
       attention_flops(2.0 * length * length, channels)};
   run(state, work, [&] {
     return ops::full_attention(
-        parts[0], parts[1], parts[2], heads, cpu_stream());
+        {parts[0], parts[1], parts[2], heads}, cpu_stream());
   });
 }
 
@@ -93,9 +94,7 @@ void relative_attention(benchmark::State& state) {
   auto qkv = warm({length, 3 * channels}), bias = warm({channels});
   auto positions = ops::project_positions(
       warm({2 * length - 1, channels}),
-      warm({channels, channels}),
-      1,
-      heads,
+      {warm({channels, channels}), 1, heads},
       cpu_stream())[0];
   mx::eval(positions);
   Work work{
@@ -103,7 +102,7 @@ void relative_attention(benchmark::State& state) {
       1.5 * attention_flops(1.0 * length * length, channels)};
   run(state, work, [&] {
     return ops::relative_frame_attention(
-        qkv, positions, bias, bias, heads, cpu_stream());
+        qkv, {positions, bias, bias}, heads, cpu_stream());
   });
 }
 

@@ -51,7 +51,7 @@ void quantized_linear(
   double activations = double(rows) * (inner + outer) * sizeof(float);
   Work work{weights.next().nbytes() + activations, 2.0 * outer * inner * rows};
   run(state, work, [&] {
-    return ops::linear(x, weights.next(), cpu_stream());
+    return ops::linear(x, weights.next(), {}, cpu_stream());
   });
 }
 
@@ -68,7 +68,7 @@ void float_linear(
       double(outer) * inner * mx::size_of(dtype) + activations,
       2.0 * outer * inner * rows};
   run(state, work, [&] {
-    return ops::linear(x, weights.next(), cpu_stream());
+    return ops::linear(x, weights.next(), {}, cpu_stream());
   });
 }
 

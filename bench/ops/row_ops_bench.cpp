@@ -21,7 +21,7 @@ void rms_norm(benchmark::State& state) {
   auto x = warm({1, rows, kHidden}), w = warm({kHidden});
   double elements = double(rows) * kHidden;
   Work work{2 * elements * sizeof(float), 4 * elements};
-  run(state, work, [&] { return ops::rms_norm(x, w, 1e-5f, cpu_stream()); });
+  run(state, work, [&] { return ops::rms_norm(x, {w, 1e-5f}, cpu_stream()); });
 }
 
 void layer_norm(benchmark::State& state) {
@@ -30,7 +30,7 @@ void layer_norm(benchmark::State& state) {
   double elements = double(rows) * kHidden;
   Work work{2 * elements * sizeof(float), 8 * elements};
   run(state, work, [&] {
-    return ops::layer_norm(x, w, w, 1e-5f, cpu_stream());
+    return ops::layer_norm(x, {w, w, 1e-5f}, mx::float32, cpu_stream());
   });
 }
 
@@ -41,7 +41,7 @@ void norm_mish(benchmark::State& state, mx::Dtype dtype) {
   double elements = double(rows) * channels;
   Work work{2 * elements * mx::size_of(dtype), 30 * elements};
   run(state, work, [&] {
-    return ops::norm_mish(x, w, w, 1e-5f, w, dtype, cpu_stream());
+    return ops::norm_mish(x, {w, w, 1e-5f}, w, dtype, cpu_stream());
   });
 }
 

@@ -1,8 +1,7 @@
 #include "nightingale/ops/activation.h"
 
 #include "nightingale/backends/cpu/ops.h"
-#include "nightingale/backends/gpu/activation.h"
-#include "nightingale/backends/reference/ops.h"
+#include "nightingale/backends/gpu/ops.h"
 
 namespace nightingale::ops {
 
@@ -21,14 +20,14 @@ mx::array snake(const mx::array& x, const mx::array& alpha, mx::Stream s) {
 }
 
 mx::array swiglu(const mx::array& gate_up, mx::Stream s) {
-  return on_cpu(s) ? cpu::swiglu(gate_up, s) : reference::swiglu(gate_up, s);
+  return on_cpu(s) ? cpu::swiglu(gate_up, s) : gpu::swiglu(gate_up, s);
 }
 
 mx::array cast(const mx::array& x, mx::Dtype dtype, mx::Stream s) {
   if (x.dtype() == dtype) {
     return x;
   }
-  return on_cpu(s) ? cpu::cast(x, dtype, s) : reference::cast(x, dtype, s);
+  return on_cpu(s) ? cpu::cast(x, dtype, s) : gpu::cast(x, dtype, s);
 }
 
 } // namespace nightingale::ops

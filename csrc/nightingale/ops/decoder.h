@@ -3,7 +3,6 @@
 #include <vector>
 
 #include "nightingale/ops/attention.h"
-#include "nightingale/ops/matrix.h"
 
 namespace nightingale::ops {
 
@@ -17,26 +16,30 @@ struct DecoderLayer {
   Matrix down;
 };
 
-// A layer that is run.
+// A layer to run.
 struct DecoderRun {
   const DecoderLayer* layer;
   LayerCache* cache; // becomes T positions longer
   AttentionWatch watch;
 };
 
-// Layers one after the other, over T positions that follow `past` others. What
-// the watched heads give is added to `weights`, layer by layer.
-// x: [B, T, hidden] → [B, T, hidden]
-mx::array decoder_layers(
-    const mx::array& x,
-    const std::vector<DecoderRun>& runs,
-    const mx::array& frequencies,
-    float eps,
-    int past,
-    std::vector<mx::array>& weights,
-    mx::Stream s);
+// T positions that follow `past` others.
+struct DecoderInput {
+  mx::array x; // [B, T, hidden]
+  std::vector<DecoderRun> runs; // one after the other
+  mx::array frequencies; // as in rotary
+  float eps; // of the norms
+  int past;
+};
 
-// What a layer does after its attention.
+struct DecoderOutput {
+  mx::array x; // [B, T, hidden]
+  std::vector<mx::array> weights; // of the watched heads, layer by layer
+};
+
+DecoderOutput decoder_layers(const DecoderInput& in, mx::Stream s);
+
+// The part of a layer that follows its attention.
 mx::array decoder_feed_forward(
     const mx::array& x,
     const DecoderLayer& layer,

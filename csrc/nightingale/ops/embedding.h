@@ -8,15 +8,16 @@ namespace nightingale::ops {
 // CPU, the table's type on a GPU. Ids must be rows of the table.
 mx::array embedding(const mx::array& table, const mx::array& ids, mx::Stream s);
 
-// What one token means at its place, the same for every row: the sum of a row
-// of each table. token: [1] int32; place: a row of `places` → [rows, 1, C]
-// float32
-mx::array embed_token(
-    const mx::array& table,
-    const mx::array& places,
-    const mx::array& token,
-    int place,
-    int rows,
-    mx::Stream s);
+struct TokenEmbedding {
+  mx::array table; // [V, C]
+  mx::array positions; // [P, C]
+  mx::array token; // [1] int32
+  int position; // row of `positions`
+  int rows; // of the result
+};
+
+// The token's row plus the position's, repeated for every batch row:
+// [rows, 1, C] float32
+mx::array embed_token(const TokenEmbedding& embedding, mx::Stream s);
 
 } // namespace nightingale::ops

@@ -1,59 +1,25 @@
 #include "nightingale/ops/feed_forward.h"
 
-#include "nightingale/backends/gpu/tile_feed_forward.h"
-#include "nightingale/ops/linear.h"
+#include "nightingale/backends/cpu/ops.h"
+#include "nightingale/backends/gpu/ops.h"
 
 namespace nightingale::ops {
 
-namespace {
-
-struct Inner {
-  mx::array sum, hidden;
-};
-
-Inner inner(
-    const mx::array& x,
-    const mx::array& residual,
-    const FeedForward& block,
-    mx::Dtype dtype,
-    mx::Stream s) {
-  auto in = linear_add_norm(
-      x, block.out, block.out_b, residual, block.norm, dtype, s);
-  auto hidden = linear(
-      in.normed,
-      block.up,
-      {.bias = block.up_b, .activation = Activation::gelu},
-      s);
-  return {in.sum, hidden};
-}
-
-} // namespace
-
 mx::array feed_forward(
-    const mx::array& x,
-    const mx::array& residual,
+    const FeedForwardInput& in,
     const FeedForward& block,
-    mx::Dtype dtype,
     mx::Stream s) {
-  if (!on_cpu(s) && gpu::can_use_tile_feed_forward(x, block, dtype, s)) {
-    return gpu::tile_feed_forward(x, residual, block, s);
-  }
-  auto [sum, hidden] = inner(x, residual, block, dtype, s);
-  return linear(hidden, block.down, {.bias = block.down_b, .residual = sum}, s);
+  return on_cpu(s) ? cpu::feed_forward(in, block, s)
+                   : gpu::feed_forward(in, block, s);
 }
 
 Normed feed_forward_norm(
-    const mx::array& x,
-    const mx::array& residual,
+    const FeedForwardInput& in,
     const FeedForward& block,
     const LayerNorm& next,
-    mx::Dtype dtype,
     mx::Stream s) {
-  if (!on_cpu(s) && gpu::can_use_tile_feed_forward(x, block, dtype, s)) {
-    return gpu::tile_feed_forward_norm(x, residual, block, next, s);
-  }
-  auto [sum, hidden] = inner(x, residual, block, dtype, s);
-  return linear_add_norm(hidden, block.down, block.down_b, sum, next, dtype, s);
+  return on_cpu(s) ? cpu::feed_forward_norm(in, block, next, s)
+                   : gpu::feed_forward_norm(in, block, next, s);
 }
 
 } // namespace nightingale::ops

@@ -15,22 +15,24 @@ struct FeedForward {
   mx::array down_b;
 };
 
+struct FeedForwardInput {
+  mx::array x; // [..., K], the attention's result
+  mx::array residual; // [..., C]
+  mx::Dtype dtype; // of the inputs of products
+};
+
 // inner = residual + out(x), sum = inner + down(gelu(up(norm(inner)))), of the
-// residual's type. x: [..., K], as products take it; residual: [..., C]
+// residual's type.
 mx::array feed_forward(
-    const mx::array& x,
-    const mx::array& residual,
+    const FeedForwardInput& in,
     const FeedForward& block,
-    mx::Dtype dtype,
     mx::Stream s);
 
-// And the norm that the next block begins with, as `dtype`.
+// And the norm that the next block starts with, as `in.dtype`.
 Normed feed_forward_norm(
-    const mx::array& x,
-    const mx::array& residual,
+    const FeedForwardInput& in,
     const FeedForward& block,
     const LayerNorm& next,
-    mx::Dtype dtype,
     mx::Stream s);
 
 } // namespace nightingale::ops

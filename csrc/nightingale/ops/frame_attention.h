@@ -6,35 +6,60 @@
 
 namespace nightingale::ops {
 
-// Attention of every frame over every frame of its batch row, of the queries,
-// keys and values that one product gave. Scores are scaled by
+// Attention in which every query sees every key. Scores are scaled by
 // 1 / sqrt(head_dim). Frames are [batch, T, C] or [batch * T, C], as in
 // nightingale/ops/resnet.h.
 
+// On the CPU float32, or all bfloat16 for its matrix units.
+struct AttentionHeads {
+  mx::array q; // [B, T, heads * head_dim]
+  mx::array k; // [B, S, heads * head_dim]
+  mx::array v;
+  int heads;
+};
+
+// → [B, T, heads * head_dim]
+mx::array full_attention(const AttentionHeads& in, mx::Stream s);
+
+// Scores that also depend on how far apart query and key are:
+// (q + content_bias) · k + (q + position_bias) · p, where query i and key j
+// take row T - 1 - i + j of the positions, and S = T.
+struct RelativePositions {
+  mx::array positions; // [2 T - 1, heads * head_dim], or a project_positions
+  mx::array content_bias; // [heads * head_dim]
+  mx::array position_bias;
+};
+
+mx::array relative_attention(
+    const AttentionHeads& in,
+    const RelativePositions& relative,
+    mx::Stream s);
+
+// full_attention of the queries, keys and values that one product gave.
 // qkv: 3 * heads * head_dim channels → heads * head_dim
 mx::array
 frame_attention(const mx::array& qkv, int batch, int heads, mx::Stream s);
 
-// What relative_frame_attention is told about distance in each of `layers`: x
-// times each of the matrices that stand one below the other in w.
-// x: [2 T - 1, K]; w: [layers * heads * head_dim, K]; codes on the CPU only
+// The matrices of several layers, one below the other.
+struct PositionWeights {
+  Matrix w; // [layers * heads * head_dim, K]; quantized on the CPU only
+  int layers;
+  int heads;
+};
+
+// The positions that relative_frame_attention takes, for each layer.
+// x: [2 T - 1, K]
 std::vector<mx::array> project_positions(
     const mx::array& x,
-    const Matrix& w,
-    int layers,
-    int heads,
+    const PositionWeights& weights,
     mx::Stream s);
 
-// frame_attention whose scores also depend on how far apart query and key are:
-// (q + content_bias) · k + (q + position_bias) · p, where query i and key j
-// take row T - 1 - i + j of a layer's projected positions.
-// qkv: one batch row of 3 * heads * head_dim channels; the biases:
-// [heads * head_dim] → heads * head_dim channels
+// relative_attention of the queries, keys and values that one product gave.
+// qkv: one batch row of 3 * heads * head_dim channels; positions by
+// project_positions → heads * head_dim channels
 mx::array relative_frame_attention(
     const mx::array& qkv,
-    const mx::array& positions,
-    const mx::array& content_bias,
-    const mx::array& position_bias,
+    const RelativePositions& relative,
     int heads,
     mx::Stream s);
 

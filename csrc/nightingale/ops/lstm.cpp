@@ -1,18 +1,12 @@
 #include "nightingale/ops/lstm.h"
 
 #include "nightingale/backends/cpu/ops.h"
-#include "nightingale/backends/reference/ops.h"
+#include "nightingale/backends/gpu/ops.h"
 
 namespace nightingale::ops {
 
-mx::array lstm(
-    const mx::array& x,
-    const mx::array& w_ih,
-    const mx::array& w_hh,
-    const mx::array& bias,
-    mx::Stream s) {
-  return on_cpu(s) ? cpu::lstm(x, w_ih, w_hh, bias, s)
-                   : reference::lstm(x, w_ih, w_hh, bias, s);
+mx::array lstm(const mx::array& x, const LstmWeights& weights, mx::Stream s) {
+  return on_cpu(s) ? cpu::lstm(x, weights, s) : gpu::lstm(x, weights, s);
 }
 
 } // namespace nightingale::ops

@@ -3,9 +3,9 @@
 #include <sstream>
 
 #include "mlx/ops.h"
-#include "mlx/transforms.h"
 #include "mlx/utils.h"
-#include "nightingale/backends/cpu/quantized_format.h"
+#include "nightingale/backends/cpu/ops.h"
+#include "nightingale/backends/gpu/ops.h"
 #include "nightingale/error.h"
 
 namespace nightingale::ops {
@@ -22,7 +22,6 @@ bool is_floating(const mx::array& x) {
   return mx::issubdtype(x.dtype(), mx::floating);
 }
 
-// For what was given as parts of one matrix.
 void check_quantized(const QuantizedTensor& given, int bits) {
   const auto& [quantized, scales, biases] = given;
   bool fits = quantized.dtype() == mx::uint32 && quantized.ndim() == 2 &&
@@ -33,7 +32,7 @@ void check_quantized(const QuantizedTensor& given, int bits) {
       quantized.shape(1) * 32 % (bits * Matrix::kGroup) == 0;
   if (!fits) {
     std::ostringstream message;
-    message << "codes of " << bits << " bits are uint32 [N, K * " << bits
+    message << bits << "-bit quantized weights are uint32 [N, K * " << bits
             << " / 32], their scales and biases floating [N, K / "
             << Matrix::kGroup << "]; found " << quantized.dtype() << " "
             << quantized.shape() << ", " << scales.dtype() << " "
@@ -43,47 +42,10 @@ void check_quantized(const QuantizedTensor& given, int bits) {
   }
 }
 
-// As float16, row-major; an Error where a number becomes infinite.
-mx::array as_half(const mx::array& x, mx::Stream s) {
-  auto half = mx::contiguous(mx::astype(x, mx::float16, s), false, s);
-  if (!mx::all(mx::isfinite(half, s), s).item<bool>()) {
-    throw Error("scales and biases of codes must be finite in float16");
-  }
-  return half;
-}
-
-// Numbers are kept in multiples of 16 bytes, as some of MLX's kernels load
-// them.
-constexpr int kAligned = 8;
-
-int aligned(size_t count) {
-  return static_cast<int>((count + kAligned - 1) / kAligned * kAligned);
-}
-
-// One after the other, in words.
-mx::array in_one(
-    const mx::array& quantized,
-    const mx::array& scales,
-    const mx::array& biases,
-    mx::Stream s) {
-  auto flat = [&](const mx::array& x) { return mx::reshape(x, {-1}, s); };
-  auto padded = [&](const mx::array& x) {
-    int missing = aligned(x.size()) - static_cast<int>(x.size());
-    auto zero = mx::array(0.0f, scales.dtype());
-    auto numbers = flat(mx::astype(x, scales.dtype(), s));
-    return mx::pad(numbers, {0, missing}, zero, "constant", s);
-  };
-  auto numbers = mx::concatenate({padded(scales), padded(biases)}, 0, s);
-  auto whole = mx::concatenate(
-      {flat(quantized), mx::view(numbers, mx::uint32, s)}, 0, s);
-  mx::eval(whole);
-  return whole;
-}
-
 } // namespace
 
-Matrix Matrix::packed(mx::array w, int rows, int bits) {
-  Matrix matrix(std::move(w));
+Matrix Matrix::packed(mx::array tiles, int rows, int bits) {
+  Matrix matrix(std::move(tiles));
   matrix.bits = bits;
   matrix.group = kGroup;
   matrix.packed_rows_ = rows;
@@ -97,13 +59,8 @@ Matrix Matrix::quantized(const mx::array& w, int bits, mx::Stream s) {
         "a matrix of " + std::to_string(w.shape(1)) +
         " columns cannot be quantised in groups of " + std::to_string(kGroup));
   }
-  if (on_cpu(s)) {
-    auto rows = mx::contiguous(w, false, s);
-    mx::eval(rows);
-    return packed(cpu::encode_matrix(rows, bits), w.shape(0), bits);
-  }
-  auto parts = mx::quantize(w, kGroup, bits, "affine", std::nullopt, s);
-  return from_quantized(parts[0], parts[1], parts[2], bits, s);
+  return on_cpu(s) ? cpu::quantize_matrix(w, bits, s)
+                   : gpu::quantize_matrix(w, bits, s);
 }
 
 Matrix Matrix::from_quantized(
@@ -112,64 +69,32 @@ Matrix Matrix::from_quantized(
     const mx::array& biases,
     int bits,
     mx::Stream s) {
+  QuantizedTensor tensor{quantized, scales, biases};
   check_bits(bits);
-  check_quantized({quantized, scales, biases}, bits);
-  if (on_cpu(s)) {
-    QuantizedTensor rows{
-        mx::contiguous(quantized, false, s),
-        as_half(scales, s),
-        as_half(biases, s)};
-    mx::eval(rows.quantized, rows.scales, rows.biases);
-    return packed(cpu::pack_quantized(rows, bits), quantized.shape(0), bits);
-  }
-  auto whole = in_one(quantized, scales, biases, s);
-  int words = static_cast<int>(quantized.size());
-  auto numbers = mx::view(
-      mx::slice(whole, {words}, {whole.shape(0)}, s), scales.dtype(), s);
-  auto part = [&](int begin) {
-    auto end = begin + static_cast<int>(scales.size());
-    return mx::reshape(
-        mx::slice(numbers, {begin}, {end}, s), scales.shape(), s);
-  };
-  Matrix matrix(
-      mx::reshape(mx::slice(whole, {0}, {words}, s), quantized.shape(), s));
-  matrix.scales = part(0);
-  matrix.biases = part(aligned(scales.size()));
-  matrix.bits = bits;
-  matrix.group = kGroup;
-  mx::eval(matrix.w, *matrix.scales, *matrix.biases);
-  matrix.whole = std::move(whole);
-  return matrix;
+  check_quantized(tensor, bits);
+  return on_cpu(s) ? cpu::pack_matrix(tensor, bits, s)
+                   : gpu::pack_matrix(tensor, bits, s);
 }
 
 Matrix Matrix::columns_of(int begin, int count, int taps) const {
+  if (is_packed()) {
+    return cpu::packed_columns(*this, begin, count, taps);
+  }
+  if (is_quantized()) {
+    throw Error("only weights quantized for the CPU are cut by columns");
+  }
   auto cpu = mx::Device::cpu;
-  auto cut = [&](const mx::array& from, int axis, int first, int length) {
-    mx::Shape start(from.ndim(), 0), stop = from.shape();
-    start[axis] = first;
-    stop[axis] = first + length;
-    return mx::contiguous(mx::slice(from, start, stop, cpu), false, cpu);
-  };
-  if (!is_packed()) {
-    if (is_quantized()) {
-      throw Error("only codes made for the CPU are cut by columns");
-    }
-    return computed(cut(w, w.ndim() - 1, begin, count));
-  }
-  if (begin % kGroup != 0 || count % kGroup != 0) {
-    throw Error("codes are cut between groups of " + std::to_string(kGroup));
-  }
-  auto parts = mx::reshape(w, {w.shape(0), taps, -1, w.shape(2)}, cpu);
-  auto some = cut(parts, 2, begin / kGroup, count / kGroup);
-  auto flat = mx::reshape(some, {w.shape(0), -1, w.shape(2)}, cpu);
-  return packed(computed(flat), packed_rows_, bits);
+  mx::Shape start(w.ndim(), 0), stop = w.shape();
+  start.back() = begin;
+  stop.back() = begin + count;
+  return computed(mx::contiguous(mx::slice(w, start, stop, cpu), false, cpu));
 }
 
 QuantizedTensor Matrix::unpacked() const {
   if (!is_quantized()) {
-    throw Error("a matrix of floats has no codes");
+    throw Error("the matrix is not quantized");
   }
-  return is_packed() ? cpu::unpack_quantized(w, rows(), bits)
+  return is_packed() ? cpu::unpack_matrix(*this)
                      : QuantizedTensor{w, *scales, *biases};
 }
 
@@ -186,20 +111,6 @@ mx::array Matrix::dequantized(mx::Dtype dtype, mx::Stream s) const {
       mx::float32,
       s);
   return mx::astype(floats, dtype, s);
-}
-
-mx::array Matrix::transposed(mx::Stream s) const {
-  bool plain = w.status() == mx::array::Status::available && w.ndim() == 2 &&
-      w.flags().row_contiguous;
-  if (!plain) {
-    return mx::transpose(w, s);
-  }
-  mx::array view({w.shape(1), w.shape(0)}, w.dtype(), nullptr, {});
-  bool vector = w.shape(0) == 1 || w.shape(1) == 1;
-  view.copy_shared_buffer(
-      w, {1, w.shape(1)}, {true, vector, true}, w.data_size());
-  view.set_status(mx::array::Status::available);
-  return view;
 }
 
 } // namespace nightingale::ops

@@ -6,7 +6,7 @@
 
 namespace nightingale::ops {
 
-// A matrix in MLX's affine format: w = scale * code + bias for each group of
+// A matrix in MLX's affine format: w = scale * q + bias for each group of
 // columns.
 struct QuantizedTensor {
   mx::array quantized; // [N, K * bits / 32] uint32
@@ -14,33 +14,30 @@ struct QuantizedTensor {
   mx::array biases;
 };
 
-// The weights of a product x · wᵀ: floating point, or codes of 8 or 4 bits. A
-// GPU reads them as MLX stores them; the CPU in an order of its own, with
-// scales and biases in float16.
+// The weights of a product x · wᵀ: floating point, or quantized to 8 or 4 bits.
+// A GPU reads quantized weights as MLX stores them; the CPU packs them in tiles
+// (backends/cpu/packed_matrix.h), with scales and biases in float16.
 struct Matrix {
   static constexpr int kGroup = 64;
 
-  mx::array w; // [N, K]; in codes QuantizedTensor::codes, or what
-               // cpu/quantized_format.h makes
+  mx::array w; // [N, K], QuantizedTensor::quantized, or packed tiles
   std::optional<mx::array> scales = std::nullopt; // of QuantizedTensor
   std::optional<mx::array> biases = std::nullopt;
-  // What `w`, `scales` and `biases` are views of: one after the other, so that
-  // a kernel takes one input instead of three, scales and biases filled up to
-  // multiples of eight. [words] uint32
+  // The memory that `w`, `scales` and `biases` are views of, one after the
+  // other, so that a kernel takes one input instead of three; scales and biases
+  // are padded to multiples of eight. [words] uint32
   std::optional<mx::array> whole = std::nullopt;
   int bits = 0;
   int group = 0;
 
   Matrix(mx::array w) : w(std::move(w)) {}
 
-  // wᵀ, [K, N]: where `w` is evaluated, a view that takes no op of MLX's.
-  mx::array transposed(mx::Stream s) const;
-
-  // `w` in codes of `bits`, for products on `s`. It is evaluated, so that `w`
-  // may be freed.
+  // Quantizes `w` for products on `s`. The result is evaluated, so that `w` may
+  // be freed.
   static Matrix quantized(const mx::array& w, int bits, mx::Stream s);
 
-  // Codes that were made before; scales and biases of any floating type.
+  // From a tensor that is already quantized; scales and biases of any floating
+  // type.
   static Matrix from_quantized(
       const mx::array& quantized,
       const mx::array& scales,
@@ -48,20 +45,23 @@ struct Matrix {
       int bits,
       mx::Stream s);
 
-  // The codes in MLX's format, evaluated.
+  // `rows` rows packed for the CPU.
+  static Matrix packed(mx::array tiles, int rows, int bits);
+
+  // The quantized weights in MLX's format, evaluated.
   QuantizedTensor unpacked() const;
 
-  // scale * code + bias, [N, K]
+  // scale * q + bias, [N, K]
   mx::array dequantized(mx::Dtype dtype, mx::Stream s) const;
 
   // Columns [begin, begin + count) of each of `taps` equal parts of a row, in
-  // memory of their own; of codes whole groups.
+  // memory of their own; of quantized weights whole groups.
   Matrix columns_of(int begin, int count, int taps = 1) const;
 
   bool is_quantized() const {
     return bits != 0;
   }
-  // In codes for the CPU.
+  // Whether it is quantized and packed for the CPU.
   bool is_packed() const {
     return is_quantized() && !scales;
   }
@@ -79,8 +79,6 @@ struct Matrix {
   }
 
  private:
-  static Matrix packed(mx::array w, int rows, int bits);
-
   int packed_rows_ = 0; // `w` may have more, to fill its last tile
 };
 

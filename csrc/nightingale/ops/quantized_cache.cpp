@@ -14,7 +14,7 @@ int quantized_words(int head_dim, int bits) {
       head_dim > kMostCacheGroups * kCacheGroup) {
     throw Error(
         "heads of " + std::to_string(head_dim) +
-        " cannot be cached in codes: their size must be a multiple of " +
+        " cannot be cached quantized: their size must be a multiple of " +
         std::to_string(kCacheGroup) + ", and at most " +
         std::to_string(kMostCacheGroups * kCacheGroup));
   }
@@ -35,13 +35,8 @@ int quantized_bits(const mx::array& cache, int head_dim) {
       " words a vector does not hold heads of " + std::to_string(head_dim));
 }
 
-CacheShape cache_shape(
-    int batch,
-    int heads,
-    int capacity,
-    int head_dim,
-    mx::Dtype dtype,
-    int bits) {
+CacheShape cache_shape(const CacheSize& size, mx::Dtype dtype, int bits) {
+  auto [batch, heads, capacity, head_dim] = size;
   if (bits == 0) {
     return {{batch, heads, capacity, head_dim}, dtype};
   }

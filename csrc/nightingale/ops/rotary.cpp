@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "nightingale/backends/cpu/ops.h"
-#include "nightingale/backends/reference/ops.h"
+#include "nightingale/backends/gpu/ops.h"
 
 namespace nightingale::ops {
 
@@ -40,7 +40,7 @@ mx::array rotary(
     int past,
     mx::Stream s) {
   return on_cpu(s) ? cpu::rotary(x, frequencies, past, s)
-                   : reference::rotary(x, frequencies, past, s);
+                   : gpu::rotary(x, frequencies, past, s);
 }
 
 } // namespace nightingale::ops

@@ -1,5 +1,5 @@
-#include "nightingale/backends/cpu/decoder.h"
 #include "arrays.h"
+#include "nightingale/backends/cpu/ops.h"
 #include "nightingale/error.h"
 #include "nightingale/ops/linear.h"
 #include "nightingale/ops/quantized_cache.h"
@@ -9,7 +9,7 @@ using namespace nightingale;
 using namespace nightingale::testing;
 
 // Layers that run as one op must be what their parts are, one after the other;
-// the parts have twins of their own.
+// the parts have references of their own.
 
 namespace {
 
@@ -43,8 +43,8 @@ struct Stack {
   int past = 0;
 
   Stack(int batch, int bits, int cache_bits) {
-    auto [shape, dtype] =
-        ops::cache_shape(batch, kHeads, kCapacity, 64, mx::float16, cache_bits);
+    auto [shape, dtype] = ops::cache_shape(
+        {batch, kHeads, kCapacity, 64}, mx::float16, cache_bits);
     for (int i = 0; i < kLayers; ++i) {
       layers.push_back(layer_of(100 * i, bits, s));
       caches.push_back(
@@ -68,12 +68,14 @@ struct Stack {
 
   // The result and the watched weights.
   std::vector<mx::array> fused(const mx::array& x) {
-    std::vector<mx::array> weights;
-    auto y = ops::decoder_layers(
-        x, runs(x.shape(1)), frequencies, kEps, past, weights, s);
+    auto made = ops::decoder_layers(input(x), s);
     past += x.shape(1);
-    weights.insert(weights.begin(), y);
-    return weights;
+    made.weights.insert(made.weights.begin(), made.x);
+    return made.weights;
+  }
+
+  ops::DecoderInput input(const mx::array& x) {
+    return {x, runs(x.shape(1)), frequencies, kEps, past};
   }
 
   std::vector<mx::array> in_parts(const mx::array& x) {
@@ -81,13 +83,13 @@ struct Stack {
     for (auto& [layer, cache, watch] : runs(x.shape(1))) {
       const auto& y = made[0];
       auto qkv =
-          ops::norm_linear(y, layer->attention_norm, kEps, layer->qkv, s);
+          ops::norm_linear(y, {layer->attention_norm, kEps}, layer->qkv, s);
       auto attention = ops::projected_attention(
-          qkv, frequencies, *cache, past, watch, layer->out, y, s);
+          {qkv, frequencies, *cache, past, watch}, layer->out, y, s);
       *cache = attention.cache;
       made.insert(
           made.end(), attention.weights.begin(), attention.weights.end());
-      made[0] = ops::decoder_feed_forward(attention.x, *layer, kEps, s);
+      made[0] = ops::decoder_feed_forward(attention.out, *layer, kEps, s);
     }
     past += x.shape(1);
     return made;
@@ -110,7 +112,7 @@ mx::array positions(int batch, int length, int seed) {
 
 } // namespace
 
-TEST_CASE("layers of codes that run as one op are their parts") {
+TEST_CASE("quantized layers that run as one op are their parts") {
   for (int bits : {8, 4}) {
     for (int cache_bits : {0, 8, 4}) {
       for (int batch : {1, 2}) {
@@ -122,7 +124,7 @@ TEST_CASE("layers of codes that run as one op are their parts") {
         for (int length : {1, 3, 16, 1}) {
           CAPTURE(length);
           auto x = positions(batch, length, length);
-          REQUIRE(cpu::can_use_decoder_layers(x, whole.runs(length)));
+          REQUIRE(cpu::fits_fused_decoder(whole.input(x)));
           check_same(whole.fused(x), parts.in_parts(x));
         }
       }
@@ -136,7 +138,7 @@ TEST_CASE("layers that run as one op and layers that do not take turns") {
   for (int length : {17, 1, 20, 2, 1}) {
     auto x = positions(2, length, ++seed);
     CHECK(
-        cpu::can_use_decoder_layers(x, mixed.runs(length)) ==
+        cpu::fits_fused_decoder(mixed.input(x)) ==
         (length <= ops::kBatchInvariantRows));
     check_same(mixed.fused(x), parts.in_parts(x));
   }
@@ -157,7 +159,7 @@ TEST_CASE("a step that is queued runs after the one before it") {
 TEST_CASE("layers of floats or with caches that drop positions run by parts") {
   auto x = positions(2, 1, 1);
   Stack floats(2, 0, 0);
-  CHECK(!cpu::can_use_decoder_layers(x, floats.runs(1)));
+  CHECK(!cpu::fits_fused_decoder(floats.input(x)));
   Stack parts(2, 0, 0);
   check_same(floats.fused(x), parts.in_parts(x));
   Stack dropping(2, 8, 8);
@@ -165,7 +167,7 @@ TEST_CASE("layers of floats or with caches that drop positions run by parts") {
       mx::zeros({2, kHeads}, mx::int32),
       mx::zeros({2, kHeads, kCapacity}),
       0.5f};
-  CHECK(!cpu::can_use_decoder_layers(x, dropping.runs(1)));
+  CHECK(!cpu::fits_fused_decoder(dropping.input(x)));
 }
 
 TEST_CASE("positions of another width than the layers are refused") {

@@ -65,7 +65,7 @@ TEST_CASE("linear whose packed weights are used in several parts") {
 
 TEST_CASE("linear of no rows gives no rows") {
   auto x = mx::zeros({0, 8}, mx::float32, cpu_stream());
-  auto y = ops::linear(x, noise_array({5, 8}, 1), cpu_stream());
+  auto y = ops::linear(x, noise_array({5, 8}, 1), {}, cpu_stream());
   mx::eval(y);
   CHECK(y.shape() == mx::Shape{0, 5});
 }
@@ -143,4 +143,42 @@ TEST_CASE("an epilogue has an activation or a Snake") {
       cpu::linear(
           noise_array({1, 8}, 2), noise_array({4, 8}, 3), both, cpu_stream()),
       "an epilogue has an activation or a Snake, not both");
+}
+
+TEST_CASE("norm_linear is a linear of the norm") {
+  constexpr float kEps = 1e-5f;
+  auto s = cpu_stream();
+  for (mx::Dtype dtype : kFloatTypes) {
+    for (int rows : {1, 2, 16, 17, 90}) {
+      CAPTURE(rows);
+      auto x = noise_array({1, rows, 133}, 1), norm = noise_array({133}, 2);
+      auto w = noise_array({70, 133}, 3, dtype);
+      auto normed = cpu::rms_norm(x, {norm, kEps}, s);
+      auto expected = cpu::linear(normed, w, {}, s);
+      CHECK(same_bits(cpu::norm_linear(x, {norm, kEps}, w, s), expected));
+      auto graph = reference::norm_linear(
+          x, {norm, kEps}, mx::astype(w, mx::float32, s), graph_stream());
+      CHECK(relative_error(graph, values(expected)) < graph_tolerance(1e-5));
+    }
+  }
+}
+
+TEST_CASE("norm_swiglu is a swiglu of the norm_linear") {
+  constexpr float kEps = 1e-5f;
+  auto s = cpu_stream();
+  for (mx::Dtype dtype : kFloatTypes) {
+    for (int rows : {1, 2, 5, 16, 17, 90}) {
+      for (int features : {35, 128}) {
+        CAPTURE(rows);
+        auto x = noise_array({1, rows, 64}, 1), norm = noise_array({64}, 2);
+        auto w = noise_array({2 * features, 64}, 3, dtype);
+        auto both = cpu::norm_linear(x, {norm, kEps}, w, s);
+        auto expected = cpu::swiglu(both, s);
+        CHECK(same_bits(cpu::norm_swiglu(x, {norm, kEps}, w, s), expected));
+        auto graph = reference::norm_swiglu(
+            x, {norm, kEps}, mx::astype(w, mx::float32, s), graph_stream());
+        CHECK(relative_error(graph, values(expected)) < graph_tolerance(1e-5));
+      }
+    }
+  }
 }

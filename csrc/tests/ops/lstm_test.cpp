@@ -11,26 +11,23 @@ using namespace nightingale::testing;
 
 namespace {
 
-struct Layer {
-  mx::array w_ih, w_hh, bias;
+ops::LstmWeights
+layer_of(int inputs, int units, mx::Dtype dtype = mx::float32) {
+  auto scaled = [=](mx::Shape shape, uint32_t seed) {
+    float scale = 1.0f / std::sqrt(float(shape[1]));
+    auto numbers = noise(size_t(shape[0]) * shape[1], seed);
+    for (float& x : numbers) {
+      x *= scale;
+    }
+    return array_of(numbers, shape, dtype);
+  };
+  return {
+      scaled({4 * units, inputs}, 1),
+      scaled({4 * units, units}, 2),
+      noise_array({4 * units}, 3)};
+}
 
-  static Layer of(int inputs, int units, mx::Dtype dtype = mx::float32) {
-    auto scaled = [=](mx::Shape shape, uint32_t seed) {
-      float scale = 1.0f / std::sqrt(float(shape[1]));
-      auto numbers = noise(size_t(shape[0]) * shape[1], seed);
-      for (float& x : numbers) {
-        x *= scale;
-      }
-      return array_of(numbers, shape, dtype);
-    };
-    return {
-        scaled({4 * units, inputs}, 1),
-        scaled({4 * units, units}, 2),
-        noise_array({4 * units}, 3)};
-  }
-};
-
-Values twin(const mx::array& x, const Layer& layer) {
+Values in_double(const mx::array& x, const ops::LstmWeights& layer) {
   return lstm_reference(
       values(x), x.shape(0), x.shape(1), layer.w_ih, layer.w_hh, layer.bias);
 }
@@ -52,12 +49,12 @@ TEST_CASE("lstm of any number of rows, steps, inputs and units") {
         Size{80, 3, 40, 64}}) {
     CAPTURE(batch);
     CAPTURE(units);
-    auto layer = Layer::of(inputs, units);
+    auto layer = layer_of(inputs, units);
     auto x = noise_array({batch, length, inputs}, 4);
-    Values expected = twin(x, layer);
+    Values expected = in_double(x, layer);
     for (auto [form, lstm, s] : forms(cpu::lstm, reference::lstm)) {
       CAPTURE(form);
-      auto y = lstm(x, layer.w_ih, layer.w_hh, layer.bias, s);
+      auto y = lstm(x, layer, s);
       CHECK(y.shape() == mx::Shape{batch, length, units});
       CHECK(y.dtype() == mx::float32);
       CHECK(relative_error(y, expected) < graph_tolerance(2e-6));
@@ -67,20 +64,20 @@ TEST_CASE("lstm of any number of rows, steps, inputs and units") {
 
 TEST_CASE("lstm of weights and inputs of any type") {
   for (mx::Dtype dtype : kFloatTypes) {
-    auto layer = Layer::of(24, 20, dtype);
+    auto layer = layer_of(24, 20, dtype);
     auto x = noise_array({3, 5, 24}, 4);
-    auto y = cpu::lstm(x, layer.w_ih, layer.w_hh, layer.bias, cpu_stream());
+    auto y = cpu::lstm(x, layer, cpu_stream());
     CHECK(y.dtype() == mx::float32);
-    CHECK(relative_error(y, twin(x, layer)) < 2e-6);
+    CHECK(relative_error(y, in_double(x, layer)) < 2e-6);
   }
 }
 
 TEST_CASE("lstm of every layout of its input") {
-  auto layer = Layer::of(24, 20);
+  auto layer = layer_of(24, 20);
   for (auto [form, lstm, s] : forms(cpu::lstm, reference::lstm)) {
     CAPTURE(form);
     auto run = [&](const mx::array& x, const mx::array& w_hh) {
-      return lstm(x, layer.w_ih, w_hh, layer.bias, s);
+      return lstm(x, {layer.w_ih, w_hh, layer.bias}, s);
     };
     auto x = noise_array({3, 5, 24}, 4);
     check_views(x, [&](auto& v) { return run(v, layer.w_hh); });
@@ -95,7 +92,7 @@ TEST_CASE("gates of an lstm that are wide open or shut are exact") {
   auto zero = mx::zeros({4, 1}, mx::float32, cpu_stream());
   auto x = noise_array({1, 3, 1}, 1);
   auto run = [&](const mx::array& b) {
-    return floats(cpu::lstm(x, zero, zero, b, cpu_stream()));
+    return floats(cpu::lstm(x, {zero, zero, b}, cpu_stream()));
   };
   // The cell counts its steps, forgets all of them, or is not let out.
   auto counted = run(bias(1e4f, 1e4f, 1e4f, 1e4f));

@@ -19,7 +19,7 @@ mx::array small_weights(int rows, int columns, mx::Dtype dtype) {
   return typed;
 }
 
-// MLX's own codes, decoded with scales and biases of float16.
+// MLX's own quantization, decoded with scales and biases of float16.
 mx::array decoded_by_mlx(const mx::array& w, int bits) {
   auto s = cpu_stream();
   auto parts = mx::quantize(
@@ -63,7 +63,7 @@ bool same(const mx::array& a, const mx::array& b) {
 
 } // namespace
 
-TEST_CASE("codes are nearer to the weights than MLX's, in every group") {
+TEST_CASE("quantized weights are closer than MLX's, in every group") {
   auto s = cpu_stream();
   for (mx::Dtype dtype : kFloatTypes) {
     for (int bits : {8, 4}) {
@@ -84,7 +84,7 @@ TEST_CASE("codes are nearer to the weights than MLX's, in every group") {
   }
 }
 
-TEST_CASE("weights that codes can hold exactly come back exactly") {
+TEST_CASE("weights that are multiples of their scale come back exactly") {
   auto s = cpu_stream();
   for (int bits : {8, 4}) {
     std::vector<float> w;
@@ -113,7 +113,7 @@ TEST_CASE("groups of one value, of zeros and of very small values") {
   }
 }
 
-TEST_CASE("codes go into a matrix and come out of it unchanged") {
+TEST_CASE("a quantized tensor goes into a matrix and comes out unchanged") {
   auto s = cpu_stream();
   for (int bits : {8, 4}) {
     for (mx::Dtype dtype : kFloatTypes) {
@@ -155,7 +155,7 @@ TEST_CASE("codes go into a matrix and come out of it unchanged") {
   }
 }
 
-TEST_CASE("codes are read from any layout") {
+TEST_CASE("quantized tensors are read from any layout") {
   auto s = cpu_stream();
   auto w = small_weights(40, 128, mx::float32);
   auto expected = Matrix::quantized(w, 4, s);
@@ -175,7 +175,8 @@ TEST_CASE("codes are read from any layout") {
       packed(turned(quantized), turned(scales), turned(biases)), expected.w));
 }
 
-TEST_CASE("codes take the memory of their bits, scales and biases") {
+TEST_CASE(
+    "a quantized matrix takes the memory of its bits, scales and biases") {
   auto s = cpu_stream();
   auto w = small_weights(96, 256, mx::float32);
   size_t numbers = 96 * 256, groups = numbers / 64;
@@ -211,7 +212,7 @@ TEST_CASE("what cannot be quantised is refused") {
       nightingale::Error);
 }
 
-TEST_CASE("codes that do not fit together are refused") {
+TEST_CASE("quantized tensors that do not fit together are refused") {
   auto s = cpu_stream();
   auto parts =
       mx::quantize(noise_array({6, 128}, 1), 64, 8, "affine", std::nullopt, s);
@@ -221,7 +222,8 @@ TEST_CASE("codes that do not fit together are refused") {
       };
   CHECK_THROWS_WITH_AS(
       from(parts[0], parts[1], mx::slice(parts[2], {0, 0}, {5, 2}, s)),
-      "codes of 8 bits are uint32 [N, K * 8 / 32], their scales and biases "
+      "8-bit quantized weights are uint32 [N, K * 8 / 32], their scales and "
+      "biases "
       "floating [N, K / 64]; found uint32 (6,32), float32 (6,2) and float32 "
       "(5,2)",
       nightingale::Error);
@@ -235,10 +237,10 @@ TEST_CASE("codes that do not fit together are refused") {
   auto large = mx::multiply(parts[1], mx::array(1e9f), s);
   CHECK_THROWS_WITH_AS(
       from(parts[0], large, parts[2]),
-      "scales and biases of codes must be finite in float16",
+      "scales and biases of quantized weights must be finite in float16",
       nightingale::Error);
   CHECK_THROWS_WITH_AS(
       Matrix(noise_array({4, 64}, 1)).unpacked(),
-      "a matrix of floats has no codes",
+      "the matrix is not quantized",
       nightingale::Error);
 }

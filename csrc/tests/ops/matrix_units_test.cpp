@@ -129,7 +129,7 @@ TEST_CASE("bfloat16 full attention is near that of float32") {
       auto q = half_noise({2, rows, 2 * head_dim}, 1);
       auto k = half_noise({2, keys, 2 * head_dim}, 2);
       auto v = half_noise({2, keys, 2 * head_dim}, 3);
-      auto y = cpu::full_attention(q, k, v, 2, s);
+      auto y = cpu::full_attention({q, k, v, 2}, s);
       CHECK(y.dtype() == mx::bfloat16);
       CHECK(y.shape() == q.shape());
       Values expected = attention_reference(q, k, v, 2, false);
@@ -141,7 +141,7 @@ TEST_CASE("bfloat16 full attention is near that of float32") {
 TEST_CASE("bfloat16 full attention reads the parts of one array in place") {
   auto s = cpu_stream();
   auto parts = mx::split(half_noise({2, 50, 3 * 128}, 1), 3, -1, s);
-  auto y = cpu::full_attention(parts[0], parts[1], parts[2], 2, s);
+  auto y = cpu::full_attention({parts[0], parts[1], parts[2], 2}, s);
   if (cpu::has_bf16_matrix_units()) {
     CHECK(y.inputs()[1].id() == parts[1].id());
   }
@@ -157,10 +157,10 @@ TEST_CASE("bfloat16 full attention with scores far apart takes the best key") {
     v[t * 64] = t + 2.0f;
   }
   auto y = floats(cpu::full_attention(
-      array_of(q, {1, 1, 64}, mx::bfloat16),
-      array_of(k, {1, 3, 64}, mx::bfloat16),
-      array_of(v, {1, 3, 64}, mx::bfloat16),
-      1,
+      {array_of(q, {1, 1, 64}, mx::bfloat16),
+       array_of(k, {1, 3, 64}, mx::bfloat16),
+       array_of(v, {1, 3, 64}, mx::bfloat16),
+       1},
       cpu_stream()));
   CHECK(y[0] == 3.0f);
 }
@@ -168,7 +168,7 @@ TEST_CASE("bfloat16 full attention with scores far apart takes the best key") {
 TEST_CASE("no bfloat16 result depends on the number of threads") {
   auto s = cpu_stream();
   auto x = half_noise({2, 130, 192}, 1), w = half_noise({70, 3, 192}, 2);
-  auto attend = [&] { return cpu::full_attention(x, x, x, 3, s); };
+  auto attend = [&] { return cpu::full_attention({x, x, x, 3}, s); };
   auto convolve = [&] { return cpu::conv1d(x, w, {.pad_left = 2}, {}, s); };
   std::vector<std::function<mx::array()>> works{attend, convolve};
   for (const auto& work : works) {
@@ -184,7 +184,7 @@ TEST_CASE("no bfloat16 result depends on the number of threads") {
   }
 }
 
-TEST_CASE("a row of bfloat16 linear is the same in any company of many rows") {
+TEST_CASE("bfloat16 linear of many rows is batch-invariant") {
   auto s = cpu_stream();
   auto x = half_noise({1, 150, 133}, 1), w = half_noise({70, 133}, 2);
   auto whole = floats(cpu::linear(x, w, {}, s));

@@ -63,16 +63,16 @@ TEST_CASE("norms over the last axis, of any width and number of rows") {
       auto x = noise_array({1, rows, channels}, 1);
       auto w = noise_array({channels}, 2), b = noise_array({channels}, 3);
       Values rms = rms_norm_reference(values(x), values(w), 1e-5f);
-      auto y = cpu::rms_norm(x, w, 1e-5f, cpu_stream());
+      auto y = cpu::rms_norm(x, {w, 1e-5f}, cpu_stream());
       CHECK(relative_error(y, rms) < 1e-6);
-      y = reference::rms_norm(x, w, 1e-5f, graph_stream());
+      y = reference::rms_norm(x, {w, 1e-5f}, graph_stream());
       CHECK(relative_error(y, rms) < graph_tolerance(1e-6));
 
       Values layer =
           layer_norm_reference(values(x), values(w), values(b), 1e-5f);
-      y = cpu::layer_norm(x, w, b, 1e-5f, mx::float32, cpu_stream());
+      y = cpu::layer_norm(x, {w, b, 1e-5f}, mx::float32, cpu_stream());
       CHECK(relative_error(y, layer) < 1e-6);
-      y = reference::layer_norm(x, w, b, 1e-5f, mx::float32, graph_stream());
+      y = reference::layer_norm(x, {w, b, 1e-5f}, mx::float32, graph_stream());
       CHECK(relative_error(y, layer) < graph_tolerance(1e-6));
     }
   }
@@ -88,18 +88,18 @@ TEST_CASE("layer_norm of a small signal on a large offset") {
   Values expected =
       layer_norm_reference(values(x), values(w), values(b), 1e-5f);
   // A float32 mean of 1000 is right to 6e-5, next to a deviation of 1.
-  auto y = cpu::layer_norm(x, w, b, 1e-5f, mx::float32, cpu_stream());
+  auto y = cpu::layer_norm(x, {w, b, 1e-5f}, mx::float32, cpu_stream());
   CHECK(relative_error(y, expected) < 1e-4);
 }
 
 TEST_CASE("norms of silence are zero, not NaN") {
   auto x = mx::zeros({2, 64}, mx::float32, cpu_stream());
   auto w = noise_array({64}, 1), b = noise_array({64}, 2);
-  auto y = cpu::rms_norm(x, w, 1e-5f, cpu_stream());
+  auto y = cpu::rms_norm(x, {w, 1e-5f}, cpu_stream());
   CHECK(values(y) == Values(128, 0.0));
   Values twice = values(b);
   twice.insert(twice.end(), twice.begin(), twice.begin() + 64);
-  y = cpu::layer_norm(x, w, b, 1e-5f, mx::float32, cpu_stream());
+  y = cpu::layer_norm(x, {w, b, 1e-5f}, mx::float32, cpu_stream());
   CHECK(values(y) == twice);
 }
 
@@ -109,14 +109,17 @@ TEST_CASE("norms of every layout of their inputs") {
   float eps = 1e-5f;
   for (auto [form, norm, s] : forms(cpu::rms_norm, reference::rms_norm)) {
     CAPTURE(form);
-    check_views(x, [&](auto& v) { return norm(v, w, eps, s); });
-    check_views(w, [&](auto& v) { return norm(x, v, eps, s); });
+    check_views(x, [&](auto& v) { return norm(v, {w, eps}, s); });
+    check_views(w, [&](auto& v) { return norm(x, {v, eps}, s); });
   }
   for (auto [form, norm, s] : forms(cpu::layer_norm, reference::layer_norm)) {
     CAPTURE(form);
-    check_views(x, [&](auto& v) { return norm(v, w, b, eps, mx::float32, s); });
-    check_views(w, [&](auto& v) { return norm(x, v, b, eps, mx::float32, s); });
-    check_views(b, [&](auto& v) { return norm(x, w, v, eps, mx::float32, s); });
+    check_views(
+        x, [&](auto& v) { return norm(v, {w, b, eps}, mx::float32, s); });
+    check_views(
+        w, [&](auto& v) { return norm(x, {v, b, eps}, mx::float32, s); });
+    check_views(
+        b, [&](auto& v) { return norm(x, {w, v, eps}, mx::float32, s); });
   }
 }
 
@@ -126,9 +129,9 @@ TEST_CASE("norms of half inputs are computed in float32 on the CPU") {
     auto w = noise_array({70}, 2, dtype), b = noise_array({70}, 3, dtype);
     Values rms = rms_norm_reference(values(x), values(w), 1e-5f);
     Values layer = layer_norm_reference(values(x), values(w), values(b), 1e-5f);
-    auto y = cpu::rms_norm(x, w, 1e-5f, cpu_stream());
+    auto y = cpu::rms_norm(x, {w, 1e-5f}, cpu_stream());
     CHECK(relative_error(y, rms) < 1e-6);
-    y = cpu::layer_norm(x, w, b, 1e-5f, mx::float32, cpu_stream());
+    y = cpu::layer_norm(x, {w, b, 1e-5f}, mx::float32, cpu_stream());
     CHECK(relative_error(y, layer) < 1e-6);
   }
 }
@@ -138,14 +141,14 @@ TEST_CASE("norms store their result in the type that is asked for") {
   auto shift = noise_array({70}, 4);
   for (mx::Dtype from : kFloatTypes) {
     auto x = noise_array({33, 70}, 1, from);
-    auto exact = cpu::layer_norm(x, w, b, 1e-5f, mx::float32, cpu_stream());
+    auto exact = cpu::layer_norm(x, {w, b, 1e-5f}, mx::float32, cpu_stream());
     auto shifted =
-        cpu::norm_mish(x, w, b, 1e-5f, shift, mx::float32, cpu_stream());
+        cpu::norm_mish(x, {w, b, 1e-5f}, shift, mx::float32, cpu_stream());
     for (mx::Dtype to : kFloatTypes) {
-      auto y = cpu::layer_norm(x, w, b, 1e-5f, to, cpu_stream());
+      auto y = cpu::layer_norm(x, {w, b, 1e-5f}, to, cpu_stream());
       CHECK(y.dtype() == to);
       CHECK(same_bits(y, cpu::cast(exact, to, cpu_stream())));
-      y = cpu::norm_mish(x, w, b, 1e-5f, shift, to, cpu_stream());
+      y = cpu::norm_mish(x, {w, b, 1e-5f}, shift, to, cpu_stream());
       CHECK(y.dtype() == to);
       CHECK(same_bits(y, cpu::cast(shifted, to, cpu_stream())));
     }
@@ -170,7 +173,7 @@ TEST_CASE("norm_mish is the norm, then mish, then the shift") {
         for (auto [form, norm, s] :
              forms(cpu::norm_mish, reference::norm_mish)) {
           CAPTURE(form);
-          auto y = norm(x, w, b, 1e-5f, added, mx::float32, s);
+          auto y = norm(x, {w, b, 1e-5f}, added, mx::float32, s);
           CHECK(
               relative_error(y, expected) <
               (form == "cpu" ? 1e-6 : graph_tolerance(2e-6)));
@@ -183,9 +186,9 @@ TEST_CASE("norm_mish is the norm, then mish, then the shift") {
 TEST_CASE("norm_mish of every layout of its inputs") {
   auto x = noise_array({2, 3, 20}, 1), w = noise_array({20}, 2);
   check_views(x, [&](auto& v) {
-    return cpu::norm_mish(v, w, w, 1e-5f, w, mx::float32, cpu_stream());
+    return cpu::norm_mish(v, {w, w, 1e-5f}, w, mx::float32, cpu_stream());
   });
   check_views(w, [&](auto& v) {
-    return cpu::norm_mish(x, w, w, 1e-5f, v, mx::float32, cpu_stream());
+    return cpu::norm_mish(x, {w, w, 1e-5f}, v, mx::float32, cpu_stream());
   });
 }

@@ -3,7 +3,6 @@
 #include "attention_reference.h"
 #include "nightingale/backends/cpu/ops.h"
 #include "nightingale/backends/reference/ops.h"
-#include "nightingale/backends/reference/quantized_cache.h"
 #include "nightingale/error.h"
 #include "nightingale/ops/quantized_cache.h"
 #include "nightingale/ops/rotary.h"
@@ -26,7 +25,7 @@ struct Backend {
 
   mx::array empty(int batch, int capacity, int bits) const {
     auto [shape, dtype] =
-        ops::cache_shape(batch, kHeads, capacity, kDepth, mx::float32, bits);
+        ops::cache_shape({batch, kHeads, capacity, kDepth}, mx::float32, bits);
     return make_cache(shape, dtype, stream);
   }
   mx::array filled(const mx::array& x, int capacity, int bits) const {
@@ -77,16 +76,16 @@ mx::array read_back(const mx::array& cache, int length, int bits) {
 
 } // namespace
 
-TEST_CASE("a cache in codes is 3.5 and 6 times smaller than float32") {
+TEST_CASE("a quantized cache is 3.5 and 6 times smaller than float32") {
   auto bytes = [](int bits) {
-    auto [shape, dtype] = ops::cache_shape(2, 16, 10, 64, mx::float32, bits);
+    auto [shape, dtype] = ops::cache_shape({2, 16, 10, 64}, mx::float32, bits);
     return double(mx::zeros(shape, dtype, cpu_stream()).nbytes());
   };
   CHECK(bytes(0) / bytes(8) > 3.5);
   CHECK(bytes(0) / bytes(4) > 6.0);
 }
 
-TEST_CASE("other bits and sizes of heads cannot be cached in codes") {
+TEST_CASE("other bits and sizes of heads cannot be cached quantized") {
   CHECK_THROWS_WITH_AS(
       ops::quantized_words(64, 3),
       "a KV cache takes 8 or 4 bits, not 3",
@@ -102,11 +101,11 @@ TEST_CASE("other bits and sizes of heads cannot be cached in codes") {
   auto values = mx::zeros({1, 1, 4, 10}, mx::uint32);
   CHECK_THROWS_AS(
       cpu::cached_attention(
-          mx::zeros({1, 1, 64}), keys, values, 0, cpu_stream()),
+          {mx::zeros({1, 1, 64}), 0}, {keys, values}, cpu_stream()),
       Error);
 }
 
-TEST_CASE("codes are written in their places and nothing elsewhere") {
+TEST_CASE("quantized rows are written in their places and nothing elsewhere") {
   for_each_backend([](const Backend& b, int bits) {
     auto x = noise_array({2, 3, kChannels}, 1);
     auto s = cpu_stream();
@@ -126,7 +125,8 @@ TEST_CASE("codes are written in their places and nothing elsewhere") {
   });
 }
 
-TEST_CASE("attention over codes is attention over what they stand for") {
+TEST_CASE(
+    "attention over a quantized cache is that over its dequantized rows") {
   for_each_backend([](const Backend& b, int bits) {
     for (int past : {0, 1, 37}) {
       for (int length : {1, 2, 16, 17, 70}) {
@@ -140,13 +140,13 @@ TEST_CASE("attention over codes is attention over what they stand for") {
         auto values_ = b.filled(v, total + 3, bits);
         auto k_read = read_back(keys, total, bits);
         auto v_read = read_back(values_, total, bits);
-        auto y = b.cached_attention(q, keys, values_, past, b.stream);
+        auto y = b.cached_attention({q, past}, {keys, values_}, b.stream);
         CHECK(
             relative_error(
                 y, attention_reference(q, k_read, v_read, kHeads, true)) <
             graph_tolerance(1e-5));
-        auto weights =
-            b.attention_weights(q, keys, past, 1, 1, 0, total, b.stream);
+        auto weights = b.attention_weights(
+            {q, past}, keys, {{1}, 1, 0, total}, b.stream)[0];
         CHECK(
             relative_error(
                 weights,
@@ -166,7 +166,7 @@ TEST_CASE("a vector of zeros, of huge values and of NaN in a cache") {
       mx::eval(x);
       auto cache = b.filled(x, 4, bits);
       auto q = mx::zeros({1, 1, kChannels}, mx::float32, s);
-      return values(b.cached_attention(q, cache, cache, 2, b.stream));
+      return values(b.cached_attention({q, 2}, {cache, cache}, b.stream));
     };
     CHECK(attended(0.0f) == Values(kChannels, 0.0));
     CHECK(attended(1e30f)[5] == doctest::Approx(1e30).epsilon(0.01));
@@ -174,7 +174,8 @@ TEST_CASE("a vector of zeros, of huge values and of NaN in a cache") {
   });
 }
 
-TEST_CASE("attention of up to 16 rows over codes is that of its rows alone") {
+TEST_CASE(
+    "attention of up to 16 rows over a quantized cache is batch-invariant") {
   auto s = cpu_stream();
   for (int bits : {8, 4}) {
     auto keys =
@@ -183,17 +184,18 @@ TEST_CASE("attention of up to 16 rows over codes is that of its rows alone") {
         backends()[0].filled(noise_array({2, 64, kChannels}, 3), 64, bits);
     for (int length = 2; length <= 16; ++length) {
       auto q = noise_array({2, length, kChannels}, 1);
-      auto whole = cpu::cached_attention(q, keys, values_, 40, s);
+      auto whole = cpu::cached_attention({q, 40}, {keys, values_}, s);
       for (int t = 0; t < length; ++t) {
         auto row = cpu::cached_attention(
-            rows_of(q, t, t + 1), keys, values_, 40 + t, s);
+            {rows_of(q, t, t + 1), 40 + t}, {keys, values_}, s);
         CHECK(same_bits(row, rows_of(whole, t, t + 1)));
       }
     }
   }
 }
 
-TEST_CASE("self_attention over codes is its parts, and its graph's") {
+TEST_CASE(
+    "self_attention over a quantized cache is its parts, and its reference") {
   auto s = cpu_stream();
   auto frequencies = ops::rotary_frequencies(kDepth, {});
   for (int bits : {8, 4}) {
@@ -212,19 +214,22 @@ TEST_CASE("self_attention over codes is its parts, and its graph's") {
       };
       auto qkv = noise_array({2, length, 3 * kChannels}, 5);
       ops::AttentionWatch watch{{1}, 1, 0, past + length};
-      auto found = cpu::self_attention(
-          qkv, frequencies, before(7), before(8), past, watch, s);
+      auto with = [&] {
+        return ops::AttentionInput{
+            qkv, frequencies, {before(7), before(8)}, past, watch};
+      };
+      auto found = cpu::self_attention(with(), s);
       auto parts = mx::split(qkv, 3, -1, s);
       auto q = cpu::rotary(parts[0], frequencies, past, s);
       auto k = cpu::rotary(parts[1], frequencies, past, s);
       auto keys = cpu::write_heads(before(7), k, past, s);
       auto values_ = cpu::write_heads(before(8), parts[2], past, s);
-      auto expected = cpu::cached_attention(q, keys, values_, past, s);
+      auto expected = cpu::cached_attention({q, past}, {keys, values_}, s);
       double tolerance = length <= cpu::kDotRows ? 0.0 : 1e-6;
       CHECK(relative_error(found.out, values(expected)) <= tolerance);
-      auto graph = reference::self_attention(
-          qkv, frequencies, before(7), before(8), past, watch, graph_stream());
-      // A key that the two turn an ulp apart may get another code.
+      auto graph = reference::self_attention(with(), graph_stream());
+      // A key that the two rotate an ulp apart may be rounded to another
+      // integer.
       CHECK(
           relative_error(graph.out, values(expected)) <
           (bits == 8 ? 0.01 : 0.1));
@@ -235,11 +240,11 @@ TEST_CASE("self_attention over codes is its parts, and its graph's") {
   }
 }
 
-TEST_CASE("a forked cache in codes begins every row with the prefix") {
+TEST_CASE("a forked quantized cache begins every row with the prefix") {
   for_each_backend([](const Backend& b, int bits) {
     auto x = noise_array({1, 9, kChannels}, 1);
     auto prefix = b.filled(x, 9, bits);
-    auto forked = b.fork_cache(prefix, 7, 2, 20, b.stream);
+    auto forked = b.fork_cache(prefix, {7, 2, 20}, b.stream);
     CHECK(forked.shape(2) == 20);
     auto expected = floats(read_back(prefix, 7, bits));
     auto found = floats(read_back(forked, 7, bits));

@@ -116,7 +116,7 @@ TEST_CASE("a convolution in codes of one tap is a product, bit for bit") {
       CAPTURE(bits);
       CAPTURE(rows);
       auto x = noise_array({1, rows, 128}, 1);
-      auto product = floats(ops::linear(x, w.one_tap(), s));
+      auto product = floats(ops::linear(x, w.one_tap(), {}, s));
       CHECK(same_bits(floats(ops::conv1d(x, w, {}, {}, s)), product));
     }
   }

@@ -1,5 +1,5 @@
-// Products with matrices in codes: what they are, and that a row has the same
-// bits in any company. Speculative decoding rests on the latter.
+// Products with quantized matrices: their values, and that results are
+// batch-invariant, which speculative decoding relies on.
 
 #include <doctest/doctest.h>
 
@@ -34,7 +34,7 @@ mx::array decoded(const ops::Matrix& w) {
 // Rows are rounded to 1 in 65,024 of the largest number beside them.
 constexpr double kRounding = 1e-4;
 
-// Every op with codes on x: [1, rows, 128].
+// Every op with quantized weights on x: [1, rows, 128].
 std::vector<mx::array> all_ops(const mx::array& x, int bits) {
   auto s = cpu_stream();
   static const ops::Matrix w[2] = {
@@ -46,16 +46,16 @@ std::vector<mx::array> all_ops(const mx::array& x, int bits) {
   auto norm = noise_array({128}, 5);
   auto residual = mx::slice(x, {0, 0, 0}, {1, x.shape(1), 70}, s);
   return {
-      ops::linear(x, one, s),
+      ops::linear(x, one, {}, s),
       ops::linear(
           x, one, {.bias = noise_array({70}, 3), .residual = residual}, s),
-      ops::norm_linear(x, norm, kEps, one, s),
-      ops::norm_swiglu(x, norm, kEps, both, s)};
+      ops::norm_linear(x, {norm, kEps}, one, s),
+      ops::norm_swiglu(x, {norm, kEps}, both, s)};
 }
 
 } // namespace
 
-TEST_CASE("linear with codes is linear with what they stand for") {
+TEST_CASE("quantized linear is linear with the dequantized weights") {
   auto s = cpu_stream();
   for (int bits : {8, 4}) {
     for (auto [rows, columns, outputs] :
@@ -84,7 +84,7 @@ TEST_CASE("linear with codes is linear with what they stand for") {
   }
 }
 
-TEST_CASE("integer rows times codes are exact") {
+TEST_CASE("integer rows times quantized weights are exact") {
   auto s = cpu_stream();
   for (int bits : {8, 4}) {
     int most = (1 << bits) - 1;
@@ -97,44 +97,44 @@ TEST_CASE("integer rows times codes are exact") {
       x.push_back(i % 64 == 5 ? 32512.0f : i * 91 % 65025 - 32512);
     }
     auto weights = array_of(w, {40, 128}), rows = array_of(x, {3, 128});
-    auto y = ops::linear(rows, ops::Matrix::quantized(weights, bits, s), s);
+    auto y = ops::linear(rows, ops::Matrix::quantized(weights, bits, s), {}, s);
     CHECK(relative_error(y, linear_reference(rows, weights)) < 2e-7);
   }
 }
 
-TEST_CASE("linear with codes takes rows of every type and layout") {
+TEST_CASE("quantized linear takes rows of every type and layout") {
   auto s = cpu_stream();
   auto w = quantized_of(40, 128, 8);
   for (mx::Dtype dtype : kFloatTypes) {
     auto x = noise_array({2, 3, 128}, 1, dtype);
-    auto y = ops::linear(x, w, s);
+    auto y = ops::linear(x, w, {}, s);
     CHECK(y.dtype() == dtype);
     double rounding = dtype == mx::float32 ? kRounding
         : dtype == mx::float16             ? 5e-4
                                            : 4e-3;
     CHECK(relative_error(y, linear_reference(x, decoded(w))) < rounding);
-    check_views(x, [&](auto& v) { return ops::linear(v, w, s); });
+    check_views(x, [&](auto& v) { return ops::linear(v, w, {}, s); });
   }
 }
 
-TEST_CASE("norm_linear and norm_swiglu with codes are made of their parts") {
+TEST_CASE("quantized norm_linear and norm_swiglu are made of their parts") {
   auto s = cpu_stream();
   for (int bits : {8, 4}) {
     for (int rows : {1, 2, 5, 17, 90}) {
       for (int features : {35, 96}) { // halves of a tile and whole ones
         auto x = noise_array({1, rows, 64}, 1), norm = noise_array({64}, 2);
         auto w = quantized_of(2 * features, 64, bits);
-        auto normed = cpu::rms_norm(x, norm, kEps, s);
-        auto product = ops::linear(normed, w, s);
-        CHECK(same_bits(ops::norm_linear(x, norm, kEps, w, s), product));
+        auto normed = cpu::rms_norm(x, {norm, kEps}, s);
+        auto product = ops::linear(normed, w, {}, s);
+        CHECK(same_bits(ops::norm_linear(x, {norm, kEps}, w, s), product));
         CHECK(same_bits(
-            ops::norm_swiglu(x, norm, kEps, w, s), cpu::swiglu(product, s)));
+            ops::norm_swiglu(x, {norm, kEps}, w, s), cpu::swiglu(product, s)));
       }
     }
   }
 }
 
-TEST_CASE("projected_attention takes an output matrix in codes") {
+TEST_CASE("projected_attention takes a quantized output matrix") {
   auto s = cpu_stream();
   auto frequencies = ops::rotary_frequencies(64, {});
   auto qkv = noise_array({2, 3, 3 * 128}, 1);
@@ -146,13 +146,13 @@ TEST_CASE("projected_attention takes an output matrix in codes") {
         ops::make_cache(shape, mx::float32, s),
         ops::make_cache(shape, mx::float32, s)};
     return ops::projected_attention(
-               qkv, frequencies, cache, 0, {}, out, residual, s)
-        .x;
+               {qkv, frequencies, cache, 0}, out, residual, s)
+        .out;
   };
   CHECK(relative_error(run(w), values(run(decoded(w)))) < kRounding);
 }
 
-TEST_CASE("a row times codes has the same bits in any company") {
+TEST_CASE("quantized products are batch-invariant") {
   auto x = noise_array({1, 300, 128}, 1);
   for (int bits : {8, 4}) {
     CAPTURE(bits);
@@ -179,15 +179,15 @@ TEST_CASE("rows in several blocks have the same bits as alone") {
   // 8192 columns: 64 rows to a block.
   auto x = noise_array({1, 130, 8192}, 1);
   auto w = quantized_of(40, 8192, 4);
-  auto whole = ops::linear(x, w, s);
+  auto whole = ops::linear(x, w, {}, s);
   for (int row : {0, 63, 64, 129}) {
     CAPTURE(row);
-    auto one = ops::linear(rows_of(x, row, row + 1), w, s);
+    auto one = ops::linear(rows_of(x, row, row + 1), w, {}, s);
     CHECK(same_bits(one, rows_of(whole, row, row + 1)));
   }
 }
 
-TEST_CASE("no product with codes depends on the number of threads") {
+TEST_CASE("no quantized product depends on the number of threads") {
   for (int rows : {1, 2, 50}) {
     auto x = noise_array({1, rows, 128}, 1);
     for (int bits : {8, 4}) {
@@ -214,9 +214,9 @@ TEST_CASE("a row that is not finite is NaN, and no other") {
   auto w = quantized_of(40, 128, 8);
   for (float bad : {NAN, INFINITY, -INFINITY}) {
     auto numbers = noise(3 * 128, 1);
-    auto good = floats(ops::linear(array_of(numbers, {3, 128}), w, s));
+    auto good = floats(ops::linear(array_of(numbers, {3, 128}), w, {}, s));
     numbers[128 + 77] = bad;
-    auto y = floats(ops::linear(array_of(numbers, {3, 128}), w, s));
+    auto y = floats(ops::linear(array_of(numbers, {3, 128}), w, {}, s));
     for (int i = 0; i < 3 * 40; ++i) {
       if (i / 40 == 1) {
         CHECK(std::isnan(y[i]));
@@ -230,20 +230,21 @@ TEST_CASE("a row that is not finite is NaN, and no other") {
 TEST_CASE("rows of zeros and of very small numbers") {
   auto s = cpu_stream();
   auto w = quantized_of(40, 128, 8);
-  auto zero = floats(ops::linear(mx::zeros({2, 128}, mx::float32, s), w, s));
+  auto zero =
+      floats(ops::linear(mx::zeros({2, 128}, mx::float32, s), w, {}, s));
   CHECK(std::all_of(zero.begin(), zero.end(), [](float y) { return y == 0; }));
   auto x = array_of(noise(128, 1), {1, 128});
   for (float scale : {1e-25f, 1e25f}) {
     auto scaled = mx::multiply(x, mx::array(scale), s);
-    auto y = ops::linear(scaled, w, s);
+    auto y = ops::linear(scaled, w, {}, s);
     CHECK(relative_error(y, linear_reference(scaled, decoded(w))) < kRounding);
   }
 }
 
-TEST_CASE("linear with codes of no rows gives no rows") {
+TEST_CASE("quantized linear of no rows gives no rows") {
   auto s = cpu_stream();
   auto y = ops::linear(
-      mx::zeros({0, 64}, mx::float32, s), quantized_of(5, 64, 8), s);
+      mx::zeros({0, 64}, mx::float32, s), quantized_of(5, 64, 8), {}, s);
   mx::eval(y);
   CHECK(y.shape() == mx::Shape{0, 5});
 }
@@ -251,14 +252,13 @@ TEST_CASE("linear with codes of no rows gives no rows") {
 TEST_CASE("rows that do not fit a matrix are refused") {
   auto s = cpu_stream();
   CHECK_THROWS_WITH_AS(
-      ops::linear(noise_array({2, 64}, 1), quantized_of(8, 128, 8), s),
+      ops::linear(noise_array({2, 64}, 1), quantized_of(8, 128, 8), {}, s),
       "rows of 64 numbers do not fit a matrix of 128 columns",
       nightingale::Error);
   CHECK_THROWS_WITH_AS(
       ops::norm_linear(
           noise_array({2, 64}, 1),
-          noise_array({64}, 2),
-          kEps,
+          {noise_array({64}, 2), kEps},
           noise_array({8, 65}, 3),
           s),
       "rows of 64 numbers do not fit a matrix of 65 columns",

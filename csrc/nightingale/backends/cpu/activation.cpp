@@ -3,7 +3,6 @@
 #include "nightingale/backends/cpu/epilogue.h"
 #include "nightingale/backends/cpu/ops.h"
 #include "nightingale/backends/cpu/primitive.h"
-#include "nightingale/backends/cpu/stored_floats.h"
 #include "nightingale/backends/cpu/threads.h"
 
 namespace nightingale::cpu {

@@ -4,7 +4,7 @@ using nightingale::cpu::CacheLoops;
 using nightingale::ops::kCacheGroup;
 using nightingale::ops::kMostCacheGroups;
 
-// Vec::width codes of a row from element `i`, which is a multiple of that.
+// Vec::width integers of a row from element `i`, which is a multiple of that.
 template <int bits>
 inline Vec quantized_at(const uint32_t* row, int i) {
   return load_quantized(reinterpret_cast<const uint8_t*>(row), i, Bits<bits>{});
@@ -74,7 +74,7 @@ void pack_quantized(const float* x, int depth, uint32_t* row) {
   }
 }
 
-// Words of a vector's codes, and of all of it.
+// Words of a vector's integers, and of all of it.
 template <int bits>
 inline int quantized_words(int depth) {
   return depth * bits / 32;
@@ -101,7 +101,7 @@ void unpack_quantized(const uint32_t* rows, int count, int depth, float* y) {
 // C positions at once: the sum of one need not wait for that of another.
 // x_sums: of every kCacheGroup of x
 template <int bits, int C>
-inline void dot_codes(
+inline void dot_quantized(
     const float* x,
     const uint32_t* rows,
     int depth,
@@ -138,7 +138,7 @@ inline void dot_codes(
 }
 
 template <int bits>
-void dots_codes(
+void dots_quantized(
     const float* x,
     const uint32_t* rows,
     int count,
@@ -151,10 +151,10 @@ void dots_codes(
         sum_of(x + g * kCacheGroup, kCacheGroup, [](Vec a) { return a; });
   }
   for (; t + 4 <= count; t += 4) {
-    dot_codes<bits, 4>(x, rows + t * words, depth, x_sums, y + t);
+    dot_quantized<bits, 4>(x, rows + t * words, depth, x_sums, y + t);
   }
   for (; t < count; ++t) {
-    dot_codes<bits, 1>(x, rows + t * words, depth, x_sums, y + t);
+    dot_quantized<bits, 1>(x, rows + t * words, depth, x_sums, y + t);
   }
 }
 
@@ -216,6 +216,6 @@ constexpr CacheLoops cache_loops() {
   return {
       {pack_quantized<8>, pack_quantized<4>},
       {unpack_quantized<8>, unpack_quantized<4>},
-      {dots_codes<8>, dots_codes<4>},
+      {dots_quantized<8>, dots_quantized<4>},
       {weighted_sum_quantized<8>, weighted_sum_quantized<4>}};
 }

@@ -2,8 +2,7 @@
 
 #include "nightingale/backends/cpu/matrix_units.h"
 #include "nightingale/backends/cpu/ops.h"
-#include "nightingale/backends/cpu/row_tiles.h"
-#include "nightingale/backends/cpu/scratch.h"
+#include "nightingale/backends/cpu/threads.h"
 
 namespace nightingale::cpu {
 

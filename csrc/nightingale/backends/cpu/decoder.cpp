@@ -1,8 +1,6 @@
-#include "nightingale/backends/cpu/decoder.h"
-
 #include <algorithm>
 
-#include "nightingale/backends/cpu/layer_attention.h"
+#include "nightingale/backends/cpu/attention_heads.h"
 #include "nightingale/backends/cpu/ops.h"
 #include "nightingale/backends/cpu/primitive.h"
 #include "nightingale/backends/cpu/quantized_product.h"
@@ -177,7 +175,7 @@ bool takes(const ops::DecoderRun& run, int hidden) {
       return false;
     }
   }
-  // What does not fit is told by the ops that run layers by parts.
+  // What does not fit is reported by the ops that run layers one by one.
   auto fits = [](const ops::Matrix& w, int rows, int columns) {
     return w.rows() == rows && w.columns() == columns;
   };
@@ -190,26 +188,23 @@ bool takes(const ops::DecoderRun& run, int hidden) {
 
 } // namespace
 
-bool can_use_decoder_layers(
-    const mx::array& x,
-    const std::vector<ops::DecoderRun>& runs) {
+bool fits_fused_decoder(const ops::DecoderInput& in) {
+  const auto& x = in.x;
   return x.shape(1) <= kDotRows && row_count(x) <= kMostRows &&
-      std::ranges::all_of(runs, [&](const ops::DecoderRun& run) {
+      std::ranges::all_of(in.runs, [&](const ops::DecoderRun& run) {
            return takes(run, x.shape(2));
          });
 }
 
-mx::array decoder_layers(
-    const mx::array& x,
-    const std::vector<ops::DecoderRun>& runs,
-    const mx::array& frequencies,
-    float eps,
-    int past,
-    std::vector<mx::array>& weights,
+namespace {
+
+ops::DecoderOutput fused_decoder_layers(
+    const ops::DecoderInput& input,
     mx::Stream s) {
-  Arrays inputs{as_float(x, s), as_float(frequencies, s)};
+  const auto& runs = input.runs;
+  Arrays inputs{as_float(input.x, s), as_float(input.frequencies, s)};
   constexpr int first_layer = 2;
-  std::vector<Output> outputs{{x.shape()}};
+  std::vector<Output> outputs{{input.x.shape()}};
   std::vector<LayerPlan> plans;
   for (const auto& run : runs) {
     const auto& layer = *run.layer;
@@ -235,7 +230,8 @@ mx::array decoder_layers(
       "DecoderLayers",
       std::move(outputs),
       std::move(inputs),
-      [=, plans = std::move(plans)](const Arrays& in, Arrays& out) {
+      [past = input.past, eps = input.eps, plans = std::move(plans)](
+          const Arrays& in, Arrays& out) {
         Positions positions{
             .batch = in[0].shape(0),
             .length = in[0].shape(1),
@@ -258,8 +254,22 @@ mx::array decoder_layers(
   for (const auto& run : runs) {
     run.cache->written = made[0];
   }
-  weights.insert(weights.end(), made.begin() + 1, made.end());
-  return made[0];
+  return {made[0], Arrays(made.begin() + 1, made.end())};
+}
+
+} // namespace
+
+ops::DecoderOutput decoder_layers(const ops::DecoderInput& in, mx::Stream s) {
+  return fits_fused_decoder(in) ? fused_decoder_layers(in, s)
+                                : kLayerOps.decoder_layers(in, s);
+}
+
+mx::array decoder_feed_forward(
+    const mx::array& x,
+    const ops::DecoderLayer& layer,
+    float eps,
+    mx::Stream s) {
+  return kLayerOps.decoder_feed_forward(x, layer, eps, s);
 }
 
 } // namespace nightingale::cpu

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "nightingale/backends/cpu/scratch.h"
+#include "nightingale/backends/cpu/threads.h"
 #include "nightingale/error.h"
 
 namespace nightingale::cpu {

@@ -9,7 +9,7 @@ namespace nightingale::cpu {
 // calling thread asks for the next.
 const float* inverse_alpha(const float* alpha, int count);
 
-// An epilogue on arrays that are there: the sums of a product in, the result
+// An epilogue on evaluated arrays: the sums of a product in, the result
 // out, in the result's type.
 struct EpilogueWriter {
   Curve curve = Curve::none;
@@ -24,7 +24,7 @@ struct EpilogueWriter {
   // The part that makes columns from `column` on.
   EpilogueWriter from_column(int column) const;
 
-  // Finishes the rows [row, row + rows), columns [column, column + columns).
+  // Writes the rows [row, row + rows), columns [column, column + columns).
   // y itself may hold the sums.
   void operator()(
       const float* sums,

@@ -5,8 +5,8 @@
 
 namespace nightingale::cpu {
 
-// A budget is enforced whenever so many positions have come: choosing costs
-// more than attending to a few too many.
+// A budget is enforced every so many positions: choosing costs more than
+// attending to a few too many.
 constexpr int kEvictionStep = 16;
 
 // Positions of the latest that every head keeps at least.

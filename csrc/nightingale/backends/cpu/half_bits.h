@@ -17,7 +17,7 @@ struct bf16 {
   uint16_t bits;
 };
 
-// Codes of so many bits.
+// Quantized numbers of so many bits.
 template <int bits>
 struct Bits {};
 

@@ -1,12 +1,8 @@
 #include <algorithm>
 
 #include "nightingale/backends/cpu/blas.h"
-#include "nightingale/backends/cpu/matrix_units.h"
 #include "nightingale/backends/cpu/ops.h"
-#include "nightingale/backends/cpu/row_tiles.h"
-#include "nightingale/backends/cpu/scratch.h"
-#include "nightingale/backends/cpu/threads.h"
-#include "nightingale/ops/matrix.h"
+#include "nightingale/backends/cpu/quantized_product.h"
 
 namespace nightingale::cpu {
 
@@ -20,7 +16,8 @@ constexpr int kGemmColumns = 256;
 struct UnpackedWeights;
 struct GemmSums;
 struct FewSums;
-struct NormedRows;
+struct NormedFloats;
+struct NormedRow;
 struct GateAndUp;
 
 // x · wᵀ, all row-contiguous; y is still to be set.
@@ -181,25 +178,68 @@ EpilogueWriter plain_result(mx::array& y) {
   return f;
 }
 
-// The normalised rows of x, in memory of the calling thread.
-const float* normed_rows(const mx::array& x, const mx::array& norm, float eps) {
-  int64_t channels = x.shape(-1);
-  int rows = row_count(x);
-  float* normed = scratch<NormedRows>(rows * channels);
-  for_rows(rows, [&](int row) {
-    simd().rms_norm(
-        x.data<float>() + row * channels,
-        norm.data<float>(),
-        channels,
-        eps,
-        normed + row * channels);
-  });
-  return normed;
+// The rows of x after an RMS norm.
+struct NormedRows {
+  const mx::array& x; // [..., K]
+  const mx::array& w;
+  float eps;
+
+  Windows<float> windows() const {
+    return row_windows(x.data<float>(), row_count(x), x.shape(-1));
+  }
+
+  void write(int64_t row, float* y) const {
+    int64_t channels = x.shape(-1);
+    const float* from = x.data<float>() + row * channels;
+    simd().rms_norm(from, w.data<float>(), channels, eps, y);
+  }
+
+  // One row, until the calling thread asks for the next.
+  const float* operator()(int64_t row) const {
+    float* y = scratch<NormedRow>(x.shape(-1));
+    write(row, y);
+    return y;
+  }
+
+  // All rows, in memory of the calling thread.
+  const float* all() const {
+    int64_t channels = x.shape(-1);
+    int rows = row_count(x);
+    float* y = scratch<NormedFloats>(rows * channels);
+    for_rows(rows, [&](int row) { write(row, y + row * channels); });
+    return y;
+  }
+};
+
+// Results of a quantized matrix are batch-invariant.
+mx::array quantized_linear(
+    const mx::array& x,
+    const ops::Matrix& w,
+    const ops::Epilogue& epilogue,
+    mx::Stream s) {
+  mx::Shape shape = ops::with_columns(x, w.rows());
+  storage_of(x); // an Error here, not on the stream's thread
+  Arrays inputs{dense(x, s), w.w};
+  EpilogueInputs epilogue_inputs(epilogue, shape, inputs, s);
+  return make_op(
+      "QuantizedLinear",
+      {shape, epilogue.result_dtype(x)},
+      std::move(inputs),
+      [=, columns = w.rows(), bits = w.bits](const Arrays& in, Arrays& out) {
+        const auto& x = in[0];
+        quantized_product(
+            x,
+            [&](const auto* data) {
+              return row_windows(data, row_count(x), x.shape(-1));
+            },
+            PackedQuantized(in[1], columns, bits),
+            epilogue_inputs.on(in, out[0]),
+            /* batch_invariant */ true);
+      },
+      s);
 }
 
-} // namespace
-
-mx::array linear(
+mx::array float_linear(
     const mx::array& x,
     const mx::array& w,
     const ops::Epilogue& epilogue,
@@ -231,48 +271,115 @@ mx::array linear(
       s);
 }
 
+// A swiglu of quantized weights, in whole tiles.
+mx::array quantized_norm_swiglu(
+    const mx::array& x,
+    const ops::RmsNorm& norm,
+    const ops::Matrix& gate_up,
+    mx::Stream s) {
+  int features = gate_up.rows() / 2;
+  return make_op(
+      "NormQuantizedSwiglu",
+      {ops::with_columns(x, features)},
+      {as_float(x, s), as_float(norm.w, s), gate_up.w},
+      [features, eps = norm.eps, bits = gate_up.bits](
+          const Arrays& in, Arrays& out) {
+        PackedQuantized quantized(in[2], 2 * features, bits);
+        NormedRows normed{in[0], in[1], eps};
+        for_row_blocks(
+            normed.windows(),
+            normed,
+            [&](const QuantizedRows& rows, int first) {
+              float* y = out[0].data<float>() + int64_t(first) * features;
+              parallel_for(features / kQuantizedTile, [&](int tile) {
+                float* columns = y + tile * kQuantizedTile;
+                multiply_swiglu_tile(rows, quantized, tile, columns, features);
+              });
+            });
+      },
+      s);
+}
+
+// A swiglu of up to kDotRows rows.
+mx::array few_rows_norm_swiglu(
+    const mx::array& x,
+    const ops::RmsNorm& norm,
+    const mx::array& gate_up,
+    mx::Stream s) {
+  Storage storage = storage_of(gate_up);
+  return make_op(
+      "NormSwiglu",
+      {ops::with_columns(x, gate_up.shape(0) / 2)},
+      {as_float(x, s), as_float(norm.w, s), dense(gate_up, s)},
+      [storage, eps = norm.eps](const Arrays& in, Arrays& out) {
+        NormedRows normed{in[0], in[1], eps};
+        DotArgs a = dots_of(normed.all(), row_count(in[0]), in[2]);
+        a.y = out[0].data<float>();
+        a.y_stride = out[0].shape(-1);
+        few_rows_swiglu(a, storage);
+      },
+      s);
+}
+
+} // namespace
+
+mx::array linear(
+    const mx::array& x,
+    const ops::Matrix& w,
+    const ops::Epilogue& epilogue,
+    mx::Stream s) {
+  backends::check_linear(x, w, /* on_cpu */ true);
+  return w.is_quantized() ? quantized_linear(x, w, epilogue, s)
+                          : float_linear(x, w.w, epilogue, s);
+}
+
 mx::array norm_linear(
     const mx::array& x,
-    const mx::array& norm,
-    float eps,
-    const mx::array& w,
+    const ops::RmsNorm& norm,
+    const ops::Matrix& w,
     mx::Stream s) {
-  auto shape = ops::with_columns(x, w.shape(0));
-  storage_of(w);
+  backends::check_linear(x, w, /* on_cpu */ true);
+  if (!w.is_quantized()) {
+    storage_of(w.w); // an Error here, not on the stream's thread
+  }
   return make_op(
       "NormLinear",
-      {shape},
-      {as_float(x, s), as_float(norm, s), dense(w, s)},
-      [=](const Arrays& in, Arrays& out) {
-        const float* normed = normed_rows(in[0], in[1], eps);
-        any_rows(normed, row_count(in[0]), in[2], plain_result(out[0]));
+      {ops::with_columns(x, w.rows())},
+      {as_float(x, s),
+       as_float(norm.w, s),
+       w.is_quantized() ? w.w : dense(w.w, s)},
+      [eps = norm.eps, columns = w.rows(), bits = w.bits](
+          const Arrays& in, Arrays& out) {
+        NormedRows normed{in[0], in[1], eps};
+        EpilogueWriter f = plain_result(out[0]);
+        if (!bits) {
+          any_rows(normed.all(), row_count(in[0]), in[2], f);
+          return;
+        }
+        PackedQuantized quantized(in[2], columns, bits);
+        for_row_blocks(
+            normed.windows(),
+            normed,
+            [&](const QuantizedRows& rows, int first) {
+              multiply(rows, first, quantized, f);
+            });
       },
       s);
 }
 
 mx::array norm_swiglu(
     const mx::array& x,
-    const mx::array& norm,
-    float eps,
-    const mx::array& gate_up,
+    const ops::RmsNorm& norm,
+    const ops::Matrix& gate_up,
     mx::Stream s) {
-  if (row_count(x) > kDotRows) {
-    return swiglu(norm_linear(x, norm, eps, gate_up, s), s);
+  backends::check_linear(x, gate_up, /* on_cpu */ true);
+  if (gate_up.is_quantized() && gate_up.rows() % (2 * kQuantizedTile) == 0) {
+    return quantized_norm_swiglu(x, norm, gate_up, s);
   }
-  auto shape = ops::with_columns(x, gate_up.shape(0) / 2);
-  Storage storage = storage_of(gate_up);
-  return make_op(
-      "NormSwiglu",
-      {shape},
-      {as_float(x, s), as_float(norm, s), dense(gate_up, s)},
-      [=](const Arrays& in, Arrays& out) {
-        const float* normed = normed_rows(in[0], in[1], eps);
-        DotArgs a = dots_of(normed, row_count(in[0]), in[2]);
-        a.y = out[0].data<float>();
-        a.y_stride = out[0].shape(-1);
-        few_rows_swiglu(a, storage);
-      },
-      s);
+  if (!gate_up.is_quantized() && row_count(x) <= kDotRows) {
+    return few_rows_norm_swiglu(x, norm, gate_up.w, s);
+  }
+  return swiglu(cpu::norm_linear(x, norm, gate_up, s), s);
 }
 
 } // namespace nightingale::cpu

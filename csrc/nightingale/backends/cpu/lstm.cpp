@@ -1,11 +1,8 @@
-#include "nightingale/ops/lstm.h"
-
 #include <algorithm>
 #include <utility>
 
 #include "nightingale/backends/cpu/ops.h"
 #include "nightingale/backends/cpu/primitive.h"
-#include "nightingale/backends/cpu/scratch.h"
 #include "nightingale/backends/cpu/threads.h"
 
 namespace nightingale::cpu {
@@ -125,13 +122,11 @@ class Recurrence {
 
 } // namespace
 
-mx::array lstm(
-    const mx::array& x,
-    const mx::array& w_ih,
-    const mx::array& w_hh,
-    const mx::array& bias,
-    mx::Stream s) {
-  auto from_input = linear(x, w_ih, {.bias = bias, .dtype = mx::float32}, s);
+mx::array
+lstm(const mx::array& x, const ops::LstmWeights& weights, mx::Stream s) {
+  const auto& [w_ih, w_hh, bias] = weights;
+  auto from_input =
+      cpu::linear(x, w_ih, {.bias = bias, .dtype = mx::float32}, s);
   return make_op(
       "Lstm",
       {{x.shape(0), x.shape(1), w_hh.shape(1)}},

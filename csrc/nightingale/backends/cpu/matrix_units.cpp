@@ -5,8 +5,6 @@
 #include <cstring>
 
 #include "nightingale/backends/cpu/matrix_loops.h"
-#include "nightingale/backends/cpu/row_tiles.h"
-#include "nightingale/backends/cpu/scratch.h"
 #include "nightingale/backends/cpu/threads.h"
 
 #if defined(__x86_64__) && defined(__linux__)

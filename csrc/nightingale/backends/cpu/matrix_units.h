@@ -15,7 +15,7 @@ void matrix_product(
     int columns,
     const EpilogueWriter& epilogue);
 
-// The same with a matrix in codes, decoded panel by panel.
+// The same with a quantized matrix, dequantized panel by panel.
 void matrix_product(
     const Windows<uint16_t>& x,
     const PackedQuantized& w,

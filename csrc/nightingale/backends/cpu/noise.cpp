@@ -2,7 +2,6 @@
 
 #include "nightingale/backends/cpu/ops.h"
 #include "nightingale/backends/cpu/primitive.h"
-#include "nightingale/backends/cpu/scratch.h"
 #include "nightingale/backends/cpu/threads.h"
 
 namespace nightingale::cpu {

@@ -1,7 +1,6 @@
 #include "nightingale/backends/cpu/ops.h"
 #include "nightingale/backends/cpu/primitive.h"
-#include "nightingale/backends/cpu/row_tiles.h"
-#include "nightingale/backends/cpu/stored_floats.h"
+#include "nightingale/backends/cpu/threads.h"
 
 namespace nightingale::cpu {
 
@@ -21,13 +20,12 @@ void for_norms(const mx::array& x, mx::array& y, F norm) {
 
 } // namespace
 
-mx::array
-rms_norm(const mx::array& x, const mx::array& w, float eps, mx::Stream s) {
+mx::array rms_norm(const mx::array& x, const ops::RmsNorm& norm, mx::Stream s) {
   return make_op(
       "RmsNorm",
       {x.shape()},
-      {dense(x, s), as_float(w, s)},
-      [=](const Arrays& in, Arrays& out) {
+      {dense(x, s), as_float(norm.w, s)},
+      [eps = norm.eps](const Arrays& in, Arrays& out) {
         const float* w = in[1].data<float>();
         for_norms(in[0], out[0], [&](const float* x, int channels, float* y) {
           simd().rms_norm(x, w, channels, eps, y);
@@ -38,16 +36,14 @@ rms_norm(const mx::array& x, const mx::array& w, float eps, mx::Stream s) {
 
 mx::array layer_norm(
     const mx::array& x,
-    const mx::array& w,
-    const mx::array& b,
-    float eps,
+    const ops::LayerNorm& norm,
     mx::Dtype dtype,
     mx::Stream s) {
   return make_op(
       "LayerNorm",
       {x.shape(), dtype},
-      {dense(x, s), as_float(w, s), as_float(b, s)},
-      [=](const Arrays& in, Arrays& out) {
+      {dense(x, s), as_float(norm.w, s), as_float(norm.b, s)},
+      [eps = norm.eps](const Arrays& in, Arrays& out) {
         const float *w = in[1].data<float>(), *b = in[2].data<float>();
         for_norms(in[0], out[0], [&](const float* x, int channels, float* y) {
           simd().layer_norm(x, w, b, channels, eps, y);
@@ -58,13 +54,11 @@ mx::array layer_norm(
 
 mx::array norm_mish(
     const mx::array& x,
-    const mx::array& w,
-    const mx::array& b,
-    float eps,
+    const ops::LayerNorm& norm,
     const std::optional<mx::array>& shift,
     mx::Dtype dtype,
     mx::Stream s) {
-  Arrays inputs{dense(x, s), as_float(w, s), as_float(b, s)};
+  Arrays inputs{dense(x, s), as_float(norm.w, s), as_float(norm.b, s)};
   if (shift) {
     inputs.push_back(as_float(*shift, s));
   }
@@ -72,7 +66,7 @@ mx::array norm_mish(
       "NormMish",
       {x.shape(), dtype},
       std::move(inputs),
-      [=](const Arrays& in, Arrays& out) {
+      [eps = norm.eps](const Arrays& in, Arrays& out) {
         const float *w = in[1].data<float>(), *b = in[2].data<float>();
         const float* shift = in.size() > 3 ? in[3].data<float>() : nullptr;
         for_norms(in[0], out[0], [&](const float* x, int channels, float* y) {
@@ -80,6 +74,15 @@ mx::array norm_mish(
         });
       },
       s);
+}
+
+ops::Normed linear_add_norm(
+    const mx::array& x,
+    const ops::Matrix& w,
+    const ops::AddNorm& add,
+    mx::Stream s) {
+  auto sum = cpu::linear(x, w, {.bias = add.bias, .residual = add.residual}, s);
+  return {sum, cpu::layer_norm(sum, add.norm, add.dtype, s)};
 }
 
 } // namespace nightingale::cpu

@@ -9,7 +9,6 @@
 #include "mlx/ops.h"
 #include "nightingale/backends/cpu/buffers.h"
 #include "nightingale/backends/cpu/ops.h"
-#include "nightingale/backends/cpu/scratch.h"
 #include "nightingale/backends/cpu/threads.h"
 #include "nightingale/error.h"
 

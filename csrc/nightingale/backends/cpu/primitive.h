@@ -9,6 +9,7 @@
 #include "mlx/array.h"
 #include "mlx/primitives.h"
 #include "nightingale/backends/cpu/simd.h"
+#include "nightingale/backends/cpu/threads.h"
 #include "nightingale/ops/backend.h"
 
 namespace nightingale::cpu {
@@ -74,6 +75,36 @@ int row_count(const mx::array& x);
 template <typename T>
 const T* row_of(const mx::array& x, int b, int t) {
   return x.data<T>() + b * x.strides(0) + t * x.strides(1);
+}
+
+struct ReadFloats;
+struct WrittenFloats;
+
+// The elements [begin, begin + count) of x: its own, or converted ones that
+// last until the calling thread reads the next.
+inline const float* read_floats(const mx::array& x, int64_t begin, int count) {
+  Storage storage = storage_of(x);
+  if (storage == Storage::f32) {
+    return x.data<float>() + begin;
+  }
+  float* floats = scratch<ReadFloats>(count);
+  simd().unpack[static_cast<int>(storage)](
+      x.data<char>() + begin * storage_bytes(storage), count, floats);
+  return floats;
+}
+
+// Calls fill(p), which writes the elements [begin, begin + count) of y to p.
+template <typename F>
+void write_floats(mx::array& y, int64_t begin, int count, F fill) {
+  Storage storage = storage_of(y);
+  if (storage == Storage::f32) {
+    fill(y.data<float>() + begin);
+    return;
+  }
+  float* floats = scratch<WrittenFloats>(count);
+  fill(floats);
+  simd().pack[static_cast<int>(storage)](
+      floats, count, y.data<char>() + begin * storage_bytes(storage));
 }
 
 } // namespace nightingale::cpu

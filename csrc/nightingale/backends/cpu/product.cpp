@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "nightingale/backends/cpu/scratch.h"
 #include "nightingale/backends/cpu/threads.h"
 
 namespace nightingale::cpu {

@@ -3,8 +3,7 @@
 #include <algorithm>
 
 #include "nightingale/backends/cpu/epilogue.h"
-#include "nightingale/backends/cpu/packed_quantized.h"
-#include "nightingale/backends/cpu/scratch.h"
+#include "nightingale/backends/cpu/packed_matrix.h"
 #include "nightingale/backends/cpu/threads.h"
 #include "nightingale/ops/convolution.h"
 
@@ -139,7 +138,7 @@ void run_tiles(
   }
 }
 
-// x · wᵀ, finished; w: [columns, taps * channels]. Every sum is taken in one
+// x · wᵀ, then the epilogue; w: [columns, taps * channels]. Every sum is in one
 // order, from the first tap and channel to the last, whatever stands beside it.
 void product(
     const Windows<float>& x,
@@ -148,7 +147,7 @@ void product(
     int columns,
     const EpilogueWriter& epilogue);
 
-// The same with a matrix in codes, decoded panel by panel.
+// The same with a quantized matrix, dequantized panel by panel.
 void product(
     const Windows<float>& x,
     const PackedQuantized& w,

@@ -106,7 +106,7 @@ inline void store_some(Vec x, T* p, int count) {
 
 // The columns of one vector, in all rows.
 template <bool whole, typename T, typename F>
-inline void finish_columns(const EpilogueArgs& a, int column, F make_curve) {
+inline void epilogue_columns(const EpilogueArgs& a, int column, F make_curve) {
   int count = a.columns - column;
   auto at_columns = [&](const float* p) {
     return load_some<whole>(p + column, count);
@@ -127,19 +127,19 @@ inline void finish_columns(const EpilogueArgs& a, int column, F make_curve) {
 // make_curve(at_columns) gives the curve of some columns, where at_columns(p)
 // loads theirs of a parameter.
 template <typename T, typename F>
-inline void finish_all(const EpilogueArgs& a, F make_curve) {
+inline void epilogue_all(const EpilogueArgs& a, F make_curve) {
   int column = 0;
   for (; column + Vec::width <= a.columns; column += Vec::width) {
-    finish_columns<true, T>(a, column, make_curve);
+    epilogue_columns<true, T>(a, column, make_curve);
   }
   if (column < a.columns) {
-    finish_columns<false, T>(a, column, make_curve);
+    epilogue_columns<false, T>(a, column, make_curve);
   }
 }
 
 template <typename T, typename F>
 inline void apply_each(const EpilogueArgs& a, F curve) {
-  finish_all<T>(a, [=](auto) { return curve; });
+  epilogue_all<T>(a, [=](auto) { return curve; });
 }
 
 template <typename T>
@@ -161,7 +161,7 @@ void epilogue(const EpilogueArgs& a) {
     case Curve::relu:
       return apply_each<T>(a, [](Vec x) { return above_zero(x); });
     case Curve::snake:
-      return finish_all<T>(a, [&](auto at_columns) {
+      return epilogue_all<T>(a, [&](auto at_columns) {
         Vec alpha = at_columns(a.alpha), inverse = at_columns(a.inverse_alpha);
         return [=](Vec x) { return snake_vec(x, alpha, inverse); };
       });

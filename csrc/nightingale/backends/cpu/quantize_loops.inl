@@ -1,8 +1,8 @@
-// The loops that turn floats into codes, over the vectors of the file that
+// The loops that quantize floats, over the vectors of the file that
 // includes this one; part of quantized_loops.inl.
 
 // Sums are taken in this many lanes by every processor: the same weights then
-// become the same codes on all of them.
+// become the same integers on all of them.
 constexpr int kEncodeLanes = 16;
 static_assert(
     kEncodeLanes % Vec::width == 0 && kQuantizedGroup % kEncodeLanes == 0);
@@ -35,7 +35,7 @@ struct LaneSums {
   }
 };
 
-// w is near scale * code + bias; both are numbers of float16.
+// w is near scale * q + bias; both are numbers of float16.
 struct Affine {
   float scale;
   float bias;
@@ -64,8 +64,8 @@ inline Vec nearest_level(Vec w, Affine by, float most) {
   return (level + rounder) - rounder;
 }
 
-// How far the nearest codes are from w, and the scale and bias that would suit
-// those codes best.
+// How far the nearest integers are from w, and the scale and bias that would
+// suit those integers best.
 struct Fit {
   float error;
   Affine better;
@@ -121,7 +121,7 @@ inline Affine anchored(Range range, float most) {
                        : affine(edge / level, edge);
 }
 
-// Beginning with MLX's choice and with the whole range, what suits the codes
+// Beginning with MLX's choice and with the whole range, what suits the integers
 // best, some times over: 7 % less error than MLX's (measured on normal weights,
 // in 8 and in 4 bits). More rounds gain no more than 1 %.
 inline Affine best_affine(const float* w, Range range, float most) {

@@ -2,8 +2,8 @@
 
 #include <cstdint>
 
-// The inner loops of products with matrices in codes of 8 or 4 bits. A row is
-// turned into integers of 16 bits, whose products with the codes are added up
+// The inner loops of products with matrices quantized to 8 or 4 bits. A row is
+// converted to 16-bit integers, whose products with the weights are added up
 // exactly; only the sums of whole groups are floating, and they are added from
 // the first group to the last, each step rounded once. So a result has the same
 // bits whatever stands beside it and whichever processor computes it.
@@ -68,8 +68,9 @@ struct QuantizedTileArgs {
 };
 
 struct QuantizedLoops {
-  // One row of a matrix into codes, a byte for each, with scales and biases in
-  // float16. False where it holds numbers too large for them, or not finite.
+  // Quantizes one row of a matrix, a byte for each weight, with scales and
+  // biases in float16. False where it holds numbers too large for them, or not
+  // finite.
   bool (*encode)(
       const float* w,
       int groups,

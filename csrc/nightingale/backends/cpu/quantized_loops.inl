@@ -76,7 +76,7 @@ struct QuantizedSums {
     }
   }
 
-  // integers: of the first row, at the first of the four columns whose codes
+  // integers: of the first row, at the first of the four columns whose bytes
   // are `shift` bits up.
   template <int shift, int mask>
   void add_columns(

@@ -4,12 +4,12 @@
 
 #include "mlx/array.h"
 #include "nightingale/backends/cpu/matrix_units.h"
-#include "nightingale/backends/cpu/packed_quantized.h"
+#include "nightingale/backends/cpu/packed_matrix.h"
 #include "nightingale/backends/cpu/product.h"
-#include "nightingale/backends/cpu/row_tiles.h"
+#include "nightingale/backends/cpu/threads.h"
 
-// Products with matrices in codes, as ops run them. Where integers are
-// multiplied, every row of a result is the same in any company.
+// Products with quantized matrices, as ops run them. Where integers are
+// multiplied, results are batch-invariant.
 
 namespace nightingale::cpu {
 
@@ -90,16 +90,16 @@ void for_row_blocks(const Windows<T>& x, Row row, Run run) {
   }
 }
 
-// x · wᵀ, finished; the rows of x are those of the result from `first_row` on.
+// x · wᵀ, then the epilogue; the rows of x are those of the result from
+// `first_row` on.
 void multiply(
     const QuantizedRows& x,
     int first_row,
     const PackedQuantized& w,
     const EpilogueWriter& epilogue);
 
-// Whether this processor multiplies integers faster than floats, and so many
-// rows by codes as well. Others may decode panels of codes, which few rows are
-// not worth.
+// Whether this processor multiplies integers faster than floats, also for many
+// rows. Others dequantize panels of the matrix, which few rows are not worth.
 bool outruns_floats();
 
 // The product of windows over `x`, which windows(data) gives of its numbers, as

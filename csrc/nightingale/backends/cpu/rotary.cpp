@@ -1,7 +1,6 @@
+#include "nightingale/backends/cpu/attention_heads.h"
 #include "nightingale/backends/cpu/ops.h"
 #include "nightingale/backends/cpu/primitive.h"
-#include "nightingale/backends/cpu/rotary_angles.h"
-#include "nightingale/backends/cpu/scratch.h"
 #include "nightingale/backends/cpu/threads.h"
 
 namespace nightingale::cpu {

@@ -2,13 +2,9 @@
 
 #include <cstdint>
 
-#include "nightingale/backends/cpu/activation_loops.h"
-#include "nightingale/backends/cpu/attention_loops.h"
-#include "nightingale/backends/cpu/cache_loops.h"
-#include "nightingale/backends/cpu/product_loops.h"
 #include "nightingale/backends/cpu/quantized_loops.h"
 #include "nightingale/backends/cpu/signal_loops.h"
-#include "nightingale/backends/cpu/storage.h"
+#include "nightingale/ops/cache_groups.h"
 
 // Inner loops of the CPU backend, written once over a vector type
 // (simd_loops.inl) and compiled for each instruction set; `simd()` picks the
@@ -16,6 +12,149 @@
 // depends on its length only: not on the number of rows, threads or tiles.
 
 namespace nightingale::cpu {
+
+// How the elements of an array are stored.
+enum class Storage { f32, f16, bf16 };
+
+constexpr int storage_bytes(Storage storage) {
+  return storage == Storage::f32 ? 4 : 2;
+}
+
+// Activations of `count` elements; y may be x.
+struct ActivationLoops {
+  void (*silu)(const float* x, int64_t count, float* y);
+  void (*gelu)(const float* x, int64_t count, float* y);
+  void (*mish)(const float* x, int64_t count, float* y);
+  void (*elu)(const float* x, int64_t count, float* y);
+  void (*relu)(const float* x, int64_t count, float* y);
+  void (*leaky_relu)(const float* x, int64_t count, float slope, float* y);
+  void (*snake)(
+      const float* x,
+      const float* alpha,
+      const float* inverse_alpha,
+      int64_t count,
+      float* y);
+
+  // One step of `count` units of an LSTM: cell = sigmoid(f) * cell +
+  // sigmoid(i) * tanh(g), hidden = sigmoid(o) * tanh(cell). gates: [4, stride],
+  // the sums of i, f, g and o.
+  void (*lstm_cell)(
+      const float* gates,
+      int64_t stride,
+      int64_t count,
+      float* cell,
+      float* hidden);
+};
+
+// What attention does to a row of scores, between its two products.
+struct AttentionLoops {
+  // x[i] = exp(scale * (x[i] - max)), after `more`, unless null, was added;
+  // gives the sum. Both have room for whole vectors, whose rest x may lose.
+  float (*exp_row)(float* x, const float* more, int count, float scale);
+
+  void (*scale_row)(const float* x, float factor, int count, float* y);
+};
+
+// Vectors of a quantized cache (nightingale/ops/quantized_cache.h), one after
+// the other. `depth` is one that ops::quantized_words takes. Every entry is
+// indexed by quantized_index.
+struct CacheLoops {
+  void (*pack[2])(const float* x, int depth, uint32_t* row);
+  void (*unpack[2])(const uint32_t* rows, int count, int depth, float* y);
+
+  // y[t] = sum_d x[d] * rows[t, d]
+  void (*dots[2])(
+      const float* x,
+      const uint32_t* rows,
+      int count,
+      int depth,
+      float* y);
+
+  // out[d] = sum_t p[t] * rows[t, d]
+  void (*weighted_sum[2])(
+      const float* p,
+      const uint32_t* rows,
+      int count,
+      int depth,
+      float* out);
+};
+
+constexpr int quantized_index(int bits) {
+  return bits == 8 ? 0 : 1;
+}
+
+// What the sums of a product go through; ops::Activation, and Snake after it.
+enum class Curve { none, silu, gelu, mish, elu, leaky_relu, relu, snake };
+
+// y[r, c] = sum over t, k of x[r * row_step + t * tap_step + k] *
+// w[t * depth + k, c], in this order, for all rows and columns of a tile.
+struct TileArgs {
+  const float* x;
+  int64_t row_step;
+  int64_t tap_step;
+  int taps;
+  int depth;
+  const float* w;
+  int64_t w_stride;
+  float* y;
+  int64_t y_stride;
+};
+
+// y = curve(sums + bias) + residual. The columns' vectors start at the first
+// column of the tile; y and residual are of one type.
+struct EpilogueArgs {
+  const float* sums;
+  int64_t sums_stride;
+  int rows;
+  int columns;
+  const float* bias; // or null, as the residual
+  Curve curve;
+  const float* alpha; // of Snake
+  const float* inverse_alpha;
+  const void* residual;
+  void* y;
+  int64_t stride; // of y and residual
+};
+
+// y[c] = sum of x[t * tap_step + c] * w[t * w_stride + c] over the taps
+// [first_tap, last_tap).
+struct DepthwiseArgs {
+  const float* x;
+  int64_t tap_step;
+  int first_tap;
+  int last_tap;
+  const float* w;
+  int64_t w_stride;
+  int channels;
+  float* y;
+};
+
+// No processor has larger tiles.
+constexpr int kMostTileRows = 14;
+constexpr int kMostTileColumns = 32;
+
+struct ProductLoops {
+  int rows; // of a tile
+  int columns;
+
+  void (*tile)(const TileArgs& args);
+  // The first half of the columns.
+  void (*half_tile)(const TileArgs& args);
+
+  // panel[k, c] = w[c, k], 0 in the columns of a tile that w has not; indexed
+  // by Storage of w.
+  void (*pack_panel[3])(
+      const void* w,
+      int64_t w_stride,
+      int columns,
+      int64_t depth,
+      float* panel);
+
+  // Indexed by Storage of y.
+  void (*epilogue[3])(const EpilogueArgs& args);
+
+  void (*depthwise)(const DepthwiseArgs& args);
+};
 
 // y[r, c] = sum_k x[r, k] * w[c, k] (+ bias[c]) (+ residual[r, c])
 struct DotArgs {

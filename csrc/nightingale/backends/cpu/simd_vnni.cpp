@@ -1,4 +1,4 @@
-// The loops over codes for processors that multiply and add 16-bit integers in
+// The quantized loops for processors that multiply and add 16-bit integers in
 // one instruction. As in simd_loops.inl, no standard headers.
 
 #include "nightingale/backends/cpu/quantized_loops.h"

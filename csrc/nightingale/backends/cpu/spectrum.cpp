@@ -4,7 +4,6 @@
 
 #include "nightingale/backends/cpu/ops.h"
 #include "nightingale/backends/cpu/primitive.h"
-#include "nightingale/backends/cpu/scratch.h"
 #include "nightingale/backends/cpu/threads.h"
 #include "nightingale/ops/stft_basis.h"
 

@@ -1,6 +1,10 @@
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <new>
 #include <type_traits>
 
 namespace nightingale::cpu {
@@ -9,7 +13,6 @@ namespace nightingale::cpu {
 void set_threads(int count);
 int threads();
 
-// How many pieces of `size` cover `count`.
 constexpr int ceil_div(int64_t count, int64_t size) {
   return static_cast<int>((count + size - 1) / size);
 }
@@ -30,6 +33,42 @@ void parallel_for(int tiles, F&& body) {
       tiles,
       [](void* context, int tile) { (*static_cast<Fn*>(context))(tile); },
       const_cast<void*>(static_cast<const void*>(&body)));
+}
+
+// Calls body(row) for every row, some rows to a tile.
+template <typename F>
+void for_rows(int rows, F body) {
+  constexpr int per_tile = 16;
+  parallel_for(ceil_div(rows, per_tile), [&](int tile) {
+    int end = std::min(rows, (tile + 1) * per_tile);
+    for (int row = tile * per_tile; row < end; ++row) {
+      body(row);
+    }
+  });
+}
+
+// A cache line, and the widest vector.
+constexpr std::align_val_t kScratchAlignment{64};
+
+struct FreeScratch {
+  void operator()(void* buffer) const {
+    ::operator delete(buffer, kScratchAlignment);
+  }
+};
+
+// A buffer of the calling thread that grows and is kept, so that a tile does
+// not allocate. Each `Tag` type names one buffer; its content lasts until the
+// same thread asks for the same tag again.
+template <typename Tag, typename T = float>
+T* scratch(size_t count) {
+  thread_local std::unique_ptr<void, FreeScratch> buffer;
+  thread_local size_t capacity = 0;
+  if (count > capacity) {
+    buffer.reset(); // first, so that both are never held
+    buffer.reset(::operator new(count * sizeof(T), kScratchAlignment));
+    capacity = count;
+  }
+  return static_cast<T*>(buffer.get());
 }
 
 } // namespace nightingale::cpu

@@ -202,8 +202,6 @@ inline Vec load_quantized(const uint8_t* row, int i, Bits<4>) {
   return {_mm256_cvtepi32_ps(quantized)};
 }
 
-#include "nightingale/backends/cpu/exp_poly.inl"
-#include "nightingale/backends/cpu/log_poly.inl"
-#include "nightingale/backends/cpu/sin_poly.inl"
+#include "nightingale/backends/cpu/math.inl"
 
 } // namespace

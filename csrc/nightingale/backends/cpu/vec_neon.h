@@ -186,8 +186,6 @@ inline Vec load_quantized(const uint8_t* row, int i, Bits<4>) {
   return {vcvtq_f32_u32(quantized)};
 }
 
-#include "nightingale/backends/cpu/exp_poly.inl"
-#include "nightingale/backends/cpu/log_poly.inl"
-#include "nightingale/backends/cpu/sin_poly.inl"
+#include "nightingale/backends/cpu/math.inl"
 
 } // namespace

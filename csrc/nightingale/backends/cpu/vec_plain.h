@@ -4,7 +4,7 @@
 
 #include "nightingale/backends/cpu/half_bits.h"
 
-// One lane: the twin the vector versions are tested against.
+// One lane: the reference that the vector versions are tested against.
 
 namespace {
 

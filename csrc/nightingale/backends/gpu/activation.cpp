@@ -1,10 +1,8 @@
-#include "nightingale/backends/gpu/activation.h"
-
 #include <bit>
 
 #include "nightingale/backends/gpu/epilogue.h"
+#include "nightingale/backends/gpu/ops.h"
 #include "nightingale/backends/gpu/row_parts.h"
-#include "nightingale/backends/reference/ops.h"
 
 namespace nightingale::gpu {
 

@@ -1,10 +1,9 @@
-#include "nightingale/backends/gpu/cache_position.h"
-
 #include <deque>
 #include <optional>
 
 #include "mlx/ops.h"
 #include "mlx/transforms.h"
+#include "nightingale/backends/gpu/attention.h"
 
 namespace nightingale::gpu {
 
@@ -32,8 +31,8 @@ PositionTable make_table(int capacity, mx::Stream s) {
   return {capacity, s, rows};
 }
 
-// Of as many capacities as a few utterances at a time have.
-const mx::array& places(int capacity, mx::Stream s) {
+// For as many capacities as a few concurrent utterances have.
+const mx::array& positions(int capacity, mx::Stream s) {
   constexpr size_t most = 16;
   static thread_local std::deque<PositionTable> made;
   for (const auto& one : made) {
@@ -59,7 +58,8 @@ mx::array cache_position(int past, int capacity, mx::Stream s) {
   static thread_local std::optional<Position> last;
   if (!last || last->past != past || last->capacity != capacity ||
       last->stream != s) {
-    auto row = mx::slice(places(capacity, s), {past, 0}, {past + 1, kRow}, s);
+    auto row =
+        mx::slice(positions(capacity, s), {past, 0}, {past + 1, kRow}, s);
     last = Position{past, capacity, s, row};
   }
   return last->array;

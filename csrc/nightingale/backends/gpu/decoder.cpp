@@ -1,10 +1,7 @@
-#include "nightingale/backends/gpu/decoder.h"
-
 #include <algorithm>
 
-#include "nightingale/backends/gpu/cache_position.h"
-#include "nightingale/backends/gpu/decode_attention.h"
-#include "nightingale/backends/gpu/gemv.h"
+#include "nightingale/backends/gpu/attention.h"
+#include "nightingale/backends/gpu/linear.h"
 #include "nightingale/backends/gpu/primitives.h"
 #include "nightingale/backends/gpu/replay.h"
 
@@ -30,10 +27,8 @@ struct LayerLaunches {
   }
 };
 
-} // namespace
-
 // A step that has been run.
-struct DecoderStep {
+struct DecoderStep : ops::RecordedStep {
   std::vector<LayerLaunches> layers;
   int parts;
   mx::Shape shape; // of x
@@ -42,37 +37,27 @@ struct DecoderStep {
   // None while nothing has been repeated.
   std::shared_ptr<const Recording> recording = nullptr;
 
-  DecoderStep(
-      const mx::array& x,
-      const std::vector<ops::DecoderRun>& runs,
-      int past,
-      mx::Stream s)
-      : layers(runs.begin(), runs.end()),
-        parts(attention_parts(past)),
-        shape(x.shape()),
-        dtype(x.dtype()),
+  DecoderStep(const ops::DecoderInput& in, mx::Stream s)
+      : layers(in.runs.begin(), in.runs.end()),
+        parts(attention_parts(in.past)),
+        shape(in.x.shape()),
+        dtype(in.x.dtype()),
         stream(s) {}
 
   // Whether a step makes the same launches; asked for every token.
-  bool is_like(
-      const mx::array& x,
-      const std::vector<ops::DecoderRun>& runs,
-      int past,
-      mx::Stream s) const {
-    return parts == attention_parts(past) && shape == x.shape() &&
-        dtype == x.dtype() && stream == s &&
+  bool is_like(const ops::DecoderInput& in, mx::Stream s) const {
+    return parts == attention_parts(in.past) && shape == in.x.shape() &&
+        dtype == in.x.dtype() && stream == s &&
         std::equal(
                layers.begin(),
                layers.end(),
-               runs.begin(),
-               runs.end(),
+               in.runs.begin(),
+               in.runs.end(),
                [](const auto& one, const auto& run) {
                  return one.are_of(run);
                });
   }
 };
-
-namespace {
 
 // Whether the step may be repeated: it is written in place into caches that are
 // there.
@@ -93,24 +78,22 @@ void set_written(
   }
 }
 
-// Builds the step once more, this time to take it apart. Nothing where it could
-// not be: then `made`, the result and the weights, is what was built, and else
-// never to be evaluated.
+// Builds the step once more, this time to record it. Null where it could not
+// be: then `made` is the result, otherwise never to be evaluated.
 std::shared_ptr<const Recording> record(
+    const ops::DecoderInput& in,
     const Arrays& inputs,
-    const std::vector<ops::DecoderRun>& runs,
-    const RunLayers& layers,
-    Arrays& made) {
+    ops::DecoderOutput& made,
+    mx::Stream s) {
   long first = first_launches();
-  set_written(runs, inputs.back());
-  std::vector<mx::array> weights;
-  made = {layers(inputs[0], weights)};
-  made.insert(made.end(), weights.begin(), weights.end());
+  set_written(in.runs, inputs.back());
+  made = kLayerOps.decoder_layers(in, s);
   if (first_launches() != first) {
     return nullptr;
   }
-  Arrays outputs = made;
-  outputs.push_back(*runs.back().cache->written);
+  Arrays outputs{made.x};
+  outputs.insert(outputs.end(), made.weights.begin(), made.weights.end());
+  outputs.push_back(*in.runs.back().cache->written);
   auto recording = Recording::of(inputs, outputs);
   if (recording) {
     count_launches(-recording->launches()); // which will not run
@@ -118,50 +101,61 @@ std::shared_ptr<const Recording> record(
   return recording;
 }
 
-} // namespace
-
-bool can_use_decoder_step(
-    const mx::array& x,
-    const std::vector<ops::DecoderRun>& runs,
-    mx::Stream s) {
+// Whether steps of these can be recorded: one new position, products that are
+// all gemv kernels, and so an attention that is decode_attention.
+bool can_use_decoder_step(const ops::DecoderInput& in, mx::Stream s) {
+  const auto& x = in.x;
   auto takes = [&](const ops::DecoderRun& run) {
     const auto& [layer, cache, watch] = run;
     return !cache->eviction && can_use_gemv(x, layer->qkv, s) &&
         can_use_gemv(x, layer->out, s) && can_use_gemv(x, layer->gate_up, s) &&
         can_use_gemv(x, layer->down, s);
   };
-  return x.ndim() == 3 && x.shape(1) == 1 && !runs.empty() &&
-      std::all_of(runs.begin(), runs.end(), takes);
+  return x.ndim() == 3 && x.shape(1) == 1 && !in.runs.empty() &&
+      std::all_of(in.runs.begin(), in.runs.end(), takes);
 }
 
-mx::array decoder_step(
-    const mx::array& x,
-    const std::vector<ops::DecoderRun>& runs,
-    int past,
-    std::vector<mx::array>& weights,
-    const RunLayers& layers,
-    mx::Stream s) {
-  auto& first = *runs.front().cache;
-  auto& last = *runs.back().cache;
-  auto step = first.step; // running the layers takes it away
-  if (!can_repeat(runs) || !step || !step->is_like(x, runs, past, s)) {
-    auto y = layers(x, weights);
-    first.step = std::make_shared<DecoderStep>(x, runs, past, s);
-    return y;
+// Steps that make the same launches, as those of an utterance do until its
+// positions take one more part, are built once and repeated.
+ops::DecoderOutput decoder_step(const ops::DecoderInput& in, mx::Stream s) {
+  auto& first = *in.runs.front().cache;
+  auto step = // running the layers takes it away
+      std::static_pointer_cast<DecoderStep>(first.step);
+  if (!can_repeat(in.runs) || !step || !step->is_like(in, s)) {
+    auto out = kLayerOps.decoder_layers(in, s);
+    first.step = std::make_shared<DecoderStep>(in, s);
+    return out;
   }
-  Arrays inputs{x, cache_position(past, first.keys.shape(2), s), *last.written};
-  Arrays made;
+  Arrays inputs{
+      in.x,
+      cache_position(in.past, first.keys.shape(2), s),
+      *in.runs.back().cache->written};
   if (!step->recording) {
-    step->recording = record(inputs, runs, layers, made);
+    ops::DecoderOutput made{in.x, {}};
+    step->recording = record(in, inputs, made, s);
     first.step = step;
+    if (!step->recording) {
+      return made;
+    }
   }
-  if (step->recording) {
-    made = Recording::replay(step->recording, inputs, s);
-    set_written(runs, made.back());
-    made.pop_back();
-  }
-  weights.insert(weights.end(), made.begin() + 1, made.end());
-  return made[0];
+  Arrays made = Recording::replay(step->recording, inputs, s);
+  set_written(in.runs, made.back());
+  return {made[0], Arrays(made.begin() + 1, made.end() - 1)};
+}
+
+} // namespace
+
+ops::DecoderOutput decoder_layers(const ops::DecoderInput& in, mx::Stream s) {
+  return can_use_decoder_step(in, s) ? decoder_step(in, s)
+                                     : kLayerOps.decoder_layers(in, s);
+}
+
+mx::array decoder_feed_forward(
+    const mx::array& x,
+    const ops::DecoderLayer& layer,
+    float eps,
+    mx::Stream s) {
+  return kLayerOps.decoder_feed_forward(x, layer, eps, s);
 }
 
 } // namespace nightingale::gpu

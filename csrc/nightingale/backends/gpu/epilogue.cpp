@@ -3,7 +3,7 @@
 #include "mlx/ops.h"
 #include "nightingale/backends/gpu/kernel.h"
 #include "nightingale/backends/gpu/row_parts.h"
-#include "nightingale/backends/reference/epilogue.h"
+#include "nightingale/backends/reference/ops.h"
 
 namespace nightingale::gpu {
 

@@ -1,18 +1,16 @@
 #pragma once
 
+#include "nightingale/backends/reference/ops.h"
 #include "nightingale/ops/streaming_conv.h"
 
 namespace nightingale::gpu {
 
-// `y`, a product that took `x` in, after the epilogue: one launch.
-mx::array apply_epilogue(
-    mx::array y,
-    const mx::array& x,
-    const ops::Epilogue& epilogue,
-    mx::Stream s);
+// One launch.
+decltype(reference::apply_epilogue) apply_epilogue;
 
-// The same as an array of `shape`, with rows from `begin` on of `residual`
-// added, if it is given, in place of the epilogue's residual. y: [rows, N]
+// `y` after the epilogue as an array of `shape`, with rows from `begin` on of
+// `residual` added, if it is given, in place of the epilogue's residual. y:
+// [rows, N]
 mx::array apply_epilogue(
     const mx::array& y,
     const mx::Shape& shape,

@@ -1,4 +1,4 @@
-#include "nightingale/backends/gpu/frame_attention.h"
+#include "nightingale/backends/gpu/attention.h"
 
 #include <cmath>
 #include <sstream>
@@ -140,11 +140,13 @@ tile_attention(const mx::array& qkv, int batch, int heads, mx::Stream s) {
 
 mx::array relative_frame_attention(
     const mx::array& qkv,
-    const mx::array& positions,
-    const mx::array& content_bias,
-    const mx::array& position_bias,
+    const ops::RelativePositions& relative,
     int heads,
     mx::Stream s) {
+  if (!has_kernels(s)) {
+    return reference::relative_frame_attention(qkv, relative, heads, s);
+  }
+  const auto& [positions, content_bias, position_bias] = relative;
   int length = frame_count(qkv);
   auto parts =
       split_heads(qkv, 1, heads, content_bias, position_bias, mx::float32, s);
@@ -162,11 +164,15 @@ mx::array relative_frame_attention(
 
 std::vector<mx::array> project_positions(
     const mx::array& x,
-    const mx::array& w,
-    int layers,
-    int heads,
+    const ops::PositionWeights& weights,
     mx::Stream s) {
-  int count = layers * heads, depth = w.shape(0) / count;
+  int layers = weights.layers, count = layers * weights.heads;
+  if (weights.w.is_quantized() || !has_kernels(s)) {
+    return kLayerOps.project_positions(x, weights, s);
+  }
+  // [1, 1, heads, rows, head_dim] for each layer, float32: one product.
+  const auto& w = weights.w.w;
+  int depth = w.shape(0) / count;
   auto by_head = mx::reshape(w, {count, depth, w.shape(1)}, s);
   auto all = mx::matmul(mx::expand_dims(x, 0, s), columns(by_head, s), s);
   all = mx::reshape(

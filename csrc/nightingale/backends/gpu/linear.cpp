@@ -1,19 +1,83 @@
 #include "nightingale/backends/gpu/linear.h"
 
+#include <sstream>
+
 #include "mlx/ops.h"
+#include "mlx/utils.h"
 #include "nightingale/backends/gpu/epilogue.h"
-#include "nightingale/backends/gpu/gemv.h"
-#include "nightingale/backends/gpu/tile_linear.h"
-#include "nightingale/backends/reference/ops.h"
+#include "nightingale/backends/gpu/tile_shape.h"
+#include "nightingale/error.h"
 
 namespace nightingale::gpu {
 
 namespace {
 
+// Rows that share the reading of a matrix: the two of guidance.
+constexpr int kGemvRows = 2;
+constexpr int kLaneColumns = 8; // that a lane takes at once
+constexpr int kSimd = 32;
+constexpr int kManyRows = 2048; // of a matrix: enough to give every core some
+
+bool is_float(mx::Dtype dtype) {
+  return dtype == mx::float32 || dtype == mx::float16 || dtype == mx::bfloat16;
+}
+
+// How a product is shared out: patches of 16 * rows by 8 * columns for each
+// SIMD group, down by across patches for each group, `depth` tiles of columns
+// loaded at once.
+struct PatchShape {
+  int rows, columns, down, across, depth;
+
+  int height() const {
+    return 16 * rows * down;
+  }
+  int width() const {
+    return 8 * columns * across;
+  }
+};
+
+// By the matrix alone, so that a new number of rows compiles nothing. Of 1,200
+// to 1,500 rows, a guided flow's, each gives 130 to 290 groups.
+PatchShape shape_of(const ops::Matrix& w) {
+  static constexpr PatchShape shapes[] = {
+      {2, 4, 2, 4, 1}, {2, 2, 2, 4, 2}, {1, 2, 2, 4, 2}, {1, 2, 2, 1, 2}};
+  int least[] = {1024, 512, 64, 16};
+  int i = 0;
+  while (w.rows() < least[i] || w.rows() % shapes[i].width() != 0) {
+    ++i;
+  }
+  auto shape = shapes[i];
+  shape.depth = tile_depth(w.columns(), shape.depth);
+  return shape;
+}
+
+bool fits(const mx::array& x, const ops::Matrix& w) {
+  return !w.is_quantized() && is_half(x.dtype()) && w.w.dtype() == x.dtype() &&
+      x.shape(-1) == w.columns() && w.columns() % kTileColumns == 0 &&
+      x.size() > 0 && x.size() <= kTileMostNumbers;
+}
+
+bool is_small(const ops::Matrix& w) {
+  return w.w.size() <= kTileMostWeights;
+}
+
+void check(
+    bool fits,
+    const char* op,
+    const mx::array& x,
+    const ops::Matrix& w) {
+  if (!fits) {
+    std::ostringstream message;
+    message << op << " is not for x of " << x.dtype() << " " << x.shape()
+            << " and w of " << w.w.dtype() << " " << w.w.shape();
+    throw Error(message.str());
+  }
+}
+
 // x · wᵀ by MLX.
 mx::array product(const mx::array& x, const ops::Matrix& w, mx::Stream s) {
   if (!w.is_quantized()) {
-    return mx::matmul(x, w.transposed(s), s);
+    return mx::matmul(x, transposed(w.w, s), s);
   }
   return mx::quantized_matmul(
       x, w.w, *w.scales, w.biases, true, w.group, w.bits, "affine", s);
@@ -27,8 +91,7 @@ bool is_plain(const ops::Epilogue& epilogue) {
 
 mx::array norm_gemv(
     const mx::array& x,
-    const mx::array& norm,
-    float eps,
+    const ops::RmsNorm& norm,
     const ops::Matrix& w,
     bool swiglu,
     mx::Stream s) {
@@ -38,10 +101,10 @@ mx::array norm_gemv(
   auto constants = gemv_constants(w, shape, rows, x.dtype());
   constants.emplace_back("K", w.columns());
   constants.emplace_back("SWIGLU", swiglu);
-  constants.push_back(float_constant("EPS", eps));
+  constants.push_back(float_constant("EPS", norm.eps));
   Launch norm_gemv{
       .kernel = "norm_gemv",
-      .inputs = {x, norm, stored(w)},
+      .inputs = {x, norm.w, stored(w)},
       .outputs = {{ops::with_columns(x, columns), x.dtype()}},
       .constants = std::move(constants),
       .groups = {(columns + block - 1) / block, 1, 1},
@@ -49,7 +112,7 @@ mx::array norm_gemv(
   return launch_one(norm_gemv, s);
 }
 
-mx::array swiglu(const mx::array& gate_up, mx::Stream s) {
+mx::array gated(const mx::array& gate_up, mx::Stream s) {
   if (!has_kernels(s)) {
     return reference::swiglu(gate_up, s);
   }
@@ -66,15 +129,126 @@ mx::array swiglu(const mx::array& gate_up, mx::Stream s) {
 
 } // namespace
 
+bool can_use_gemv(const mx::array& x, const ops::Matrix& w, mx::Stream s) {
+  return has_kernels(s) && row_count(x) <= kGemvRows && is_float(x.dtype()) &&
+      (w.is_quantized() || is_float(w.w.dtype())) &&
+      w.columns() % kLaneColumns == 0;
+}
+
+const mx::array& stored(const ops::Matrix& w) {
+  return w.is_quantized() ? *w.whole : w.w;
+}
+
+GemvShape GemvShape::of(const ops::Matrix& w) {
+  GemvShape shape{w.rows() > kManyRows ? 8 : 4, {}};
+  int widest = w.columns() > 2048 ? 512 : 128;
+  for (int threads = widest; threads >= kSimd; threads /= 2) {
+    shape.threads.push_back(threads);
+  }
+  return shape;
+}
+
+std::vector<Constant> gemv_constants(
+    const ops::Matrix& w,
+    const GemvShape& shape,
+    int rows,
+    mx::Dtype result) {
+  bool quantized = w.is_quantized();
+  return {
+      {"W", w.w.dtype()},
+      {"S", quantized ? w.scales->dtype() : w.w.dtype()},
+      {"Y", result},
+      {"BITS", quantized ? w.bits : 8 * static_cast<int>(w.w.itemsize())},
+      {"GROUP", quantized ? w.group : 1},
+      {"N", w.rows()},
+      {"ROWS", rows},
+      {"BLOCK", shape.block}};
+}
+
+bool fits_tiles(
+    const mx::array& x,
+    const ops::Matrix& w,
+    const ops::Epilogue& epilogue) {
+  return fits(x, w) && w.rows() % 16 == 0 && !epilogue.snake;
+}
+
+mx::array tile_linear(
+    const mx::array& x,
+    const ops::Matrix& w,
+    const ops::Epilogue& epilogue,
+    mx::Stream s) {
+  check(fits_tiles(x, w, epilogue), "tile_linear", x, w);
+  auto shape = shape_of(w);
+  int rows = row_count(x), columns = w.rows();
+  Launch tiles{
+      .kernel = "tile_linear",
+      .inputs = {x, w.w},
+      .outputs = {{ops::with_columns(x, columns), epilogue.result_dtype(x)}},
+      .constants =
+          {{"K", w.columns()},
+           {"N", columns},
+           {"ROWS", shape.rows},
+           {"COLUMNS", shape.columns},
+           {"DOWN", shape.down},
+           {"ACROSS", shape.across},
+           {"DEPTH", shape.depth},
+           {"BIAS", epilogue.bias.has_value()},
+           {"ACTIVATION", static_cast<int>(epilogue.activation)},
+           {"RESIDUAL", epilogue.residual.has_value()}},
+      .groups = {columns / shape.width(), group_count(rows, shape.height()), 1},
+      .threads = tile_threads(shape.down * shape.across)};
+  tiles.add_optional("bias", epilogue.bias);
+  tiles.add_optional("residual", epilogue.residual);
+  tiles.inputs.push_back(numbers({rows}));
+  return launch_one(tiles, s);
+}
+
+bool fits_norm_tiles(const mx::array& x, const ops::Matrix& w) {
+  return fits(x, w) && fits_whole_rows(w.rows());
+}
+
+bool can_use_norm_tiles(
+    const mx::array& x,
+    const ops::Matrix& w,
+    mx::Stream s) {
+  return has_tiles(s) && fits_norm_tiles(x, w) && is_small(w);
+}
+
+ops::Normed tile_linear_norm(
+    const mx::array& x,
+    const ops::Matrix& w,
+    const ops::AddNorm& add,
+    mx::Stream s) {
+  const auto& [bias, residual, norm, dtype] = add;
+  check(fits_norm_tiles(x, w), "tile_linear_norm", x, w);
+  int rows = row_count(x), columns = w.rows();
+  auto shape = ops::with_columns(x, columns);
+  auto out = launch(
+      {.kernel = "tile_linear_norm",
+       .inputs = {x, w.w, bias, residual, norm.w, norm.b, numbers({rows})},
+       .outputs = {{shape, residual.dtype()}, {shape, dtype}},
+       .constants =
+           {{"K", w.columns()},
+            {"N", columns},
+            {"COLUMNS", kWholePatch / 8},
+            {"DEPTH", tile_depth(w.columns(), kWholeMostDepth)},
+            float_constant("EPS", norm.eps)},
+       .groups = {group_count(rows, kWholeRows), 1, 1},
+       .threads = tile_threads(columns / kWholePatch)},
+      s);
+  return {out[0], out[1]};
+}
+
 mx::array linear(
     const mx::array& x,
     const ops::Matrix& w,
     const ops::Epilogue& epilogue,
     mx::Stream s) {
+  backends::check_linear(x, w, /* on_cpu */ false);
   if (!can_use_gemv(x, w, s) || !is_plain(epilogue)) {
-    return can_use_tiles(x, w, epilogue, s)
-        ? tile_linear(x, w, epilogue, s)
-        : apply_epilogue(product(x, w, s), x, epilogue, s);
+    bool tiles = has_tiles(s) && fits_tiles(x, w, epilogue) && is_small(w);
+    return tiles ? gpu::tile_linear(x, w, epilogue, s)
+                 : apply_epilogue(product(x, w, s), x, epilogue, s);
   }
   auto shape = GemvShape::of(w);
   auto result = epilogue.result_dtype(x);
@@ -94,24 +268,23 @@ mx::array linear(
 
 mx::array norm_linear(
     const mx::array& x,
-    const mx::array& norm,
-    float eps,
+    const ops::RmsNorm& norm,
     const ops::Matrix& w,
     mx::Stream s) {
-  return can_use_gemv(x, w, s)
-      ? norm_gemv(x, norm, eps, w, false, s)
-      : product(reference::rms_norm(x, norm, eps, s), w, s);
+  backends::check_linear(x, w, /* on_cpu */ false);
+  return can_use_gemv(x, w, s) ? norm_gemv(x, norm, w, false, s)
+                               : product(gpu::rms_norm(x, norm, s), w, s);
 }
 
 mx::array norm_swiglu(
     const mx::array& x,
-    const mx::array& norm,
-    float eps,
+    const ops::RmsNorm& norm,
     const ops::Matrix& gate_up,
     mx::Stream s) {
+  backends::check_linear(x, gate_up, /* on_cpu */ false);
   return can_use_gemv(x, gate_up, s)
-      ? norm_gemv(x, norm, eps, gate_up, true, s)
-      : swiglu(norm_linear(x, norm, eps, gate_up, s), s);
+      ? norm_gemv(x, norm, gate_up, true, s)
+      : gated(gpu::norm_linear(x, norm, gate_up, s), s);
 }
 
 } // namespace nightingale::gpu

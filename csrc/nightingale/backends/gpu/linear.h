@@ -1,30 +1,70 @@
 #pragma once
 
-#include "nightingale/ops/epilogue.h"
-#include "nightingale/ops/matrix.h"
+#include <vector>
+
+#include "nightingale/backends/gpu/kernel.h"
+#include "nightingale/backends/gpu/ops.h"
+
+// The kernels behind ops::linear (gemv for one or two rows, tile_linear for
+// more), linear_add_norm and feed_forward.
 
 namespace nightingale::gpu {
 
-// As in nightingale/ops/linear.h. One or two rows go through the kernels gemv
-// and norm_gemv; more are MLX's products, or go through tile_linear.
-mx::array linear(
+// Whether the kernels gemv, norm_gemv and attention_out take x · wᵀ.
+bool can_use_gemv(const mx::array& x, const ops::Matrix& w, mx::Stream s);
+
+// Their input `w`.
+const mx::array& stored(const ops::Matrix& w);
+
+// How their work is divided: products of one threadgroup, and its sizes.
+struct GemvShape {
+  int block;
+  std::vector<int> threads;
+
+  static GemvShape of(const ops::Matrix& w);
+};
+
+// Their constants that describe the matrix and the result.
+std::vector<Constant> gemv_constants(
+    const ops::Matrix& w,
+    const GemvShape& shape,
+    int rows,
+    mx::Dtype result);
+
+// Whether tile_linear supports this product: 16-bit types, sizes that tiles
+// fill, no Snake.
+bool fits_tiles(
     const mx::array& x,
     const ops::Matrix& w,
-    const ops::Epilogue& epilogue,
-    mx::Stream s);
+    const ops::Epilogue& epilogue);
 
-mx::array norm_linear(
-    const mx::array& x,
-    const mx::array& norm,
-    float eps,
-    const ops::Matrix& w,
-    mx::Stream s);
+// ops::linear in one launch. An Error where it does not fit.
+decltype(ops::linear) tile_linear;
 
-mx::array norm_swiglu(
-    const mx::array& x,
-    const mx::array& norm,
-    float eps,
-    const ops::Matrix& gate_up,
-    mx::Stream s);
+// The same for tile_linear_norm, whose threadgroups make whole rows.
+bool fits_norm_tiles(const mx::array& x, const ops::Matrix& w);
+
+// ops::linear_add_norm in one launch, and whether it should be used on `s`.
+decltype(ops::linear_add_norm) tile_linear_norm;
+bool can_use_norm_tiles(const mx::array& x, const ops::Matrix& w, mx::Stream s);
+
+// wᵀ, as a view that takes no op of MLX's where `w` is evaluated.
+mx::array transposed(const mx::array& w, mx::Stream s);
+
+// Whether the kernels that keep a row of `channels` in registers run on `s`.
+bool has_row_kernels(int channels, mx::Stream s);
+
+// sum = residual + (x + bias), and its norm: one launch. The results are shaped
+// like x: [..., C]
+ops::Normed add_norm(const mx::array& x, const ops::AddNorm& add, mx::Stream s);
+
+// Whether the kernel tile_feed_forward supports these.
+bool fits_tile_feed_forward(
+    const ops::FeedForwardInput& in,
+    const ops::FeedForward& block);
+
+// One launch, for what fits.
+decltype(ops::feed_forward) tile_feed_forward;
+decltype(ops::feed_forward_norm) tile_feed_forward_norm;
 
 } // namespace nightingale::gpu

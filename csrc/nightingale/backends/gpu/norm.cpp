@@ -1,4 +1,4 @@
-#include "nightingale/backends/gpu/norm.h"
+#include "nightingale/backends/gpu/linear.h"
 
 namespace nightingale::gpu {
 
@@ -15,13 +15,9 @@ bool has_row_kernels(int channels, mx::Stream s) {
       channels <= kMostChannels;
 }
 
-ops::Normed add_norm(
-    const mx::array& x,
-    const mx::array& bias,
-    const mx::array& residual,
-    const ops::LayerNorm& norm,
-    mx::Dtype dtype,
-    mx::Stream s) {
+ops::Normed
+add_norm(const mx::array& x, const ops::AddNorm& add, mx::Stream s) {
+  const auto& [bias, residual, norm, dtype] = add;
   int channels = x.shape(-1), rows = x.size() / channels;
   auto out = launch(
       {.kernel = "add_norm",
@@ -32,6 +28,21 @@ ops::Normed add_norm(
        .threads = {32}},
       s);
   return {out[0], out[1]};
+}
+
+ops::Normed linear_add_norm(
+    const mx::array& x,
+    const ops::Matrix& w,
+    const ops::AddNorm& add,
+    mx::Stream s) {
+  if (can_use_norm_tiles(x, w, s)) {
+    return tile_linear_norm(x, w, add, s);
+  }
+  if (has_row_kernels(w.rows(), s)) {
+    return add_norm(gpu::linear(x, w, {}, s), add, s);
+  }
+  auto sum = gpu::linear(x, w, {.bias = add.bias, .residual = add.residual}, s);
+  return {sum, gpu::layer_norm(sum, add.norm, add.dtype, s)};
 }
 
 } // namespace nightingale::gpu

@@ -1,7 +1,6 @@
 #include "nightingale/backends/gpu/resnet.h"
 
 #include "nightingale/backends/gpu/linear.h"
-#include "nightingale/backends/gpu/norm.h"
 #include "nightingale/backends/gpu/tile_resnet.h"
 
 namespace nightingale::gpu {
@@ -69,7 +68,7 @@ mx::array causal_conv(
     mx::Dtype dtype,
     mx::Stream s) {
   auto taps = causal_taps({x}, batch, dtype, s);
-  return linear(taps, *conv.matrix, {.bias = conv.b}, s);
+  return gpu::linear(taps, *conv.matrix, {.bias = conv.b}, s);
 }
 
 mx::array normed_conv(
@@ -82,7 +81,8 @@ mx::array normed_conv(
   if (can_use_tile_conv({x}, conv, dtype, s)) {
     return tile_conv_norm({x}, batch, conv, norm, std::nullopt, dtype, s);
   }
-  auto product = linear(causal_taps({x}, batch, dtype, s), *conv.matrix, {}, s);
+  auto product =
+      gpu::linear(causal_taps({x}, batch, dtype, s), *conv.matrix, {}, s);
   return norm_mish(product, batch, conv.b, norm, std::nullopt, 1, dtype, s);
 }
 
@@ -98,7 +98,8 @@ ops::Normed resnet(
     return tile_resnet(input, batch, block, shift, norm, dtype, s);
   }
   const auto &first = block.first, &second = block.second;
-  auto both = linear(causal_taps(input, batch, dtype, s), *block.matrix, {}, s);
+  auto both =
+      gpu::linear(causal_taps(input, batch, dtype, s), *block.matrix, {}, s);
   auto taps =
       norm_mish(both, batch, first.b, block.first_norm, shift, kTaps, dtype, s);
   int channels = second.b.size(), rows = row_count(both);
@@ -106,7 +107,7 @@ ops::Normed resnet(
   auto out = launch(
       {.kernel = "resnet_sum",
        .inputs =
-           {linear(taps, *second.matrix, {}, s),
+           {gpu::linear(taps, *second.matrix, {}, s),
             second.b,
             block.second_norm.w,
             block.second_norm.b,

@@ -1,42 +1,22 @@
-#include <cmath>
 #include <limits>
 
 #include "mlx/fast.h"
 #include "mlx/ops.h"
+#include "mlx/transforms.h"
 #include "nightingale/backends/reference/ops.h"
-#include "nightingale/backends/reference/quantized_cache.h"
 #include "nightingale/ops/quantized_cache.h"
 
 namespace nightingale::reference {
 
+using namespace backends;
+
 namespace {
-
-float scale_of(int head_dim) {
-  return 1.0f / std::sqrt(static_cast<float>(head_dim));
-}
-
-// [B, T, heads * head_dim] → [B, heads, T, head_dim]
-mx::array split_heads(const mx::array& x, int heads, mx::Stream s) {
-  auto split = mx::reshape(x, {x.shape(0), x.shape(1), heads, -1}, s);
-  return mx::transpose(split, {0, 2, 1, 3}, s);
-}
-
-mx::array merge_heads(const mx::array& x, mx::Stream s) {
-  auto rows = mx::transpose(x, {0, 2, 1, 3}, s);
-  return mx::reshape(rows, {x.shape(0), x.shape(2), -1}, s);
-}
-
-mx::array filled(const mx::array& cache, int length, mx::Stream s) {
-  mx::Shape stop = cache.shape();
-  stop[2] = length;
-  return mx::slice(cache, {0, 0, 0, 0}, stop, s);
-}
 
 // The first positions of a cache of heads as large as those of q.
 mx::array
 read(const mx::array& cache, int length, const mx::array& q, mx::Stream s) {
   int depth = q.shape(2) / cache.shape(1);
-  auto rows = filled(cache, length, s);
+  auto rows = first_positions(cache, length, s);
   int bits = ops::quantized_bits(cache, depth);
   return bits ? decode_heads(rows, bits, q.dtype(), s) : rows;
 }
@@ -47,16 +27,13 @@ mx::array make_cache(const mx::Shape& shape, mx::Dtype dtype, mx::Stream s) {
   return mx::zeros(shape, dtype, s);
 }
 
-mx::array fork_cache(
-    const mx::array& prefix,
-    int length,
-    int batch,
-    int capacity,
-    mx::Stream s) {
+mx::array
+fork_cache(const mx::array& prefix, const ops::CacheFork& fork, mx::Stream s) {
+  auto [length, batch, capacity] = fork;
   mx::Shape shape{batch, prefix.shape(1), capacity, prefix.shape(3)};
   mx::Shape stop = shape;
   stop[2] = length;
-  auto first = mx::broadcast_to(filled(prefix, length, s), stop, s);
+  auto first = mx::broadcast_to(first_positions(prefix, length, s), stop, s);
   auto empty = make_cache(shape, prefix.dtype(), s);
   return mx::slice_update(empty, first, {0, 0, 0, 0}, stop, s);
 }
@@ -76,17 +53,16 @@ mx::array write_heads(
 }
 
 mx::array cached_attention(
-    const mx::array& q,
-    const mx::array& keys,
-    const mx::array& values,
-    int past,
+    const ops::CachedQueries& queries,
+    const ops::LayerCache& cache,
     mx::Stream s) {
-  int length = past + q.shape(1);
+  const auto &q = queries.q, &keys = cache.keys;
+  int length = queries.past + q.shape(1);
   auto out = mx::fast::scaled_dot_product_attention(
       split_heads(q, keys.shape(1), s),
       read(keys, length, q, s),
-      read(values, length, q, s),
-      scale_of(q.shape(2) / keys.shape(1)),
+      read(cache.values, length, q, s),
+      attention_scale(q.shape(2) / keys.shape(1)),
       q.shape(1) == 1 ? "" : "causal",
       std::nullopt,
       std::nullopt,
@@ -95,16 +71,17 @@ mx::array cached_attention(
   return merge_heads(out, s);
 }
 
-mx::array attention_weights(
-    const mx::array& q,
+namespace {
+
+mx::array weights_of_head(
+    const ops::CachedQueries& from,
     const mx::array& keys,
-    int past,
     int head,
-    int rows,
-    int begin,
-    int count,
+    const ops::AttentionWatch& watch,
     mx::Stream s) {
-  int depth = q.shape(2) / keys.shape(1), length = past + q.shape(1);
+  const auto& q = from.q;
+  int rows = watch.rows, begin = watch.begin, count = watch.count;
+  int depth = q.shape(2) / keys.shape(1), length = from.past + q.shape(1);
   auto queries = mx::slice(
       q,
       {0, q.shape(1) - rows, head * depth},
@@ -126,7 +103,7 @@ mx::array attention_weights(
       mx::arange(length - rows, length, 1, mx::int32, s), {rows, 1}, s);
   scores = mx::where(
       mx::less_equal(positions, own, s),
-      mx::multiply(scores, mx::array(scale_of(depth)), s),
+      mx::multiply(scores, mx::array(attention_scale(depth)), s),
       mx::array(-std::numeric_limits<float>::infinity()),
       s);
   auto weights = mx::softmax(scores, -1, true, s);
@@ -138,83 +115,44 @@ mx::array attention_weights(
   return mx::slice(weights, {0, begin}, {rows, begin + count}, s);
 }
 
-ops::SelfAttention self_attention(
-    const mx::array& qkv,
-    const mx::array& frequencies,
+} // namespace
+
+std::vector<mx::array> attention_weights(
+    const ops::CachedQueries& queries,
     const mx::array& keys,
-    const mx::array& values,
-    int past,
     const ops::AttentionWatch& watch,
     mx::Stream s) {
-  auto parts = mx::split(qkv, 3, -1, s);
-  auto q = rotary(parts[0], frequencies, past, s);
-  auto k = rotary(parts[1], frequencies, past, s);
-  auto all_keys = write_heads(keys, k, past, s);
-  auto all_values = write_heads(values, parts[2], past, s);
   std::vector<mx::array> weights;
   for (int head : watch.heads) {
-    weights.push_back(attention_weights(
-        q, all_keys, past, head, watch.rows, watch.begin, watch.count, s));
+    weights.push_back(weights_of_head(queries, keys, head, watch, s));
   }
-  auto out = cached_attention(q, all_keys, all_values, past, s);
-  return {out, all_keys, all_values, std::move(weights)};
+  return weights;
 }
 
-mx::array full_attention(
-    const mx::array& q,
-    const mx::array& k,
-    const mx::array& v,
-    int heads,
-    mx::Stream s) {
-  auto out = mx::fast::scaled_dot_product_attention(
-      split_heads(q, heads, s),
-      split_heads(k, heads, s),
-      split_heads(v, heads, s),
-      scale_of(q.shape(2) / heads),
-      "",
-      std::nullopt,
-      std::nullopt,
-      false,
-      s);
-  return merge_heads(out, s);
+ops::SelfAttention self_attention(const ops::AttentionInput& in, mx::Stream s) {
+  const auto& cache = in.cache;
+  if (cache.written) {
+    mx::eval(*cache.written); // MLX's ops do not see writes in place
+  }
+  auto parts = mx::split(in.qkv, 3, -1, s);
+  auto q = rotary(parts[0], in.frequencies, in.past, s);
+  auto k = rotary(parts[1], in.frequencies, in.past, s);
+  ops::LayerCache longer{
+      write_heads(cache.keys, k, in.past, s),
+      write_heads(cache.values, parts[2], in.past, s)};
+  ops::CachedQueries queries{q, in.past};
+  auto weights =
+      reference::attention_weights(queries, longer.keys, in.watch, s);
+  auto out = reference::cached_attention(queries, longer, s);
+  return {out, std::move(longer), std::move(weights)};
 }
 
-mx::array relative_attention(
-    const mx::array& q,
-    const mx::array& k,
-    const mx::array& v,
-    const mx::array& positions,
-    const mx::array& content_bias,
-    const mx::array& position_bias,
-    int heads,
+ops::SelfAttention projected_attention(
+    const ops::AttentionInput& in,
+    const ops::Matrix& projection,
+    const mx::array& residual,
     mx::Stream s) {
-  int batch = q.shape(0), length = q.shape(1);
-  auto by_position = split_heads(mx::add(q, position_bias, s), heads, s);
-  auto distances = split_heads(mx::expand_dims(positions, 0, s), heads, s);
-  auto scores = mx::matmul(by_position, mx::swapaxes(distances, 2, 3, s), s);
-  // Row i of the [T, 2T - 1] scores starts at T - 1 - i: one less each row, as
-  // the rows of the flat array are read when they are one element shorter.
-  scores = mx::reshape(scores, {batch, heads, -1}, s);
-  int64_t whole = int64_t(length) * (2 * length - 1);
-  scores = mx::as_strided(
-      mx::contiguous(scores, false, s),
-      {batch, heads, length, length},
-      {heads * whole, whole, 2 * length - 2, 1},
-      length - 1,
-      s);
-  scores = mx::multiply(
-      scores, mx::array(scale_of(q.shape(2) / heads), scores.dtype()), s);
-  auto out = mx::fast::scaled_dot_product_attention(
-      split_heads(mx::add(q, content_bias, s), heads, s),
-      split_heads(k, heads, s),
-      split_heads(v, heads, s),
-      scale_of(q.shape(2) / heads),
-      "array",
-      scores,
-      std::nullopt,
-      false,
-      s);
-  return merge_heads(out, s);
+  return kLayerOps.attend_and_project(in, projection, residual, s);
 }
 
 } // namespace nightingale::reference

@@ -1,5 +1,4 @@
 #include "mlx/ops.h"
-#include "nightingale/backends/reference/epilogue.h"
 #include "nightingale/backends/reference/ops.h"
 
 namespace nightingale::reference {

@@ -1,33 +1,15 @@
 #include "mlx/ops.h"
-#include "nightingale/backends/reference/epilogue.h"
 #include "nightingale/backends/reference/ops.h"
 
 namespace nightingale::reference {
 
-mx::array apply_epilogue(
-    mx::array y,
-    const mx::array& x,
-    const ops::Epilogue& epilogue,
-    mx::Stream s) {
-  if (epilogue.bias) {
-    y = mx::add(y, *epilogue.bias, s);
-  }
-  y = reference::activate(y, epilogue.activation, s);
-  if (epilogue.snake) {
-    y = snake(y, *epilogue.snake, s);
-  }
-  if (epilogue.residual) {
-    y = mx::add(*epilogue.residual, y, s);
-  }
-  return mx::astype(y, epilogue.result_dtype(x), s);
-}
-
 mx::array linear(
     const mx::array& x,
-    const mx::array& w,
+    const ops::Matrix& w,
     const ops::Epilogue& epilogue,
     mx::Stream s) {
-  auto columns = mx::transpose(w, s);
+  auto rows = w.is_quantized() ? w.dequantized(x.dtype(), s) : w.w;
+  auto columns = mx::transpose(rows, s);
   bool plain = epilogue.bias && epilogue.bias->dtype() == x.dtype();
   if (!plain) {
     return apply_epilogue(mx::matmul(x, columns, s), x, epilogue, s);
@@ -40,20 +22,18 @@ mx::array linear(
 
 mx::array norm_linear(
     const mx::array& x,
-    const mx::array& norm,
-    float eps,
-    const mx::array& w,
+    const ops::RmsNorm& norm,
+    const ops::Matrix& w,
     mx::Stream s) {
-  return linear(rms_norm(x, norm, eps, s), w, {}, s);
+  return reference::linear(reference::rms_norm(x, norm, s), w, {}, s);
 }
 
 mx::array norm_swiglu(
     const mx::array& x,
-    const mx::array& norm,
-    float eps,
-    const mx::array& gate_up,
+    const ops::RmsNorm& norm,
+    const ops::Matrix& gate_up,
     mx::Stream s) {
-  return swiglu(norm_linear(x, norm, eps, gate_up, s), s);
+  return swiglu(reference::norm_linear(x, norm, gate_up, s), s);
 }
 
 } // namespace nightingale::reference

@@ -1,5 +1,3 @@
-#include "nightingale/ops/lstm.h"
-
 #include <vector>
 
 #include "mlx/ops.h"
@@ -7,14 +5,12 @@
 
 namespace nightingale::reference {
 
-mx::array lstm(
-    const mx::array& x,
-    const mx::array& w_ih,
-    const mx::array& w_hh,
-    const mx::array& bias,
-    mx::Stream s) {
+mx::array
+lstm(const mx::array& x, const ops::LstmWeights& weights, mx::Stream s) {
+  const auto& [w_ih, w_hh, bias] = weights;
   int batch = x.shape(0), length = x.shape(1), units = w_hh.shape(1);
-  auto from_input = linear(x, w_ih, {.bias = bias, .dtype = mx::float32}, s);
+  auto from_input =
+      reference::linear(x, w_ih, {.bias = bias, .dtype = mx::float32}, s);
   auto columns = mx::transpose(w_hh, s);
   auto hidden = mx::zeros({batch, units}, mx::float32, s), cell = hidden;
   std::vector<mx::array> states;

@@ -4,32 +4,38 @@
 
 namespace nightingale::reference {
 
-mx::array
-rms_norm(const mx::array& x, const mx::array& w, float eps, mx::Stream s) {
-  return mx::fast::rms_norm(x, w, eps, s);
+mx::array rms_norm(const mx::array& x, const ops::RmsNorm& norm, mx::Stream s) {
+  return mx::fast::rms_norm(x, norm.w, norm.eps, s);
 }
 
 mx::array layer_norm(
     const mx::array& x,
-    const mx::array& w,
-    const mx::array& b,
-    float eps,
+    const ops::LayerNorm& norm,
     mx::Dtype dtype,
     mx::Stream s) {
-  return mx::astype(mx::fast::layer_norm(x, w, b, eps, s), dtype, s);
+  auto y = mx::fast::layer_norm(x, norm.w, norm.b, norm.eps, s);
+  return mx::astype(y, dtype, s);
 }
 
 mx::array norm_mish(
     const mx::array& x,
-    const mx::array& w,
-    const mx::array& b,
-    float eps,
+    const ops::LayerNorm& norm,
     const std::optional<mx::array>& shift,
     mx::Dtype dtype,
     mx::Stream s) {
-  auto y = mx::fast::layer_norm(x, w, b, eps, s);
+  auto y = mx::fast::layer_norm(x, norm.w, norm.b, norm.eps, s);
   y = reference::activate(y, ops::Activation::mish, s);
   return mx::astype(shift ? mx::add(y, *shift, s) : y, dtype, s);
+}
+
+ops::Normed linear_add_norm(
+    const mx::array& x,
+    const ops::Matrix& w,
+    const ops::AddNorm& add,
+    mx::Stream s) {
+  auto sum =
+      reference::linear(x, w, {.bias = add.bias, .residual = add.residual}, s);
+  return {sum, reference::layer_norm(sum, add.norm, add.dtype, s)};
 }
 
 } // namespace nightingale::reference

@@ -1,9 +1,8 @@
-#include "nightingale/backends/reference/quantized_cache.h"
-
 #include <limits>
 #include <vector>
 
 #include "mlx/ops.h"
+#include "nightingale/backends/reference/ops.h"
 #include "nightingale/ops/cache_groups.h"
 
 namespace nightingale::reference {
@@ -80,7 +79,7 @@ mx::array encode_heads(const mx::array& x, int bits, mx::Stream s) {
 
 mx::array
 decode_heads(const mx::array& rows, int bits, mx::Dtype dtype, mx::Stream s) {
-  // Every group has as many words of codes as codes have bits.
+  // Every group has `bits` words of integers and one of scale and offset.
   int all = rows.shape(-1), words = all / (bits + 1) * bits;
   auto affine = mx::contiguous(columns(rows, words, all, s), false, s);
   auto floats = mx::dequantize(

@@ -210,8 +210,8 @@ FlowTimes Estimator::compute_times(int steps) const {
   };
   auto time = part(0);
   if (time_mixer_) {
-    time =
-        ops::linear(mx::concatenate({part(0), part(1)}, 1, s), *time_mixer_, s);
+    time = ops::linear(
+        mx::concatenate({part(0), part(1)}, 1, s), *time_mixer_, {}, s);
   }
   auto shifts = ops::linear(
       ops::activate(time, ops::Activation::mish, s),
@@ -292,18 +292,13 @@ mx::array Estimator::run(
   for (size_t i = 0;; ++i) {
     const auto& block = blocks[i];
     auto attended = ops::frame_attention(
-        ops::linear(x.normed, block.qkv, s), batch, heads_, s);
+        ops::linear(x.normed, block.qkv, {}, s), batch, heads_, s);
+    ops::FeedForwardInput in{attended, x.sum, product_};
     if (i + 1 == blocks.size()) {
-      return ops::feed_forward(
-          attended, x.sum, block.feed_forward, product_, s);
+      return ops::feed_forward(in, block.feed_forward, s);
     }
     x = ops::feed_forward_norm(
-        attended,
-        x.sum,
-        block.feed_forward,
-        blocks[i + 1].attention_norm,
-        product_,
-        s);
+        in, block.feed_forward, blocks[i + 1].attention_norm, s);
   }
 }
 

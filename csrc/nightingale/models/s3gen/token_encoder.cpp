@@ -240,20 +240,18 @@ mx::array TokenEncoder::run(
   const auto& layers = stack.layers;
   int count = layers.size(), heads = width_ / kHeadDim;
   auto positions =
-      ops::project_positions(distance, stack.position_w, count, heads, s);
+      ops::project_positions(distance, {stack.position_w, count, heads}, s);
   ops::Normed x{
       input, ops::layer_norm(input, layers[0].attention_norm, product_, s)};
   for (int i = 0;; ++i) {
     const auto& layer = layers[i];
     auto attended = ops::relative_frame_attention(
         ops::linear(x.normed, layer.qkv, {.bias = layer.qkv_b}, s),
-        positions[i],
-        layer.content_bias,
-        layer.position_bias,
+        {positions[i], layer.content_bias, layer.position_bias},
         heads,
         s);
     x = ops::linear_add_norm(
-        attended, layer.out, layer.out_b, x.sum, layer.ffn_norm, product_, s);
+        attended, layer.out, {layer.out_b, x.sum, layer.ffn_norm, product_}, s);
     auto hidden = ops::linear(
         x.normed,
         layer.up,
@@ -266,7 +264,7 @@ mx::array TokenEncoder::run(
     }
     const auto& next = last ? *norm : layers[i + 1].attention_norm;
     x = ops::linear_add_norm(
-        hidden, layer.down, layer.down_b, x.sum, next, product_, s);
+        hidden, layer.down, {layer.down_b, x.sum, next, product_}, s);
     if (last) {
       return x.normed;
     }

@@ -3,7 +3,6 @@
 #include <numeric>
 
 #include "mlx/ops.h"
-#include "mlx/transforms.h"
 #include "nightingale/error.h"
 #include "nightingale/models/t3/quantization.h"
 #include "nightingale/ops/attention.h"
@@ -93,7 +92,7 @@ void Backbone::keep_cache(const KvOptions& options, mx::Stream s) {
 KvCache Backbone::make_cache(int batch, int capacity, mx::Stream s) const {
   KvCache cache;
   auto [shape, dtype] =
-      ops::cache_shape(batch, heads_, capacity, kHeadDim, dtype_, kv_.bits);
+      ops::cache_shape({batch, heads_, capacity, kHeadDim}, dtype_, kv_.bits);
   for (size_t i = 0; i < layers_.size(); ++i) {
     cache.layers.push_back(
         {ops::make_cache(shape, dtype, s), ops::make_cache(shape, dtype, s)});
@@ -109,7 +108,7 @@ KvCache Backbone::fork(
   KvCache cache;
   cache.length = prefix.length;
   auto forked = [&](const mx::array& one) {
-    return ops::fork_cache(one, prefix.length, batch, capacity, s);
+    return ops::fork_cache(one, {prefix.length, batch, capacity}, s);
   };
   for (const auto& layer : prefix.layers) {
     cache.layers.push_back({forked(layer.keys), forked(layer.values)});
@@ -148,12 +147,11 @@ mx::array Backbone::run(
     runs.push_back(
         {&layers_[i], &cache.layers[i], watch_for(i, text_attention)});
   }
-  std::vector<mx::array> weights;
-  auto y = ops::decoder_layers(
-      x, runs, frequencies_, kNormEps, cache.length, weights, s);
-  keep_weights(weights, text_attention);
+  auto out = ops::decoder_layers(
+      {x, std::move(runs), frequencies_, kNormEps, cache.length}, s);
+  keep_weights(out.weights, text_attention);
   cache.length += x.shape(1);
-  return y;
+  return out.x;
 }
 
 mx::array Backbone::forward(
@@ -194,24 +192,20 @@ mx::array Backbone::forward_together(
   for (size_t i = 0; i < layers_.size(); ++i) {
     const auto& layer = layers_[i];
     auto qkv =
-        ops::norm_linear(x, layer.attention_norm, kNormEps, layer.qkv, s);
+        ops::norm_linear(x, {layer.attention_norm, kNormEps}, layer.qkv, s);
     std::vector<mx::array> attended;
     int begin = 0;
     for (size_t u = 0; u < caches.size(); ++u) {
       auto& cache = caches[u]->layers[i];
-      if (cache.written) {
-        mx::eval(*cache.written); // which the op below does not wait for
-      }
       int end = begin + cache.keys.shape(0);
       auto attention = ops::self_attention(
-          mx::slice(qkv, {begin, 0, 0}, {end, 1, qkv.shape(2)}, s),
-          frequencies_,
-          cache.keys,
-          cache.values,
-          caches[u]->length,
-          watch_for(i, text_attention[u]),
+          {mx::slice(qkv, {begin, 0, 0}, {end, 1, qkv.shape(2)}, s),
+           frequencies_,
+           {cache.keys, cache.values, cache.written},
+           caches[u]->length,
+           watch_for(i, text_attention[u])},
           s);
-      cache = {attention.keys, attention.values};
+      cache = attention.cache;
       attended.push_back(attention.out);
       keep_weights(attention.weights, text_attention[u]);
       begin = end;
@@ -230,7 +224,7 @@ mx::array Backbone::read_out(
     const mx::array& x,
     const ops::Matrix& head,
     mx::Stream s) const {
-  return ops::norm_linear(x, norm_, kNormEps, head, s);
+  return ops::norm_linear(x, {norm_, kNormEps}, head, s);
 }
 
 size_t Backbone::step_bytes() const {

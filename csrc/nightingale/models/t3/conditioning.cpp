@@ -1,7 +1,7 @@
 #include "nightingale/models/t3/conditioning.h"
 
 #include "mlx/ops.h"
-#include "nightingale/ops/attention.h"
+#include "nightingale/ops/frame_attention.h"
 #include "nightingale/ops/linear.h"
 #include "nightingale/ops/norm.h"
 
@@ -58,12 +58,13 @@ mx::array Conditioning::attend(
     const mx::array& x,
     const mx::array& y,
     mx::Stream s) const {
-  auto from = ops::layer_norm(x, norm_w_, norm_b_, kNormEps, s);
-  auto to = ops::layer_norm(y, norm_w_, norm_b_, kNormEps, s);
+  ops::LayerNorm norm{norm_w_, norm_b_, kNormEps};
+  auto from = ops::layer_norm(x, norm, x.dtype(), s);
+  auto to = ops::layer_norm(y, norm, y.dtype(), s);
   auto q = ops::linear(from, query_w_, {.bias = query_b_}, s);
   auto kv = mx::split(
       ops::linear(to, key_value_w_, {.bias = key_value_b_}, s), 2, -1, s);
-  auto out = ops::full_attention(q, kv[0], kv[1], kPerceiverHeads, s);
+  auto out = ops::full_attention({q, kv[0], kv[1], kPerceiverHeads}, s);
   return ops::linear(out, out_w_, {.bias = out_b_, .residual = x}, s);
 }
 
@@ -81,7 +82,7 @@ mx::array Conditioning::encode(
     auto summary = attend(queries_, *prompt, s);
     parts.push_back(attend(summary, summary, s));
   }
-  parts.push_back(ops::linear(emotion, emotion_w_, s));
+  parts.push_back(ops::linear(emotion, emotion_w_, {}, s));
   return mx::concatenate(parts, 1, s);
 }
 

@@ -231,7 +231,7 @@ mx::array T3::speech(const mx::array& tokens, int position, int rows) const {
 mx::array T3::next_speech(const mx::array& token, int position, int rows)
     const {
   return ops::embed_token(
-      speech_table_, speech_positions_, token, position, rows, stream_);
+      {speech_table_, speech_positions_, token, position, rows}, stream_);
 }
 
 KvCache T3::begin(const KvCache& voice, int rows, int room) const {

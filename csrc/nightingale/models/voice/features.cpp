@@ -101,14 +101,14 @@ mx::array prompt_mel(const mx::array& samples, mx::Stream s) {
   auto power = ops::power_spectrum(windowed, s);
   auto magnitude = mx::sqrt(mx::add(power, mx::array(1e-9f), s), s);
   auto filters = slaney_filters(kPromptRate, kPromptFrame, kMels);
-  auto mel = ops::linear(magnitude, filters, s);
+  auto mel = ops::linear(magnitude, filters, {}, s);
   return mx::log(mx::maximum(mel, mx::array(1e-5f), s), s);
 }
 
 mx::array tokenizer_mel(const mx::array& samples, mx::Stream s) {
   auto power = centred_power(samples, samples.shape(0) / kBakeHop, s);
   auto filters = slaney_filters(kBakeRate, kBakeFrame, kTokenizerMels);
-  auto mel = ops::linear(power, filters, s);
+  auto mel = ops::linear(power, filters, {}, s);
   auto log = mx::log10(mx::maximum(mel, mx::array(1e-10f), s), s);
   auto floor = mx::subtract(mx::max(log, s), mx::array(8.0f), s);
   auto deep = mx::add(mx::maximum(log, floor, s), mx::array(4.0f), s);
@@ -118,7 +118,7 @@ mx::array tokenizer_mel(const mx::array& samples, mx::Stream s) {
 mx::array voice_mel(const mx::array& samples, mx::Stream s) {
   auto power = centred_power(samples, samples.shape(0) / kBakeHop + 1, s);
   auto filters = slaney_filters(kBakeRate, kBakeFrame, kVoiceMels);
-  return ops::linear(power, filters, s);
+  return ops::linear(power, filters, {}, s);
 }
 
 mx::array kaldi_fbank(const mx::array& samples, mx::Stream s) {
@@ -142,7 +142,7 @@ mx::array kaldi_fbank(const mx::array& samples, mx::Stream s) {
       s);
   auto power = ops::power_spectrum(windowed, s);
   auto filters = kaldi_filters(kBakeRate, kKaldiFourier, kKaldiMels);
-  auto mel = ops::linear(power, filters, s);
+  auto mel = ops::linear(power, filters, {}, s);
   mx::array least(std::numeric_limits<float>::epsilon());
   auto log = mx::log(mx::maximum(mel, least, s), s);
   return mx::subtract(log, mx::mean(log, 0, true, s), s);

@@ -8,8 +8,8 @@
 #include "nightingale/family.h"
 #include "nightingale/io/tensor_sizes.h"
 #include "nightingale/models/voice/features.h"
-#include "nightingale/ops/attention.h"
 #include "nightingale/ops/convolution.h"
+#include "nightingale/ops/frame_attention.h"
 #include "nightingale/ops/linear.h"
 #include "nightingale/ops/norm.h"
 #include "nightingale/ops/rotary.h"
@@ -201,14 +201,17 @@ mx::array SpeechTokenizer::code(const mx::array& mel) const {
 mx::array SpeechTokenizer::run(const Layer& layer, const mx::array& x) const {
   const auto& s = stream_;
   auto normed = ops::layer_norm(
-      x, layer.attention_norm_w, layer.attention_norm_b, kNormEps, s);
+      x,
+      {layer.attention_norm_w, layer.attention_norm_b, kNormEps},
+      x.dtype(),
+      s);
   auto qkv = mx::split(
       ops::linear(normed, layer.qkv_w, {.bias = layer.qkv_b}, s), 3, -1, s);
   auto attended = ops::full_attention(
-      ops::rotary(qkv[0], frequencies_, 0, s),
-      ops::rotary(qkv[1], frequencies_, 0, s),
-      qkv[2],
-      width_ / kHeadDim,
+      {ops::rotary(qkv[0], frequencies_, 0, s),
+       ops::rotary(qkv[1], frequencies_, 0, s),
+       qkv[2],
+       width_ / kHeadDim},
       s);
   auto remembered = ops::conv1d(
       qkv[2],
@@ -220,7 +223,8 @@ mx::array SpeechTokenizer::run(const Layer& layer, const mx::array& x) const {
       s);
   auto y = ops::linear(
       attended, layer.out_w, {.bias = layer.out_b, .residual = remembered}, s);
-  normed = ops::layer_norm(y, layer.ffn_norm_w, layer.ffn_norm_b, kNormEps, s);
+  normed = ops::layer_norm(
+      y, {layer.ffn_norm_w, layer.ffn_norm_b, kNormEps}, y.dtype(), s);
   auto hidden = ops::linear(
       normed,
       layer.up_w,

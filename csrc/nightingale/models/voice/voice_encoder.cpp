@@ -100,7 +100,7 @@ VoiceEncoder::VoiceEncoder(Weights& weights, mx::Stream s)
 mx::array VoiceEncoder::embed_parts(const mx::array& mel) const {
   auto x = parts_of(mel, stream_);
   for (const auto& layer : layers_) {
-    x = ops::lstm(x, layer.w_ih, layer.w_hh, layer.bias, stream_);
+    x = ops::lstm(x, layer, stream_);
   }
   int parts = x.shape(0), units = x.shape(2);
   auto last = mx::slice(

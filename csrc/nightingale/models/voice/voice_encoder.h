@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "nightingale/io/weights.h"
-#include "nightingale/ops/backend.h"
+#include "nightingale/ops/lstm.h"
 
 namespace nightingale {
 
@@ -19,15 +19,11 @@ class VoiceEncoder {
   std::vector<float> embedding(const std::vector<float>& samples) const;
 
  private:
-  struct Layer {
-    mx::array w_ih, w_hh, bias;
-  };
-
   // mel: [frames, mels] → [parts, 256], before they are scaled
   mx::array embed_parts(const mx::array& mel) const;
 
   mx::Stream stream_;
-  std::vector<Layer> layers_;
+  std::vector<ops::LstmWeights> layers_;
   mx::array proj_w_, proj_b_;
 };
 

@@ -1,4 +1,3 @@
-#include "nightingale/backends/cpu/cache_loops.h"
 
 #include <doctest/doctest.h>
 
@@ -79,7 +78,7 @@ const Simd& plain() {
 
 } // namespace
 
-TEST_CASE("packed codes are half a scale away from what they stand for") {
+TEST_CASE("packed vectors are within half a scale of their values") {
   for_each_case([](const Simd& simd, int bits, int depth) {
     for (uint32_t seed = 1; seed < 20; ++seed) {
       auto x = noise(depth, seed);
@@ -152,7 +151,7 @@ TEST_CASE("channels that share a scale with one not finite read as NaN") {
   });
 }
 
-TEST_CASE("unpack, dots and weighted_sum of codes are those of their values") {
+TEST_CASE("unpack, dots and weighted_sum are those of the unpacked values") {
   for_each_case([](const Simd& simd, int bits, int depth) {
     int index = cpu::quantized_index(bits), words = words_of(bits, depth);
     for (int count : {1, 2, 3, 4, 5, 8, 17, 101}) {
@@ -190,7 +189,7 @@ TEST_CASE("unpack, dots and weighted_sum of codes are those of their values") {
   });
 }
 
-TEST_CASE("a dot product with codes is the same in any company") {
+TEST_CASE("dot products with quantized vectors are batch-invariant") {
   for_each_case([](const Simd& simd, int bits, int depth) {
     int index = cpu::quantized_index(bits), words = words_of(bits, depth);
     Words rows = packed_rows(simd, bits, depth, 11);

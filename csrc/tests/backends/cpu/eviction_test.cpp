@@ -6,7 +6,6 @@
 
 #include "backends/cpu/thread_count.h"
 #include "mlx/ops.h"
-#include "nightingale/backends/cpu/evicting_attention.h"
 #include "nightingale/backends/cpu/ops.h"
 #include "nightingale/ops/attention.h"
 #include "nightingale/ops/rotary.h"
@@ -175,7 +174,7 @@ Run run(ops::LayerCache cache, int steps) {
     int length = step == 0 ? 20 : 1;
     auto qkv = noise_array({2, length, 3 * kHeads * kDepth}, 100 + step);
     auto made =
-        cpu::evicting_attention(qkv, frequencies, result.cache, past, watch, s);
+        cpu::self_attention({qkv, frequencies, result.cache, past, watch}, s);
     mx::eval(made.out, made.weights[0]);
     result.out.push_back(made.out);
     result.weights.push_back(made.weights[0]);
@@ -198,12 +197,12 @@ TEST_CASE("attention that may drop everything but does not is self_attention") {
   for (size_t step = 0; step < found.out.size(); ++step) {
     int length = step == 0 ? 20 : 1;
     auto qkv = noise_array({2, length, 3 * kHeads * kDepth}, 100 + step);
-    auto made =
-        cpu::self_attention(qkv, frequencies, keys, values_, past, watch, s);
+    auto made = cpu::self_attention(
+        {qkv, frequencies, {keys, values_}, past, watch}, s);
     CHECK(same_bits(made.out, found.out[step]));
     CHECK(same_bits(made.weights[0], found.weights[step]));
-    keys = made.keys;
-    values_ = made.values;
+    keys = made.cache.keys;
+    values_ = made.cache.values;
     past += length;
   }
   CHECK(values(found.cache.eviction->dropped) == Values(4, 0.0));

@@ -52,7 +52,7 @@ struct Integers {
   std::vector<float> scales, sums;
 };
 
-// A tile of any codes, with scales and biases of either sign.
+// A tile of any quantized weights, with scales and biases of either sign.
 std::vector<uint8_t> some_tile(int bits) {
   std::vector<uint8_t> tile(kGroups * quantized_group_bytes(bits));
   for (size_t i = 0; i < tile.size(); ++i) {
@@ -117,7 +117,7 @@ TEST_CASE("every table gives the same integers") {
   });
 }
 
-TEST_CASE("a tile of codes is the sum of its groups, rounded once a step") {
+TEST_CASE("a quantized tile is the sum of its groups, rounded once a step") {
   for (int bits : {8, 4}) {
     CAPTURE(bits);
     auto tile = some_tile(bits);
@@ -264,7 +264,7 @@ TEST_CASE("two tiles have the products that each has alone") {
   }
 }
 
-TEST_CASE("every table gives the same codes") {
+TEST_CASE("every table quantizes to the same integers") {
   auto w = noise(50 * kDepth, 4);
   std::fill_n(w.begin(), 64, 0.0f);
   std::fill_n(w.begin() + 64, 64, -2.5f);

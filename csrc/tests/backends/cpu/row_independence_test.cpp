@@ -94,10 +94,10 @@ TEST_CASE("a row of what a layer multiplies is the same in any company") {
         return cpu::linear(rows_of(x, begin, end), w, {.residual = rest}, s);
       });
       check_rows([&](int begin, int end) {
-        return cpu::norm_linear(rows_of(x, begin, end), norm, 1e-5f, w, s);
+        return cpu::norm_linear(rows_of(x, begin, end), {norm, 1e-5f}, w, s);
       });
       check_rows([&](int begin, int end) {
-        return cpu::norm_swiglu(rows_of(x, begin, end), norm, 1e-5f, w, s);
+        return cpu::norm_swiglu(rows_of(x, begin, end), {norm, 1e-5f}, w, s);
       });
     }
   }
@@ -109,7 +109,7 @@ TEST_CASE("a position of a norm or a rotation is the same in any company") {
   auto norm = noise_array({kChannels}, 2);
   auto frequencies = ops::rotary_frequencies(kHeadDim, {});
   check_rows([&](int begin, int end) {
-    return cpu::rms_norm(rows_of(x, begin, end), norm, 1e-5f, s);
+    return cpu::rms_norm(rows_of(x, begin, end), {norm, 1e-5f}, s);
   });
   check_rows([&](int begin, int end) {
     return cpu::rotary(rows_of(x, begin, end), frequencies, 9 + begin, s);
@@ -132,15 +132,14 @@ TEST_CASE("a position of self-attention is the same in any company") {
     for (int length : lengths) {
       watch.rows = length;
       auto step = cpu::self_attention(
-          rows_of(qkv, done, done + length),
-          frequencies,
-          keys,
-          values,
-          past + done,
-          watch,
+          {rows_of(qkv, done, done + length),
+           frequencies,
+           {keys, values},
+           past + done,
+           watch},
           s);
-      keys = step.keys;
-      values = step.values;
+      keys = step.cache.keys;
+      values = step.cache.values;
       outs.push_back(step.out);
       weights.push_back(
           mx::concatenate({step.weights[0], step.weights[1]}, 1, s));

@@ -39,33 +39,32 @@ std::vector<Work> works() {
     for (int rows : {1, 16, 100}) {
       all.push_back({"cached_attention", [=] {
                        return cpu::cached_attention(
-                           noise_array({2, rows, 256}, 1),
-                           noise_array({2, 4, 150, 64}, 2, dtype),
-                           noise_array({2, 4, 150, 64}, 3, dtype),
-                           50,
+                           {noise_array({2, rows, 256}, 1), 50},
+                           {noise_array({2, 4, 150, 64}, 2, dtype),
+                            noise_array({2, 4, 150, 64}, 3, dtype)},
                            s);
                      }});
     }
   }
   auto x = noise_array({2, 130, 192}, 5), w = noise_array({192}, 6);
   all.push_back(
-      {"full_attention", [=] { return cpu::full_attention(x, x, x, 4, s); }});
+      {"full_attention", [=] { return cpu::full_attention({x, x, x, 4}, s); }});
   all.push_back({"relative_attention", [=] {
                    auto positions = noise_array({259, 192}, 8);
                    return cpu::relative_attention(
-                       x, x, x, positions, w, w, 4, s);
+                       {x, x, x, 4}, {positions, w, w}, s);
                  }});
   all.push_back({"conv1d", [=] {
                    auto kernel = noise_array({70, 3, 192}, 7);
                    return cpu::conv1d(x, kernel, {.pad_left = 2}, {}, s);
                  }});
-  all.push_back({"rms_norm", [=] { return cpu::rms_norm(x, w, 1e-5f, s); }});
+  all.push_back({"rms_norm", [=] { return cpu::rms_norm(x, {w, 1e-5f}, s); }});
   for (mx::Dtype dtype : kFloatTypes) {
     all.push_back({"layer_norm", [=] {
-                     return cpu::layer_norm(x, w, w, 1e-5f, dtype, s);
+                     return cpu::layer_norm(x, {w, w, 1e-5f}, dtype, s);
                    }});
     all.push_back({"norm_mish", [=] {
-                     return cpu::norm_mish(x, w, w, 1e-5f, w, dtype, s);
+                     return cpu::norm_mish(x, {w, w, 1e-5f}, w, dtype, s);
                    }});
     all.push_back({"activate", [=] {
                      auto half = noise_array({2, 130, 192}, 5, dtype);
@@ -107,9 +106,9 @@ std::vector<Work> works() {
   all.push_back({"lstm", [=] {
                    return cpu::lstm(
                        noise_array({31, 6, 40}, 1),
-                       noise_array({4 * 70, 40}, 2),
-                       noise_array({4 * 70, 70}, 3),
-                       noise_array({4 * 70}, 4),
+                       {noise_array({4 * 70, 40}, 2),
+                        noise_array({4 * 70, 70}, 3),
+                        noise_array({4 * 70}, 4)},
                        s);
                  }});
   all.push_back({"swiglu", [=] { return cpu::swiglu(x, s); }});
@@ -186,11 +185,12 @@ TEST_CASE("a row of conv1d is the same wherever its tile begins") {
 TEST_CASE("a row of full attention is the same in any company") {
   auto s = cpu_stream();
   auto q = noise_array({1, 100, 128}, 1), k = noise_array({1, 75, 128}, 2);
-  auto whole = floats(cpu::full_attention(q, k, k, 2, s));
+  auto whole = floats(cpu::full_attention({q, k, k, 2}, s));
   for (auto [begin, end] :
        {std::pair(0, 1), std::pair(0, 14), std::pair(7, 60)}) {
     CAPTURE(begin);
-    auto part = floats(cpu::full_attention(rows_of(q, begin, end), k, k, 2, s));
+    auto part =
+        floats(cpu::full_attention({rows_of(q, begin, end), k, k, 2}, s));
     std::vector<float> same(
         whole.begin() + begin * 128, whole.begin() + end * 128);
     CHECK(same_bits(part, same));
@@ -208,10 +208,10 @@ TEST_CASE("cached attention of up to 16 rows is that of its rows alone") {
         CAPTURE(past);
         CAPTURE(length);
         auto q = noise_array({2, length, channels}, 1);
-        auto whole = cpu::cached_attention(q, keys, values, past, s);
+        auto whole = cpu::cached_attention({q, past}, {keys, values}, s);
         for (int t = 0; t < length; ++t) {
           auto row = cpu::cached_attention(
-              rows_of(q, t, t + 1), keys, values, past + t, s);
+              {rows_of(q, t, t + 1), past + t}, {keys, values}, s);
           CHECK(same_bits(row, rows_of(whole, t, t + 1)));
         }
       }

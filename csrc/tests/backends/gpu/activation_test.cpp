@@ -1,9 +1,8 @@
-#include "nightingale/backends/gpu/activation.h"
-
 #include <doctest/doctest.h>
 
 #include "kernel_stream.h"
 #include "nightingale/backends/cpu/ops.h"
+#include "nightingale/backends/gpu/ops.h"
 #include "nightingale/backends/reference/ops.h"
 #include "ops/arrays.h"
 

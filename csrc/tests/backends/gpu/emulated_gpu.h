@@ -20,7 +20,7 @@ class EmulatedGpu {
   EmulatedGpu& operator=(const EmulatedGpu&) = delete;
 };
 
-// `w` in codes as kernels read them.
+// `w` quantized as kernels read it.
 inline ops::Matrix quantized_for_kernels(const mx::array& w, int bits) {
   EmulatedGpu gpu;
   return ops::Matrix::quantized(w, bits, kernel_stream());

@@ -3,7 +3,6 @@
 #include <doctest/doctest.h>
 
 #include "kernel_stream.h"
-#include "nightingale/backends/reference/epilogue.h"
 #include "ops/arrays.h"
 #include "ops/epilogue_reference.h"
 

@@ -3,7 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "emulated_gpu.h"
-#include "nightingale/backends/gpu/frame_attention.h"
+#include "nightingale/backends/gpu/attention.h"
 #include "nightingale/backends/reference/ops.h"
 #include "nightingale/error.h"
 #include "ops/arrays.h"
@@ -143,10 +143,11 @@ TEST_CASE("kernel relative_frame_attention: any length and type") {
         auto in = [&](const mx::array& x) {
           return widen ? mx::astype(x, mx::float32, cpu_stream()) : x;
         };
-        auto layers = ops::project_positions(in(distance), in(w), 3, heads, s);
+        auto layers =
+            ops::project_positions(in(distance), {in(w), 3, heads}, s);
         REQUIRE(layers.size() == 3);
         auto y = ops::relative_frame_attention(
-            in(qkv), layers[1], in(content), in(position), heads, s);
+            in(qkv), {layers[1], in(content), in(position)}, heads, s);
         mx::eval(y);
         return y;
       };

@@ -1,4 +1,4 @@
-#include "nightingale/backends/gpu/norm.h"
+#include "nightingale/backends/gpu/linear.h"
 
 #include <doctest/doctest.h>
 
@@ -24,7 +24,7 @@ ops::LayerNorm norm_of(int channels, uint32_t seed, mx::Dtype dtype) {
 }
 
 // Both results, from float32 ops on the very same numbers.
-ops::Normed twin(
+ops::Normed in_float32(
     const mx::array& x,
     const mx::array& bias,
     const mx::array& residual,
@@ -33,7 +33,7 @@ ops::Normed twin(
   auto wide = [&](const mx::array& a) { return mx::astype(a, mx::float32, s); };
   auto sum = mx::add(wide(residual), mx::add(wide(x), wide(bias), s), s);
   auto normed = reference::layer_norm(
-      sum, wide(norm.w), wide(norm.b), norm.eps, mx::float32, s);
+      sum, {wide(norm.w), wide(norm.b), norm.eps}, mx::float32, s);
   return {sum, normed};
 }
 
@@ -43,8 +43,8 @@ void check_add_norm(
     const mx::array& residual,
     const ops::LayerNorm& norm,
     mx::Dtype dtype) {
-  auto found = gpu::add_norm(x, bias, residual, norm, dtype, kernel_stream());
-  auto expected = twin(x, bias, residual, norm);
+  auto found = gpu::add_norm(x, {bias, residual, norm, dtype}, kernel_stream());
+  auto expected = in_float32(x, bias, residual, norm);
   CHECK(found.sum.dtype() == residual.dtype());
   CHECK(found.normed.dtype() == dtype);
   CHECK(found.normed.shape() == residual.shape());
@@ -99,11 +99,12 @@ TEST_CASE("kernel add_norm: a small signal on a large offset, and silence") {
   auto norm = norm_of(256, 4, mx::float32);
   auto x = array_of(numbers, {1, 256});
   auto found =
-      gpu::add_norm(x, bias, zeros, norm, mx::float32, kernel_stream());
+      gpu::add_norm(x, {bias, zeros, norm, mx::float32}, kernel_stream());
   // A float32 mean of 1000 is right to 6e-5, next to a deviation of 1.
-  auto expected = values(twin(x, bias, zeros, norm).normed);
+  auto expected = values(in_float32(x, bias, zeros, norm).normed);
   CHECK(relative_error(found.normed, expected) < 2e-4);
-  found = gpu::add_norm(zeros, bias, zeros, norm, mx::float32, kernel_stream());
+  found =
+      gpu::add_norm(zeros, {bias, zeros, norm, mx::float32}, kernel_stream());
   CHECK(values(found.normed) == values(norm.b));
 }
 
@@ -112,7 +113,8 @@ TEST_CASE("kernel add_norm: views are read as what they show") {
   auto norm = norm_of(20, 4, mx::float32);
   auto residual = noise_array({6, 20}, 3);
   check_views(noise_array({6, 20}, 1), [&](auto& x) {
-    return gpu::add_norm(x, bias, residual, norm, mx::float32, kernel_stream())
+    return gpu::add_norm(
+               x, {bias, residual, norm, mx::float32}, kernel_stream())
         .normed;
   });
 }
@@ -127,9 +129,9 @@ TEST_CASE("linear_add_norm is a linear with a residual, and its norm") {
     auto residual = noise_array({9, channels}, 4);
     auto norm = norm_of(channels, 5, mx::float32);
     auto found =
-        ops::linear_add_norm(x, w, bias, residual, norm, mx::float32, s);
+        ops::linear_add_norm(x, w, {bias, residual, norm, mx::float32}, s);
     auto product = mx::matmul(x, mx::transpose(w, cpu_stream()), cpu_stream());
-    auto expected = twin(product, bias, residual, norm);
+    auto expected = in_float32(product, bias, residual, norm);
     CHECK(
         relative_error(found.sum, values(expected.sum)) <
         graph_tolerance(2e-6));

@@ -5,7 +5,7 @@
 #include "emulated_gpu.h"
 #include "mlx/backend/cuda/cuda.h"
 #include "nightingale/backends/gpu/cuda_modules.h"
-#include "nightingale/backends/gpu/tile_linear.h"
+#include "nightingale/backends/gpu/linear.h"
 #include "ops/arrays.h"
 
 using namespace nightingale;

@@ -3,10 +3,7 @@
 #include "kernel_stream.h"
 #include "mlx/ops.h"
 #include "mlx/transforms.h"
-#include "nightingale/backends/gpu/decode_attention.h"
-#include "nightingale/backends/gpu/prefill_attention.h"
-#include "nightingale/backends/reference/ops.h"
-#include "nightingale/backends/reference/quantized_cache.h"
+#include "nightingale/backends/gpu/attention.h"
 #include "nightingale/ops/quantized_cache.h"
 #include "nightingale/ops/rotary.h"
 #include "ops/arrays.h"
@@ -68,48 +65,43 @@ void check(const Case& c) {
   auto as_float = [&](const mx::array& x) {
     return mx::contiguous(mx::astype(x, mx::float32, cpu), false, cpu);
   };
-  auto twin = reference::self_attention(
-      as_float(qkv),
-      frequencies(),
-      cache_of(c, 4),
-      cache_of(c, 5),
-      c.past,
-      c.watch,
-      cpu);
+  auto with = [&](const mx::array& qkv) {
+    return ops::AttentionInput{
+        qkv, frequencies(), {cache_of(c, 4), cache_of(c, 5)}, c.past, c.watch};
+  };
+  auto plain = reference::self_attention(with(as_float(qkv)), cpu);
   auto expected = reference::linear(
-      twin.out, as_float(w), {.residual = as_float(residual)}, cpu);
-  mx::eval(expected, twin.keys, twin.values);
+      plain.out, as_float(w), {.residual = as_float(residual)}, cpu);
+  mx::eval(expected, plain.cache.keys, plain.cache.values);
 
-  ops::LayerCache cache{cache_of(c, 4), cache_of(c, 5)};
-  bool decodes = c.length == 1;
-  if (decodes) {
-    REQUIRE(gpu::can_use_decode_attention(qkv, cache, w, s));
+  auto in = with(qkv);
+  if (c.length == 1) {
+    REQUIRE(gpu::can_use_decode_attention(in, w, s));
   } else {
-    REQUIRE(gpu::can_use_prefill_attention(qkv, cache, c.watch, s));
+    REQUIRE(gpu::can_use_prefill_attention(in, s));
   }
-  auto actual = decodes
-      ? gpu::projected_attention(
-            qkv, frequencies(), cache, c.past, c.watch, w, residual, s)
-      : gpu::prefill_attention(
-            qkv, frequencies(), cache, c.past, w, residual, s);
-  mx::eval(actual.x, *actual.cache.written);
-  // A key that the two turn an ulp apart may get the next code.
-  double code = c.bits == 8 ? 0.01 : 0.1;
+  auto actual = gpu::projected_attention(in, w, residual, s);
+  mx::eval(actual.out, *actual.cache.written);
+  // A key that the two rotate an ulp apart may be rounded to the next integer.
+  double step = c.bits == 8 ? 0.01 : 0.1;
   double tolerance = c.dtype == mx::bfloat16 ? 4e-2 : 1e-2;
-  CHECK(relative_error(actual.x, values(expected)) < std::max(tolerance, code));
+  CHECK(
+      relative_error(actual.out, values(expected)) < std::max(tolerance, step));
   auto through = [&](const mx::array& whole) {
     mx::Shape stop = whole.shape();
     stop[2] = end;
     auto rows = mx::slice(whole, {0, 0, 0, 0}, stop, cpu);
     return values(reference::decode_heads(rows, c.bits, mx::float32, cpu));
   };
-  CHECK(relative_error(through(actual.cache.keys), through(twin.keys)) < code);
   CHECK(
-      relative_error(through(actual.cache.values), through(twin.values)) <
-      code);
+      relative_error(through(actual.cache.keys), through(plain.cache.keys)) <
+      step);
+  CHECK(
+      relative_error(
+          through(actual.cache.values), through(plain.cache.values)) < step);
   REQUIRE(actual.weights.size() == c.watch.heads.size());
   for (size_t i = 0; i < actual.weights.size(); ++i) {
-    CHECK(relative_error(actual.weights[i], values(twin.weights[i])) < code);
+    CHECK(relative_error(actual.weights[i], values(plain.weights[i])) < step);
   }
 }
 
@@ -124,7 +116,7 @@ Values row_at(const mx::array& cache, int position, int bits) {
 
 } // namespace
 
-TEST_CASE("kernel decode_attention: caches in codes") {
+TEST_CASE("kernel decode_attention: quantized caches") {
   for (int bits : {8, 4}) {
     check({1, 1, 1, 0, 1, bits});
     check({2, 1, 2, 1, 4, bits});
@@ -136,7 +128,7 @@ TEST_CASE("kernel decode_attention: caches in codes") {
   check({2, 1, 2, 40, 64, 4, {}, mx::bfloat16});
 }
 
-TEST_CASE("kernel decode_attention: watched heads over codes") {
+TEST_CASE("kernel decode_attention: watched heads over quantized caches") {
   check({2, 1, 3, 40, 64, 8, {{1}, 1, 5, 20}});
   check({2, 1, 4, 140, 160, 4, {{3, 0}, 1, 34, 106}});
 }
@@ -161,7 +153,8 @@ TEST_CASE("kernel append_quantized: zeros, tiny and huge vectors") {
   }
 }
 
-TEST_CASE("kernels of codes: a value that is not finite reads as NaN") {
+TEST_CASE(
+    "kernels of quantized caches: a value that is not finite reads as NaN") {
   auto s = kernel_stream();
   for (int length : {1, 3}) {
     for (int bits : {8, 4}) {
@@ -171,13 +164,12 @@ TEST_CASE("kernels of codes: a value that is not finite reads as NaN") {
       auto qkv = array_of(numbers, {1, length, 3 * kDepth});
       auto residual = noise_array({1, length, kDepth}, 2);
       auto w = noise_array({kDepth, kDepth}, 3);
-      ops::LayerCache cache{cache_of(c, 4), cache_of(c, 5)};
-      auto made = length == 1
-          ? gpu::projected_attention(
-                qkv, frequencies(), cache, 2, {}, w, residual, s)
-          : gpu::prefill_attention(
-                qkv, frequencies(), cache, 2, w, residual, s);
-      mx::eval(made.x, *made.cache.written);
+      auto made = gpu::projected_attention(
+          {qkv, frequencies(), {cache_of(c, 4), cache_of(c, 5)}, 2},
+          w,
+          residual,
+          s);
+      mx::eval(made.out, *made.cache.written);
       auto row = row_at(made.cache.values, 2, bits);
       for (int d = 0; d < kDepth; ++d) {
         CHECK(std::isnan(row[d]) == (d < ops::kCacheGroup)); // those beside it

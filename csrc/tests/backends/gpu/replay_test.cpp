@@ -2,7 +2,7 @@
 #include "emulated_gpu.h"
 #include "mlx/ops.h"
 #include "mlx/transforms.h"
-#include "nightingale/backends/gpu/cache_position.h"
+#include "nightingale/backends/gpu/attention.h"
 #include "nightingale/backends/gpu/kernel.h"
 #include "nightingale/backends/gpu/linear.h"
 #include "nightingale/backends/reference/ops.h"
@@ -27,7 +27,7 @@ struct Chain {
 
   // x, and what is made on the way.
   Arrays of(const mx::array& x) const {
-    auto wide = gpu::norm_linear(x, norm, kEps, up, s);
+    auto wide = gpu::norm_linear(x, {norm, kEps}, up, s);
     return {gpu::linear(wide, down, {.residual = x}, s), wide};
   }
 };
@@ -49,7 +49,7 @@ struct Decoder {
       return bits ? quantized_for_kernels(w, bits) : ops::Matrix(w);
     };
     auto [shape, dtype] =
-        ops::cache_shape(2, kHeads, capacity, 64, mx::float32, bits);
+        ops::cache_shape({2, kHeads, capacity, 64}, mx::float32, bits);
     for (int i = 0; i < 2; ++i) {
       int seed = 10 * i;
       layers.push_back(
@@ -74,11 +74,10 @@ struct Decoder {
         caches[i].step = nullptr;
       }
     }
-    Arrays made;
-    auto y = ops::decoder_layers(x, runs, frequencies, kEps, past, made, s);
+    auto made = ops::decoder_layers({x, runs, frequencies, kEps, past}, s);
     ++past;
-    made.insert(made.begin(), y);
-    return made;
+    made.weights.insert(made.weights.begin(), made.x);
+    return made.weights;
   }
 };
 

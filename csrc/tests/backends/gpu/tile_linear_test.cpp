@@ -1,9 +1,8 @@
-#include "nightingale/backends/gpu/tile_linear.h"
+#include "nightingale/backends/gpu/linear.h"
 
 #include <doctest/doctest.h>
 
 #include "emulated_gpu.h"
-#include "nightingale/backends/gpu/linear.h"
 #include "nightingale/backends/reference/ops.h"
 #include "nightingale/error.h"
 #include "nightingale/ops/linear.h"
@@ -119,7 +118,7 @@ TEST_CASE("kernel tile_linear: what follows the product") {
       {.bias = noise_array({48}, 3, mx::bfloat16), .dtype = mx::bfloat16});
 }
 
-TEST_CASE("kernel tile_linear: a row has the same bits in any company") {
+TEST_CASE("kernel tile_linear: results are batch-invariant") {
   auto x = noise_array({70, 96}, 1, mx::float16);
   auto w = weights(1024, 96, mx::float16);
   auto all = gpu::tile_linear(x, w, {.dtype = mx::float32}, kernel_stream());
@@ -189,18 +188,17 @@ TEST_CASE("kernel tile_linear_norm: a product, its residual and their norm") {
       auto residual = noise_array({rows, outputs}, 4);
       auto norm = norm_of(outputs);
       auto found = gpu::tile_linear_norm(
-          x, w, bias, residual, norm, dtype, kernel_stream());
+          x, w, {bias, residual, norm, dtype}, kernel_stream());
       CHECK(found.sum.dtype() == mx::float32);
       CHECK(found.normed.dtype() == dtype);
       auto s = cpu_stream();
       auto sum = reference::linear(
           wide(x), wide(w), {.bias = bias, .residual = residual}, s);
-      auto normed =
-          reference::layer_norm(sum, norm.w, norm.b, norm.eps, mx::float32, s);
+      auto normed = reference::layer_norm(sum, norm, mx::float32, s);
       CHECK(relative_error(found.sum, values(sum)) < tolerance(mx::float32));
       CHECK(relative_error(found.normed, values(normed)) < tolerance(dtype));
       auto wider = gpu::tile_linear_norm(
-          x, w, bias, residual, norm, mx::float32, kernel_stream());
+          x, w, {bias, residual, norm, mx::float32}, kernel_stream());
       CHECK(
           relative_error(wider.normed, values(normed)) <
           2 * tolerance(mx::float32));
@@ -218,10 +216,10 @@ TEST_CASE("kernel tile_linear_norm: every size of a group gives the same") {
     auto found = gpu::tile_linear_norm(
         x,
         w,
-        noise_array({256}, 3),
-        noise_array({20, 256}, 4, mx::float16),
-        norm_of(256),
-        mx::float32,
+        {noise_array({256}, 3),
+         noise_array({20, 256}, 4, mx::float16),
+         norm_of(256),
+         mx::float32},
         kernel_stream());
     mx::eval(found.sum, found.normed);
     return found;
@@ -246,7 +244,7 @@ TEST_CASE("products of many rows are tiles where a GPU is better at them") {
     auto x = noise_array({rows, columns}, 1, dtype);
     auto w = weights(outputs, columns, dtype);
     long before = gpu::kernel_launches();
-    auto y = ops::linear(x, w, s);
+    auto y = ops::linear(x, w, {}, s);
     CHECK(
         relative_error(y, values(product_reference(x, w))) <
         (dtype == mx::float32 ? graph_tolerance(1e-5) : tolerance(dtype)));

@@ -65,7 +65,7 @@ std::vector<int> speak(std::shared_ptr<const T3> model, int count) {
 
 } // namespace
 
-TEST_CASE("logits over a cache in codes are near those of floats") {
+TEST_CASE("logits over a quantized cache are near those of floats") {
   auto exact = logits(*keeping({}), 40, 1);
   auto error = [&](int bits, int chunk) {
     return relative_error(logits(*keeping({.bits = bits}), 40, chunk), exact);
@@ -79,7 +79,9 @@ TEST_CASE("logits over a cache in codes are near those of floats") {
   }
 }
 
-TEST_CASE("logits over codes do not depend on how many rows come at once") {
+TEST_CASE(
+    "logits over a quantized cache do not depend on how many rows come at "
+    "once") {
   // Of both guidance rows, 16 in all.
   for (int bits : {8, 4}) {
     auto model = keeping({.bits = bits});
@@ -91,7 +93,7 @@ TEST_CASE("logits over codes do not depend on how many rows come at once") {
   }
 }
 
-TEST_CASE("a cache in codes is smaller, and says so") {
+TEST_CASE("a quantized cache is smaller, and says so") {
   auto bytes = [](int bits) {
     auto model = keeping({.bits = bits});
     CHECK(model->kv().bits == bits);
@@ -107,7 +109,7 @@ TEST_CASE("a cache in codes is smaller, and says so") {
   CHECK(bytes(0) / bytes(4) > 6.0);
 }
 
-TEST_CASE("a trimmed cache in codes goes on as if it had never gone on") {
+TEST_CASE("a trimmed quantized cache goes on as if it had never gone on") {
   for (int bits : {8, 4}) {
     auto model = keeping({.bits = bits});
     auto cache = model->begin(model->condition(tiny_voice()), 2, 40);
@@ -124,7 +126,7 @@ TEST_CASE("a trimmed cache in codes goes on as if it had never gone on") {
   }
 }
 
-TEST_CASE("a GPU speaks over codes, in as many launches") {
+TEST_CASE("a GPU speaks over a quantized cache, in as many launches") {
   const std::string heads = R"({"t3": {"alignment_heads": [[0, 1], [1, 0]]}})";
   EmulatedGpu as_gpu;
   for (int bits : {8, 4}) {

@@ -75,7 +75,7 @@ TEST_CASE("half weights change the logits by their rounding only") {
   CHECK(error < 1e-2);
 }
 
-TEST_CASE("weights in codes change the logits by their rounding only") {
+TEST_CASE("quantized weights change the logits by their rounding only") {
   Values exact = values(tiny_t3()->logits(kText, kSpeech, tiny_condition(), 1));
   for (auto [bits, most] : {std::pair{8, 0.03}, {4, 0.5}}) {
     CAPTURE(bits);
@@ -94,7 +94,7 @@ TEST_CASE("weights in codes change the logits by their rounding only") {
   }
 }
 
-TEST_CASE("with weights in codes logits have the same bits in any chunks") {
+TEST_CASE("with quantized weights logits have the same bits in any chunks") {
   for (int bits : {8, 4}) {
     auto model = TinyT3{}.load(std::nullopt, bits);
     auto voice = model->condition(tiny_voice());

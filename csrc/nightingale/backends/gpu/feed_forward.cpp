@@ -1,0 +1,107 @@
+#include "nightingale/backends/gpu/linear.h"
+
+#include "nightingale/backends/gpu/tile_shape.h"
+
+namespace nightingale::gpu {
+
+namespace {
+
+constexpr int kMostChannels = 256; // more do not fit into threadgroup memory
+
+std::vector<mx::array> launch_tiles(
+    const ops::FeedForwardInput& in,
+    const ops::FeedForward& block,
+    const ops::LayerNorm* next,
+    mx::Stream s) {
+  const auto &x = in.x, &residual = in.residual;
+  int rows = row_count(x), channels = block.out.rows();
+  bool deep = tile_depth(x.shape(-1), kWholeMostDepth) > 1 &&
+      tile_depth(channels, kWholeMostDepth) > 1;
+  Launch tiles{
+      .kernel = "tile_feed_forward",
+      .inputs =
+          {x,
+           block.out.w,
+           block.out_b,
+           residual,
+           block.norm.w,
+           block.norm.b,
+           block.up.w,
+           block.up_b,
+           block.down.w,
+           block.down_b,
+           numbers({rows})},
+      .outputs = {{residual.shape(), residual.dtype()}},
+      .constants =
+          {{"T", x.dtype()},
+           {"K", x.shape(-1)},
+           {"N", channels},
+           {"F", block.up.rows()},
+           {"COLUMNS", kWholePatch / 8},
+           {"DEPTH", deep ? kWholeMostDepth : 1},
+           {"NEXT", next != nullptr},
+           float_constant("EPS", block.norm.eps),
+           float_constant("NEXT_EPS", next ? next->eps : 0.0f)},
+      .groups = {group_count(rows, kWholeRows), 1, 1},
+      .threads = tile_threads(channels / kWholePatch)};
+  if (next) {
+    tiles.inputs.push_back(next->w);
+    tiles.inputs.push_back(next->b);
+    tiles.outputs.push_back({residual.shape(), x.dtype()});
+  } else {
+    tiles.absent = {"next_w", "next_b", "normed"};
+  }
+  return launch(tiles, s);
+}
+
+} // namespace
+
+bool fits_tile_feed_forward(
+    const ops::FeedForwardInput& in,
+    const ops::FeedForward& block) {
+  auto typed = [&](const ops::Matrix& w) {
+    return !w.is_quantized() && w.w.dtype() == in.dtype;
+  };
+  int channels = block.out.rows(), hidden = block.up.rows();
+  return in.x.dtype() == in.dtype && fits_norm_tiles(in.x, block.out) &&
+      channels <= kMostChannels && typed(block.up) && typed(block.down) &&
+      block.up.columns() == channels && block.down.rows() == channels &&
+      block.down.columns() == hidden && hidden % channels == 0;
+}
+
+mx::array tile_feed_forward(
+    const ops::FeedForwardInput& in,
+    const ops::FeedForward& block,
+    mx::Stream s) {
+  return launch_tiles(in, block, nullptr, s)[0];
+}
+
+ops::Normed tile_feed_forward_norm(
+    const ops::FeedForwardInput& in,
+    const ops::FeedForward& block,
+    const ops::LayerNorm& next,
+    mx::Stream s) {
+  auto out = launch_tiles(in, block, &next, s);
+  return {out[0], out[1]};
+}
+
+mx::array feed_forward(
+    const ops::FeedForwardInput& in,
+    const ops::FeedForward& block,
+    mx::Stream s) {
+  return has_tiles(s) && fits_tile_feed_forward(in, block)
+      ? tile_feed_forward(in, block, s)
+      : kLayerOps.feed_forward(in, block, s);
+}
+
+ops::Normed feed_forward_norm(
+    const ops::FeedForwardInput& in,
+    const ops::FeedForward& block,
+    const ops::LayerNorm& next,
+    mx::Stream s) {
+  return has_tiles(s) && fits_tile_feed_forward(in, block)
+      ? tile_feed_forward_norm(in, block, next, s)
+      : kLayerOps.feed_forward_norm(in, block, next, s);
+}
+
+} // namespace nightingale::gpu

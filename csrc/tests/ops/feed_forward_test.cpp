@@ -1,0 +1,61 @@
+#include "nightingale/ops/feed_forward.h"
+
+#include <doctest/doctest.h>
+
+#include "arrays.h"
+#include "nightingale/backends/cpu/ops.h"
+#include "nightingale/backends/reference/ops.h"
+
+using namespace nightingale;
+using namespace nightingale::testing;
+
+namespace {
+
+constexpr int kWidth = 64, kChannels = 32, kHidden = 128;
+
+ops::FeedForward block_of() {
+  return {
+      noise_array({kChannels, kWidth}, 2),
+      noise_array({kChannels}, 3),
+      {noise_array({kChannels}, 4), noise_array({kChannels}, 5), 1e-5f},
+      noise_array({kHidden, kChannels}, 6),
+      noise_array({kHidden}, 7),
+      noise_array({kChannels, kHidden}, 8),
+      noise_array({kChannels}, 9)};
+}
+
+} // namespace
+
+TEST_CASE("feed_forward is two residual sums around a norm and a gelu") {
+  auto block = block_of();
+  ops::LayerNorm next{
+      noise_array({kChannels}, 10), noise_array({kChannels}, 11), 1e-3f};
+  for (int rows : {1, 17, 40}) {
+    CAPTURE(rows);
+    ops::FeedForwardInput in{
+        noise_array({2, rows, kWidth}, 1),
+        noise_array({2, rows, kChannels}, 12),
+        mx::float32};
+    auto s = cpu_stream();
+    auto inner = cpu::linear(
+        in.x, block.out, {.bias = block.out_b, .residual = in.residual}, s);
+    auto hidden = cpu::linear(
+        cpu::layer_norm(inner, block.norm, mx::float32, s),
+        block.up,
+        {.bias = block.up_b, .activation = ops::Activation::gelu},
+        s);
+    auto sum = cpu::linear(
+        hidden, block.down, {.bias = block.down_b, .residual = inner}, s);
+    auto normed = cpu::layer_norm(sum, next, mx::float32, s);
+
+    CHECK(same_bits(cpu::feed_forward(in, block, s), sum));
+    auto both = cpu::feed_forward_norm(in, block, next, s);
+    CHECK(same_bits(both.sum, sum));
+    CHECK(same_bits(both.normed, normed));
+    auto graph = reference::feed_forward_norm(in, block, next, graph_stream());
+    CHECK(relative_error(graph.sum, values(sum)) < graph_tolerance(1e-5));
+    CHECK(relative_error(graph.normed, values(normed)) < graph_tolerance(1e-5));
+    graph.sum = reference::feed_forward(in, block, graph_stream());
+    CHECK(relative_error(graph.sum, values(sum)) < graph_tolerance(1e-5));
+  }
+}
