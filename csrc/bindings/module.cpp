@@ -3,7 +3,7 @@
 #include "mlx/transforms.h"
 #include "nightingale/error.h"
 #include "nightingale/io/dtype.h"
-#include "nightingale/ops/backend.h"
+#include "nightingale/mlx_internals/cache_check.h"
 
 namespace {
 
@@ -52,7 +52,7 @@ std::optional<mx::Dtype> dtype_from(const std::optional<std::string>& name) {
 mx::Stream model_stream(const nightingale::LoadOptions& options) {
   bool gpu = options.device == "gpu";
   if (gpu) {
-    nightingale::ops::disable_mlx_cache_thrash_check();
+    nightingale::mlx_internals::disable_mlx_cache_thrash_check();
   }
   return mx::new_thread_unsafe_stream(gpu ? mx::Device::gpu : mx::Device::cpu);
 }

@@ -1,8 +1,7 @@
-#include "nightingale/backends/cpu/ops.h"
 #include "bindings.h"
 #include "mlx/device.h"
 #include "mlx/stream.h"
-#include "nightingale/backends/reference/ops.h"
+#include "nightingale/backends/signal_ops.h"
 
 using namespace nightingale;
 
@@ -54,7 +53,8 @@ void bind_ops(nb::module_& m) {
          uint32_t sentence,
          uint32_t position,
          const std::string& form) {
-        auto key = draw_key(seed, DrawStage::speech_token, sentence, position);
+        auto key =
+            draw_key({seed, DrawStage::speech_token, sentence, position});
         auto run = is_cpu(form) ? cpu::draw_token : reference::draw_token;
         return run(logits, key, stream_for(form));
       },
@@ -79,12 +79,8 @@ void bind_ops(nb::module_& m) {
         auto run =
             is_cpu(form) ? cpu::alignment_step : reference::alignment_step;
         auto step =
-            run(weights,
-                logits,
-                token,
+            run({weights, logits, token, stop_token},
                 {marks, sums},
-                {},
-                stop_token,
                 stream_for(form));
         return nb::make_tuple(step.logits, step.state.marks, step.state.sums);
       },

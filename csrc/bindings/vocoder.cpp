@@ -41,8 +41,9 @@ void bind_vocoder(nb::module_& m) {
             // Sums and what stands between products stay in float32.
             bool halves = options.dtype && options.dtype != "float32";
             return load_model([&](auto* unknown) {
-              FilterForm form{options.bits.value_or(0), halves};
-              return Vocoder::load(path, model_stream(options), unknown, form);
+              FilterFormat format{options.bits.value_or(0), halves};
+              return Vocoder::load(
+                  path, model_stream(options), unknown, format);
             });
           },
           nb::arg("path"),

@@ -1,8 +1,7 @@
 #include "nightingale/ops/alignment.h"
 
 #include "mlx/ops.h"
-#include "nightingale/backends/cpu/ops.h"
-#include "nightingale/backends/reference/ops.h"
+#include "nightingale/backends/signal_ops.h"
 
 namespace nightingale::ops {
 
@@ -14,17 +13,11 @@ AlignmentState AlignmentState::start() {
 }
 
 AlignmentStep alignment_step(
-    const std::vector<mx::array>& weights,
-    const mx::array& logits,
-    const mx::array& token,
+    const AlignmentInput& input,
     const AlignmentState& state,
-    const AlignmentLimits& limits,
-    int stop_token,
     mx::Stream s) {
-  return on_cpu(s) ? cpu::alignment_step(
-                         weights, logits, token, state, limits, stop_token, s)
-                   : reference::alignment_step(
-                         weights, logits, token, state, limits, stop_token, s);
+  return on_cpu(s) ? cpu::alignment_step(input, state, s)
+                   : gpu::alignment_step(input, state, s);
 }
 
 } // namespace nightingale::ops

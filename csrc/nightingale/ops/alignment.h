@@ -6,19 +6,19 @@
 
 namespace nightingale::ops {
 
-// The alignment analyser: from the weights that a few attention heads give to
-// the text, it follows where in the text the speech is, keeps the stop token
-// from coming early and forces it when the speech goes astray. Its memory is
-// two small arrays that stay on the device.
+// The alignment analyser: from the attention weights of a few heads on the text
+// it tracks which text token is being spoken, suppresses an early stop token
+// and forces one when the speech no longer follows the text. Its state is two
+// small arrays that stay on the device.
 
-// Places in AlignmentState::marks.
+// Indices into AlignmentState::marks.
 enum AlignmentMark : int {
   kFrame, // steps taken
   kTextPosition, // running position in the text tokens, start token included
   kStarted,
   kComplete,
   kLastToken,
-  kTokenCount, // tokens heard, the start of speech included
+  kTokenCount, // speech tokens so far, the start of speech included
   kStopSuppressed, // in the last step
   kStopForced, // in the last step: a sum of AlignmentFault
   kMarks
@@ -30,7 +30,7 @@ enum AlignmentFault : int {
   kTokenRepetition = 4, // the same speech token twice in a row
 };
 
-// Places in AlignmentState::sums.
+// Indices into AlignmentState::sums.
 enum AlignmentSum : int {
   kOpeningPeak, // largest weight yet on the first four text tokens
   kEndingPeak, // largest weight of the last row on the last two text tokens
@@ -48,15 +48,25 @@ struct AlignmentState {
   static AlignmentState start();
 };
 
-// When the speech counts as astray.
+// When a stop is forced.
 struct AlignmentLimits {
-  // What one of the last text tokens, or the text before them, may gather of
-  // the rows' weights after the end has been reached: 5 is 200 ms and more.
+  // Largest sum of attention weights on one of the last text tokens, or on the
+  // text before them, after the end was reached: 5 is at least 200 ms.
   float after_end = 5.0f;
-  int first_stop = 0; // no stop before this many steps, free or forced
-  // Tokens heard, the start of speech included, from which on the same one
-  // twice in a row counts.
+  int first_stop = 0; // no stop before this many steps, chosen or forced
+  // Number of speech tokens, the start of speech included, from which on the
+  // same token twice in a row is a fault.
   int first_repeat = 3;
+};
+
+struct AlignmentInput {
+  // For each aligned head [R, S], S text tokens with start and stop; R is 2 in
+  // the first step (both start-of-speech rows), then 1.
+  std::vector<mx::array> weights;
+  mx::array logits; // [V]
+  mx::array token; // [1] int32, the last one chosen
+  int stop_token;
+  AlignmentLimits limits = {};
 };
 
 struct AlignmentStep {
@@ -65,16 +75,9 @@ struct AlignmentStep {
 };
 
 // One step between guidance and the repetition penalty.
-// weights: for each aligned head [R, S], S text tokens with start and stop; R
-// is 2 in the first step (both start-of-speech rows), then 1; logits: [V];
-// token: [1] int32, the last one output in.
 AlignmentStep alignment_step(
-    const std::vector<mx::array>& weights,
-    const mx::array& logits,
-    const mx::array& token,
+    const AlignmentInput& input,
     const AlignmentState& state,
-    const AlignmentLimits& limits,
-    int stop_token,
     mx::Stream s);
 
 } // namespace nightingale::ops

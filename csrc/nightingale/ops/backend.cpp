@@ -1,29 +1,14 @@
 #include "nightingale/ops/backend.h"
 
-#include <cstdlib>
-
 #include "mlx/transforms.h"
 #include "nightingale/backends/cpu/buffers.h"
 #include "nightingale/backends/cpu/matrix_units.h"
+#include "nightingale/backends/testing.h"
 
 namespace nightingale::ops {
 
-namespace {
-
-bool cpu_as_gpu = false;
-
-} // namespace
-
 bool on_cpu(const mx::Stream& s) {
-  return s.device == mx::Device::cpu && !cpu_as_gpu;
-}
-
-void treat_cpu_as_gpu(bool yes) {
-  cpu_as_gpu = yes;
-}
-
-void disable_mlx_cache_thrash_check() {
-  setenv("MLX_ENABLE_CACHE_THRASHING_CHECK", "0", /* overwrite */ 0);
+  return s.device == mx::Device::cpu && !test_hooks::is_cpu_treated_as_gpu();
 }
 
 mx::Dtype product_dtype(mx::Dtype weights, const mx::Stream& s) {

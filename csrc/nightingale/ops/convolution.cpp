@@ -1,10 +1,7 @@
 #include "nightingale/ops/convolution.h"
 
 #include "mlx/ops.h"
-#include "nightingale/backends/cpu/ops.h"
-#include "nightingale/backends/cpu/quantized_convolution.h"
-#include "nightingale/backends/gpu/convolution.h"
-#include "nightingale/error.h"
+#include "nightingale/backends/signal_ops.h"
 
 namespace nightingale::ops {
 
@@ -26,33 +23,19 @@ Matrix Kernel::one_tap() const {
 mx::array conv1d(
     const mx::array& x,
     const Kernel& w,
-    const Conv1d& shape,
-    const Epilogue& epilogue,
+    const ConvOptions& options,
     mx::Stream s) {
-  if (!w.is_quantized()) {
-    return on_cpu(s) ? cpu::conv1d(x, w.matrix.w, shape, epilogue, s)
-                     : gpu::conv1d(x, w.matrix.w, shape, epilogue, s);
-  }
-  if (!on_cpu(s) || !w.matrix.is_packed()) {
-    throw Error("convolutions run in codes on the CPU only");
-  }
-  if (x.shape(2) != w.channels() || shape.groups != 1) {
-    throw Error(
-        "rows of " + std::to_string(x.shape(2)) + " numbers in " +
-        std::to_string(shape.groups) + " groups do not fit a kernel in codes " +
-        "of " + std::to_string(w.channels()) + " channels");
-  }
-  return cpu::code_conv1d(x, w, shape, epilogue, s);
+  return on_cpu(s) ? cpu::conv1d(x, w, options, s)
+                   : gpu::conv1d(x, w, options, s);
 }
 
 mx::array conv_transpose1d(
     const mx::array& x,
-    const mx::array& w,
-    const mx::array& bias,
+    const TransposedFilters& filters,
     const ConvTranspose1d& shape,
     mx::Stream s) {
-  return on_cpu(s) ? cpu::conv_transpose1d(x, w, bias, shape, s)
-                   : gpu::conv_transpose1d(x, w, bias, shape, s);
+  return on_cpu(s) ? cpu::conv_transpose1d(x, filters, shape, s)
+                   : gpu::conv_transpose1d(x, filters, shape, s);
 }
 
 } // namespace nightingale::ops

@@ -7,18 +7,18 @@
 
 namespace nightingale::ops {
 
-// Keeps a host that builds a long graph in step with a GPU: what has been built
-// is started, so that the GPU does not wait for the rest, and the host stays at
-// most one piece ahead, so that no more than two pieces' memory is in use.
+// Evaluates a long graph in parts while the host builds it: each part starts as
+// soon as it is built, so that a GPU does not wait for the rest, and the host
+// waits for the part before it, so that at most two parts use memory at once.
 class EvalThrottle {
  public:
   explicit EvalThrottle(mx::Stream s) : stream_(s) {}
 
-  // `x` is the result of the next piece.
+  // `x` is the result of the next part.
   void keep(const mx::array& x);
 
-  // The results of a step, whose last piece they end. On a CPU they are
-  // computed here and now; a GPU is waited for one piece later.
+  // The results of a step, which end its last part. On a CPU they are evaluated
+  // before this returns; on a GPU in the next call.
   void end_step(std::vector<mx::array> results);
 
  private:

@@ -5,16 +5,10 @@
 
 namespace nightingale::ops {
 
-// Unit normal draws for positions [first, first + rows), `columns` of them at
-// each: element [r, c] is made of word c of draw_key(seed, stage, sentence,
-// first + r), whatever is drawn beside it. → [rows, columns] float32
-mx::array normal_noise(
-    uint64_t seed,
-    DrawStage stage,
-    uint32_t sentence,
-    uint32_t first,
-    int rows,
-    int columns,
-    mx::Stream s);
+// Unit normal draws for `rows` positions from `first` on: element [r, c] is
+// word c of the key of position first.position + r, whatever else is drawn.
+// → [rows, columns] float32
+mx::array
+normal_noise(const DrawPosition& first, int rows, int columns, mx::Stream s);
 
 } // namespace nightingale::ops

@@ -20,15 +20,19 @@ DrawKey threefry(DrawKey key, DrawKey counter) {
   return {a, b};
 }
 
-DrawKey
-draw_key(uint64_t seed, DrawStage stage, uint32_t sentence, uint32_t position) {
-  DrawKey root{static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32)};
-  DrawKey branch = threefry(root, {static_cast<uint32_t>(stage), sentence});
-  return threefry(branch, {position, 0});
+DrawKey stage_key(const DrawPosition& at) {
+  DrawKey seed{
+      static_cast<uint32_t>(at.seed), static_cast<uint32_t>(at.seed >> 32)};
+  return threefry(seed, {static_cast<uint32_t>(at.stage), at.sentence});
+}
+
+DrawKey draw_key(const DrawPosition& at) {
+  return threefry(stage_key(at), {at.position, 0});
 }
 
 uint32_t random_word(DrawKey key, uint32_t index, uint32_t count) {
-  // The words come in pairs (i, i + half); an odd middle one stands alone.
+  // The words come in pairs (i, i + half); an odd count leaves one without a
+  // pair.
   uint32_t half = count / 2, odd = count % 2;
   if (index < half) {
     return threefry(key, {index, index + half + odd}).low;

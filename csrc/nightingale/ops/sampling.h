@@ -16,51 +16,50 @@ constexpr float kArgmaxTemperature = 0.001f;
 struct TokenRules {
   SpeechOptions options;
   bool analyser = false;
-  AlignmentLimits limits; // first_stop holds without an analyser, too
-  int text_tokens = 0; // that the analyser follows, with start and stop
+  AlignmentLimits limits; // first_stop applies without an analyser, too
+  int text_tokens = 0; // with start and stop
   int stop_token = 0;
   uint32_t sentence = 0;
 };
 
-// One utterance's choices so far.
+// The state of one utterance's sampling.
 struct Sampler {
   TokenRules rules;
-  mx::array packed_rules; // as a kernel reads them
+  mx::array packed_rules; // the rules as the kernel reads them
   int position = 0; // tokens chosen
   mx::array token; // [1] int32, the last one
   mx::array seen; // [V] uint8
   AlignmentState alignment;
-  // [2] int32, for the host: kTextPosition and kStopForced of the marks. Eight
-  // bytes are what MLX keeps where CUDA and the host both reach it at once.
+  // [2] int32, for the host: kTextPosition and kStopForced of the marks. MLX
+  // keeps up to 8 bytes in memory that CUDA and the host both access directly.
   mx::array report;
 
   // Before the first token; `first` counts as seen.
   static Sampler
   start(const TokenRules& rules, int vocabulary, int first, mx::Stream s);
 
-  // A copy that chooses as this one would but for the analyser, and whose
-  // choices leave this one as it is: for a draft to guess with.
+  // An independent copy without the analyser, for a draft model.
   Sampler fork_for_draft(mx::Stream s) const;
 };
 
-// The next token, in the reference's order: guidance, the analyser, penalty,
-// temperature, min-p, top-p, draw. What it returns takes over `seen`.
-// logits: [1 or 2, V]; weights: of the aligned heads, as in alignment_step.
+// The next token, in the order of chatterbox-tts: guidance, the analyser,
+// penalty, temperature, min-p, top-p, draw. The result takes over `seen`.
+// logits: [1 or 2, V]; weights: as in AlignmentInput.
 Sampler choose_token(
     const mx::array& logits,
     const std::vector<mx::array>& weights,
     Sampler sampler,
     mx::Stream s);
 
-// Its parts.
+// The ops that choose_token is made of where no kernel does it at once.
 
 // Classifier-free guidance: cond + weight * (cond - uncond). logits: [2, V],
-// the conditioned row first, or [1, V], which is passed on → [V] float32
+// the conditioned row first, or [1, V], returned unchanged → [V] float32
 mx::array guide(const mx::array& logits, float weight, mx::Stream s);
 
-// The reference's chain: repetition penalty over the seen tokens, temperature,
-// min-p, top-p. logits: [V] float32; seen: [V] uint8 → [V], what was removed
-// being -inf. The most likely token is always kept.
+// Repetition penalty over the seen tokens, temperature, min-p, top-p.
+// logits: [V] float32; seen: [V] uint8 → [V], -inf for removed tokens. The most
+// likely token is always kept.
 mx::array filter_logits(
     const mx::array& logits,
     const mx::array& seen,
@@ -73,7 +72,7 @@ mx::array draw_token(const mx::array& logits, DrawKey key, mx::Stream s);
 // Makes one token impossible: [V] → [V]
 mx::array forbid_token(const mx::array& logits, int token, mx::Stream s);
 
-// Sets seen[token] and returns it; the returned array takes over the buffer.
+// Sets seen[token]. The result takes over the buffer.
 mx::array
 mark_seen(const mx::array& seen, const mx::array& token, mx::Stream s);
 

@@ -14,8 +14,10 @@ constexpr float kVoicedAbove = 10.0f; // Hz
 // A phase in cycles for each harmonic.
 using Cycles = std::array<double, kHarmonics>;
 
-// Where in its cycle each harmonic is before the first frame, as frame_phases
-// of the same backend carries it on.
+// The phases before the first frame, in the format that frame_phases of the
+// same backend reads: on the CPU float64, [2, 9], the cycles that frames have
+// added, modulo 1, and those at the start; on a GPU uint64, [9], in units of
+// 2^-64 cycles.
 mx::array start_phases(const Cycles& cycles, mx::Stream s);
 
 struct FramePhases {
@@ -23,22 +25,21 @@ struct FramePhases {
   mx::array phases; // after the last frame
 };
 
-// The cycles of all samples before a frame, added up so that the sum does not
-// round however long it gets. f0: [T] Hz
+// The phases of all frames, summed so that the error does not grow with their
+// number. f0: [T] Hz
 FramePhases
 frame_phases(const mx::array& f0, const mx::array& phases, mx::Stream s);
 
-// The excitation that the vocoder shapes: tanh of a weighted sum of harmonics
-// of f0 where it is voiced, and of noise.
-// f0: [T] Hz; starts: [T, 9], each harmonic's phase before the frame's first
-// sample, in cycles, initial phase included; noise: [480 T, 9], unit normal;
-// w: [9]; b: [1] → [480 T]
-mx::array harmonic_source(
-    const mx::array& f0,
-    const mx::array& starts,
-    const mx::array& noise,
-    const mx::array& w,
-    const mx::array& b,
-    mx::Stream s);
+struct HarmonicSource {
+  mx::array f0; // [T] Hz
+  mx::array starts; // [T, 9], as frame_phases gives them
+  mx::array noise; // [480 T, 9], unit normal
+  mx::array w; // [9]
+  mx::array b; // [1]
+};
+
+// The vocoder's excitation: tanh of a weighted sum of noise and, in voiced
+// frames, of the harmonics of f0 → [480 T]
+mx::array harmonic_source(const HarmonicSource& source, mx::Stream s);
 
 } // namespace nightingale::ops

@@ -6,13 +6,13 @@
 
 #include "nightingale/ops/convolution.h"
 
-// Ops on rows that come piece by piece: each reads what was kept of earlier
-// pieces and the new one behind it, and gives back what is to be kept.
+// Convolutions over a stream of frames. Each call takes the frames that earlier
+// calls returned in `kept`, followed by new ones.
 
 namespace nightingale::ops {
 
-// Rows of `x`, [B, T, C], behind those of `before`, [B, P, C], if there are
-// any.
+// The frames of `before`, [B, P, C], if any, followed by those of `x`,
+// [B, T, C].
 struct FrameSpan {
   std::optional<mx::array> before;
   mx::array x;
@@ -22,93 +22,82 @@ struct FrameSpan {
   }
 };
 
-// `first`, then `second`, one of which may be missing. On the CPU they are put
-// into one array; a GPU's kernels read them where they are.
-FrameSpan joined(
+// `first`, then `second`, one of which may be missing. On the CPU they are
+// concatenated; GPU kernels read both arrays.
+FrameSpan join_frames(
     const std::optional<mx::array>& first,
     const std::optional<mx::array>& second,
     mx::Stream s);
 
-// The same as one array.
-mx::array whole(const FrameSpan& rows, mx::Stream s);
+mx::array to_array(const FrameSpan& frames, mx::Stream s);
 
-// Rows [begin, end), holding on to no others; nothing where that is empty.
+// Frames [begin, end) in memory of their own, or nothing if that is empty.
 std::optional<mx::array>
-cut(const mx::array& rows, int begin, int end, mx::Stream s);
+slice_frames(const mx::array& frames, int begin, int end, mx::Stream s);
 
-// A result, and the rows that later results still need, if there are any.
 struct StreamOutput {
   mx::array y;
-  std::optional<mx::array> kept;
+  std::optional<mx::array> kept; // input frames that later results need
 };
 
-// What a convolution filters with, as every backend takes it: made once.
+// The weights of a convolution in the layouts that its backend reads.
 struct Filters {
   Kernel w; // [O, K, C]
-  std::optional<mx::array> columns; // floats again, as [K * C, O]
-  // Rounded to float16, [O, K * C], for kernels that multiply by tiles.
-  std::optional<mx::array> halves = std::nullopt;
-
-  // halves: whether products may be of such numbers
-  static Filters of(const Kernel& w, mx::Stream s, bool halves = false);
+  std::optional<mx::array> columns = std::nullopt; // floats: [K * C, O]
+  std::optional<mx::array> halves = std::nullopt; // float16: [O, K * C]
 };
+
+// halves: whether products may be computed in float16
+Filters make_filters(const Kernel& w, bool halves, mx::Stream s);
 
 struct StreamingConv {
   Conv1d shape = {};
-  std::optional<mx::array> snake = std::nullopt; // of the rows; alpha, [C]
+  // Snake of the input frames before the convolution; alpha, [C]
+  std::optional<mx::array> snake = std::nullopt;
   Epilogue epilogue = {};
-  // Added in place of the epilogue's residual: rows from `residual_begin` on.
+  // Used instead of the epilogue's residual: its frames from `residual_begin`.
   std::optional<FrameSpan> residual = std::nullopt;
   int residual_begin = 0;
   bool keep = true; // whether there will be later results
 
-  // The first row that a result after `results` of them needs.
+  // The first frame that a result after `results` of them needs.
   int first_kept(int results) const {
     return std::max(0, results * shape.stride - shape.pad_left);
   }
 };
 
-// conv1d of rows that give at least one result. x: [1, T, C]
-StreamOutput conv1d(
+// conv1d of frames that give at least one result. x: [1, T, C]
+StreamOutput streaming_conv1d(
     const FrameSpan& x,
     const Filters& filters,
     const StreamingConv& conv,
     mx::Stream s);
 
-// conv_transpose1d, and the last `keep` rows of x.
-StreamOutput conv_transpose1d(
-    const FrameSpan& x,
-    const mx::array& w,
-    const mx::array& bias,
-    const ConvTranspose1d& shape,
-    int keep,
-    mx::Stream s);
-
-// The first `count` rows of all added up, and of each the rest.
-struct Merged {
-  mx::array y;
-  std::vector<std::optional<mx::array>> kept;
+struct StreamingConvTranspose {
+  ConvTranspose1d shape;
+  int keep = 0; // input frames to return in `kept`, from the end
 };
 
-// parts: two or three, each [1, T, C]
-Merged add_rows(const std::vector<FrameSpan>& parts, int count, mx::Stream s);
+StreamOutput streaming_conv_transpose1d(
+    const FrameSpan& x,
+    const TransposedFilters& filters,
+    const StreamingConvTranspose& conv,
+    mx::Stream s);
 
-// leaky_relu, by a slope above 0, of their mean.
-Merged mean_rows(
+struct MergedFrames {
+  mx::array y;
+  std::vector<std::optional<mx::array>> kept; // the rest of each input
+};
+
+// The sum of the first `count` frames of two or three inputs, each [1, T, C].
+MergedFrames
+add_frames(const std::vector<FrameSpan>& parts, int count, mx::Stream s);
+
+// leaky_relu of the mean instead of the sum; slope above 0.
+MergedFrames mean_frames(
     const std::vector<FrameSpan>& parts,
     int count,
     float slope,
     mx::Stream s);
-
-// The frames whose middles are every fourth sample. `first` and `last` say that
-// x begins, or ends, where the whole does: there it is mirrored. x: [1, n, 1],
-// enough for one frame → [1, frames, 18], as stft gives them
-StreamOutput
-centred_stft(const FrameSpan& x, bool first, bool last, mx::Stream s);
-
-// istft of the polar_spectrum of x, within [-limit, limit]. x: [1, N, 18],
-// enough for one hop → [1, samples]
-StreamOutput
-waveform(const FrameSpan& x, bool first, bool last, float limit, mx::Stream s);
 
 } // namespace nightingale::ops

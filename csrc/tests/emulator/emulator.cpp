@@ -100,13 +100,8 @@ const gpu::KernelSource& MetalEmulator::replaced(
   return found->second;
 }
 
-void MetalEmulator::run(
-    const gpu::KernelSource& embedded,
-    const std::vector<gpu::Constant>& constants,
-    const std::vector<mx::array>& inputs,
-    std::vector<mx::array>& outputs,
-    const std::array<int, 3>& groups,
-    int threads) {
+void MetalEmulator::run(const test_hooks::KernelRun& asked) {
+  const auto& [embedded, constants, inputs, outputs, groups, threads] = asked;
   std::lock_guard<std::mutex> lock(mutex_);
   const auto& source = replaced(embedded);
   launched_.insert(source.name);
@@ -126,7 +121,7 @@ void MetalEmulator::run(
       check_source(source, constants);
       instance = std::make_unique<Instance>(source, constants, inputs, outputs);
     }
-    run(*instance, source, inputs, outputs, groups, threads);
+    run(*instance, {source, constants, inputs, outputs, groups, threads});
   } catch (const std::invalid_argument&) {
     throw;
   } catch (const std::exception& error) {
@@ -136,11 +131,8 @@ void MetalEmulator::run(
 
 void MetalEmulator::run(
     const Instance& instance,
-    const gpu::KernelSource& source,
-    const std::vector<mx::array>& inputs,
-    std::vector<mx::array>& outputs,
-    const std::array<int, 3>& groups,
-    int threads) {
+    const test_hooks::KernelRun& asked) {
+  const auto& [source, constants, inputs, outputs, groups, threads] = asked;
   if (instance.threadgroup_bytes > limits.threadgroup_bytes) {
     throw std::invalid_argument(
         source.name + ": " + std::to_string(instance.threadgroup_bytes) +

@@ -11,7 +11,7 @@
 
 #include "emulator/group.h"
 #include "emulator/instance.h"
-#include "nightingale/backends/gpu/kernel.h"
+#include "nightingale/backends/testing.h"
 
 namespace nightingale::emulator {
 
@@ -25,15 +25,9 @@ struct Limits {
 // Runs Metal kernels on the CPU and throws std::runtime_error where one does
 // what a GPU would get away with, or not: an access out of bounds, a race, a
 // divergent barrier, memory that nobody wrote, words that MSL does not have.
-class MetalEmulator : public gpu::Emulator {
+class MetalEmulator : public test_hooks::KernelEmulator {
  public:
-  void run(
-      const gpu::KernelSource& source,
-      const std::vector<gpu::Constant>& constants,
-      const std::vector<mx::array>& inputs,
-      std::vector<mx::array>& outputs,
-      const std::array<int, 3>& groups,
-      int threads) override;
+  void run(const test_hooks::KernelRun& run) override;
 
   bool has_tiles() const override {
     return limits.tiles;
@@ -48,13 +42,7 @@ class MetalEmulator : public gpu::Emulator {
 
  private:
   const gpu::KernelSource& replaced(const gpu::KernelSource& source);
-  void run(
-      const Instance& instance,
-      const gpu::KernelSource& source,
-      const std::vector<mx::array>& inputs,
-      std::vector<mx::array>& outputs,
-      const std::array<int, 3>& groups,
-      int threads);
+  void run(const Instance& instance, const test_hooks::KernelRun& run);
 
   std::mutex mutex_;
   Groups groups_;

@@ -50,8 +50,9 @@ inline mx::array run(const TinyKernel& kernel) {
   auto x = mx::contiguous(kernel.x, false, mx::Device::cpu);
   mx::eval(x);
   auto outputs = outputs_of(kernel);
+  std::vector<mx::array> inputs{x};
   metal_emulator().run(
-      source, constants, {x}, outputs, kernel.groups, kernel.threads);
+      {source, constants, inputs, outputs, kernel.groups, kernel.threads});
   return outputs[0];
 }
 

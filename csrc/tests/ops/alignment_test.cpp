@@ -3,8 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "arrays.h"
-#include "nightingale/backends/cpu/ops.h"
-#include "nightingale/backends/reference/ops.h"
+#include "nightingale/backends/signal_ops.h"
 
 using namespace nightingale;
 using namespace nightingale::testing;
@@ -13,11 +12,11 @@ namespace {
 
 constexpr int kVocabulary = 12, kStop = 9;
 
-// The analyser with the whole history in its memory: every row of weights and
-// every token, asked anew in each step.
-class AnalyserTwin {
+// The analyser computed from its whole history, every row of weights and every
+// token, in each step.
+class AnalyserReference {
  public:
-  AnalyserTwin(int text, const ops::AlignmentLimits& limits)
+  AnalyserReference(int text, const ops::AlignmentLimits& limits)
       : text_(text), limits_(limits) {}
 
   // rows: the mean of the heads. Returns the logits that go on.
@@ -122,7 +121,7 @@ struct Outcome {
 };
 
 // Speech whose attention is at path(step) in the text and whose tokens are
-// token(step). Both forms must agree with the twin in every step.
+// token(step). Both backends must agree with AnalyserReference in every step.
 template <typename Path, typename Token>
 Outcome follow(
     int text,
@@ -131,7 +130,7 @@ Outcome follow(
     Path path,
     Token token,
     const ops::AlignmentLimits& limits = {}) {
-  AnalyserTwin twin(text, limits);
+  AnalyserReference analyser(text, limits);
   auto on_cpu = ops::AlignmentState::start();
   auto on_graph = ops::AlignmentState::start();
   Outcome outcome;
@@ -152,37 +151,36 @@ Outcome follow(
     }
     auto logits = noise_array({kVocabulary}, 1000 + i);
     mx::array last({token(i)});
-    Values expected = twin.step(mean, token(i), values(logits));
+    Values expected = analyser.step(mean, token(i), values(logits));
 
-    auto a = cpu::alignment_step(
-        weights, logits, last, on_cpu, limits, kStop, cpu_stream());
-    auto b = reference::alignment_step(
-        weights, logits, last, on_graph, limits, kStop, graph_stream());
+    ops::AlignmentInput input{weights, logits, last, kStop, limits};
+    auto a = cpu::alignment_step(input, on_cpu, cpu_stream());
+    auto b = reference::alignment_step(input, on_graph, graph_stream());
     on_cpu = a.state;
     on_graph = b.state;
     REQUIRE(values(a.logits) == expected);
     REQUIRE(values(b.logits) == expected);
     Values marks = values(on_cpu.marks);
     REQUIRE(marks[ops::kFrame] == i + 1);
-    REQUIRE(marks[ops::kTextPosition] == twin.position);
-    REQUIRE(marks[ops::kStarted] == twin.started);
-    REQUIRE(marks[ops::kComplete] == twin.complete);
+    REQUIRE(marks[ops::kTextPosition] == analyser.position);
+    REQUIRE(marks[ops::kStarted] == analyser.started);
+    REQUIRE(marks[ops::kComplete] == analyser.complete);
     REQUIRE(marks[ops::kLastToken] == token(i));
     REQUIRE(marks[ops::kTokenCount] == i + 1);
-    REQUIRE(marks[ops::kStopSuppressed] == twin.suppressed);
-    REQUIRE(marks[ops::kStopForced] == twin.forced);
+    REQUIRE(marks[ops::kStopSuppressed] == analyser.suppressed);
+    REQUIRE(marks[ops::kStopForced] == analyser.forced);
     REQUIRE(values(on_graph.marks) == marks);
     REQUIRE(
         relative_error(on_graph.sums, values(on_cpu.sums)) <
         graph_tolerance(1e-6));
 
-    outcome.position = twin.position;
-    outcome.started = twin.started;
-    outcome.complete = twin.complete;
-    outcome.ever_suppressed |= twin.suppressed;
-    if (twin.forced && outcome.first_forced < 0) {
+    outcome.position = analyser.position;
+    outcome.started = analyser.started;
+    outcome.complete = analyser.complete;
+    outcome.ever_suppressed |= analyser.suppressed;
+    if (analyser.forced && outcome.first_forced < 0) {
       outcome.first_forced = i;
-      outcome.forced = twin.forced;
+      outcome.forced = analyser.forced;
     }
   }
   return outcome;
@@ -277,10 +275,11 @@ TEST_CASE("alignment_step takes every layout of weights and logits") {
   mx::array token({3});
   auto s = cpu_stream();
   check_views(weights, [&](auto& v) {
-    return cpu::alignment_step({v, v}, logits, token, state, {}, kStop, s)
-        .state.sums;
+    ops::AlignmentInput input{{v, v}, logits, token, kStop};
+    return cpu::alignment_step(input, state, s).state.sums;
   });
   check_views(logits, [&](auto& v) {
-    return cpu::alignment_step({weights}, v, token, state, {}, kStop, s).logits;
+    ops::AlignmentInput input{{weights}, v, token, kStop};
+    return cpu::alignment_step(input, state, s).logits;
   });
 }

@@ -34,4 +34,24 @@ inline Values conv1d_reference(
   return y;
 }
 
+// Calls check(taps, shape) for every number of taps, stride and trim.
+template <typename F>
+void for_transposed_shapes(
+    std::initializer_list<int> all_taps,
+    std::initializer_list<int> strides,
+    F check) {
+  for (int taps : all_taps) {
+    for (int stride : strides) {
+      for (auto [left, right] : {std::pair{0, 0}, {2, 0}, {1, 2}, {4, 4}}) {
+        CAPTURE(taps);
+        CAPTURE(stride);
+        CAPTURE(left);
+        CAPTURE(right);
+        ops::ConvTranspose1d shape{stride, left, right};
+        check(taps, shape);
+      }
+    }
+  }
+}
+
 } // namespace nightingale::testing

@@ -9,6 +9,7 @@
 #include "backends/cpu/thread_count.h"
 #include "epilogue_reference.h"
 #include "nightingale/backends/cpu/ops.h"
+#include "nightingale/backends/signal_ops.h"
 
 using namespace nightingale;
 using namespace nightingale::testing;
@@ -31,14 +32,14 @@ void check_product(
     const mx::array& w,
     const ops::Conv1d& shape) {
   auto s = cpu_stream();
-  auto sums = cpu::conv1d(wide(x), wide(w), shape, {}, s);
+  auto sums = cpu::conv1d(wide(x), wide(w), {shape}, s);
   for (mx::Dtype dtype : {mx::float32, mx::bfloat16}) {
     int index = 0;
     for (const auto& epilogue : epilogues(sums.shape(), dtype)) {
       CAPTURE(index++);
       Values expected =
           apply_epilogue_reference(values(sums), w.shape(0), epilogue);
-      auto y = cpu::conv1d(x, w, shape, epilogue, s);
+      auto y = cpu::conv1d(x, w, {shape, epilogue}, s);
       CHECK(y.dtype() == epilogue.result_dtype(x));
       CHECK(relative_error(y, expected) < rounding(y));
     }
@@ -169,7 +170,7 @@ TEST_CASE("no bfloat16 result depends on the number of threads") {
   auto s = cpu_stream();
   auto x = half_noise({2, 130, 192}, 1), w = half_noise({70, 3, 192}, 2);
   auto attend = [&] { return cpu::full_attention({x, x, x, 3}, s); };
-  auto convolve = [&] { return cpu::conv1d(x, w, {.pad_left = 2}, {}, s); };
+  auto convolve = [&] { return cpu::conv1d(x, w, {{.pad_left = 2}}, s); };
   std::vector<std::function<mx::array()>> works{attend, convolve};
   for (const auto& work : works) {
     std::vector<float> alone;

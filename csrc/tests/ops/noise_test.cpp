@@ -3,8 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "arrays.h"
-#include "nightingale/backends/cpu/ops.h"
-#include "nightingale/backends/reference/ops.h"
+#include "nightingale/backends/signal_ops.h"
 
 using namespace nightingale;
 using namespace nightingale::testing;
@@ -25,12 +24,13 @@ TEST_CASE("normal_noise inverts the normal distribution at its words") {
     for (auto [form, draw, s] :
          forms(cpu::normal_noise, reference::normal_noise)) {
       CAPTURE(form);
-      auto x = draw(kSeed, DrawStage::flow_frame, 3, 17, 5, columns, s);
+      auto x = draw({kSeed, DrawStage::flow_frame, 3, 17}, 5, columns, s);
       CHECK(x.shape() == mx::Shape{5, columns});
       Values y = values(x);
       double worst = 0.0;
       for (int r = 0; r < 5; ++r) {
-        DrawKey key = draw_key(kSeed, DrawStage::flow_frame, 3, 17 + r);
+        auto position = static_cast<uint32_t>(17 + r);
+        DrawKey key = draw_key({kSeed, DrawStage::flow_frame, 3, position});
         for (int c = 0; c < columns; ++c) {
           double middle = ((random_word(key, c, columns) >> 9) + 0.5) * 0x1p-23;
           double below = normal_below(y[r * columns + c]);
@@ -42,29 +42,29 @@ TEST_CASE("normal_noise inverts the normal distribution at its words") {
   }
 }
 
-TEST_CASE("both forms of normal_noise draw the same numbers") {
+TEST_CASE("both backends of normal_noise draw the same numbers") {
   for (int columns : {7, 4320}) {
-    auto on_cpu = cpu::normal_noise(
-        7, DrawStage::source_noise, 0, 0, 20, columns, cpu_stream());
-    auto graph = reference::normal_noise(
-        7, DrawStage::source_noise, 0, 0, 20, columns, graph_stream());
+    DrawPosition first{7, DrawStage::source_noise, 0};
+    auto on_cpu = cpu::normal_noise(first, 20, columns, cpu_stream());
+    auto graph = reference::normal_noise(first, 20, columns, graph_stream());
     CHECK(relative_error(on_cpu, values(graph)) < 1e-6);
   }
 }
 
 TEST_CASE("a row of noise is the same whatever is drawn beside it") {
   auto s = cpu_stream();
-  auto whole =
-      floats(cpu::normal_noise(1, DrawStage::flow_frame, 2, 100, 50, 80, s));
-  auto part =
-      floats(cpu::normal_noise(1, DrawStage::flow_frame, 2, 117, 9, 80, s));
+  auto draw = [&](uint32_t first, int rows) {
+    return floats(
+        cpu::normal_noise({1, DrawStage::flow_frame, 2, first}, rows, 80, s));
+  };
+  auto whole = draw(100, 50), part = draw(117, 9);
   CHECK(std::equal(part.begin(), part.end(), whole.begin() + 17 * 80));
 }
 
 TEST_CASE("a million numbers of noise are normal and unrelated") {
   constexpr int rows = 250, columns = 4320;
   auto numbers = values(cpu::normal_noise(
-      42, DrawStage::source_noise, 1, 0, rows, columns, cpu_stream()));
+      {42, DrawStage::source_noise, 1}, rows, columns, cpu_stream()));
   double count = numbers.size(), moments[5] = {}, beside = 0, under = 0;
   for (size_t i = 0; i < numbers.size(); ++i) {
     double x = numbers[i], power = 1;

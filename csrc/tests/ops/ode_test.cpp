@@ -3,11 +3,23 @@
 #include <doctest/doctest.h>
 
 #include "arrays.h"
-#include "nightingale/backends/cpu/ops.h"
-#include "nightingale/backends/reference/ops.h"
+#include "nightingale/backends/signal_ops.h"
 
 using namespace nightingale;
 using namespace nightingale::testing;
+
+namespace {
+
+constexpr ops::EulerStep kStep{.guidance = 0.7f, .dt = 0.1f};
+
+// New arrays in every call: a step takes them over.
+ops::OdeState state_of(int batch, int rows, int channels) {
+  return {
+      noise_array({1, rows, channels}, 1),
+      noise_array({batch, rows, channels + 7}, 4)};
+}
+
+} // namespace
 
 TEST_CASE("euler_step follows the velocity, guided where there are two") {
   for (int batch : {1, 2}) {
@@ -26,10 +38,9 @@ TEST_CASE("euler_step follows the velocity, guided where there are two") {
       for (auto [form, step, s] :
            forms(cpu::euler_step, reference::euler_step)) {
         CAPTURE(form);
-        auto x = noise_array({1, rows, channels}, 1); // is taken over
-        auto y = step(x, velocity, 0.7f, 0.1f, s);
-        CHECK(y.shape() == mx::Shape{1, rows, channels});
-        CHECK(relative_error(y, expected) < 1e-6);
+        auto next = step(state_of(batch, rows, channels), velocity, kStep, s);
+        CHECK(next.x.shape() == mx::Shape{1, rows, channels});
+        CHECK(relative_error(next.x, expected) < 1e-6);
       }
     }
   }
@@ -40,33 +51,32 @@ TEST_CASE("euler_step of every layout of the velocity") {
   for (auto [form, step, s] : forms(cpu::euler_step, reference::euler_step)) {
     CAPTURE(form);
     check_views(v, [&](auto& view) {
-      return step(noise_array({1, 5, 8}, 1), view, 0.7f, 0.1f, s);
+      return step(state_of(2, 5, 8), view, kStep, s).x;
     });
   }
 }
 
 TEST_CASE("euler_step on the CPU makes no new array") {
-  auto x = noise_array({1, 50, 80}, 1);
-  mx::eval(x);
-  const float* before = x.data<float>();
-  auto y =
-      cpu::euler_step(x, noise_array({2, 50, 80}, 2), 0.7f, 0.1f, cpu_stream());
-  mx::eval(y);
-  CHECK(y.data<float>() == before);
+  auto state = state_of(2, 50, 80);
+  mx::eval(state.x, state.input);
+  auto next =
+      cpu::euler_step(state, noise_array({2, 50, 80}, 2), kStep, cpu_stream());
+  mx::eval(next.x, next.input);
+  CHECK(next.x.data<float>() == state.x.data<float>());
+  CHECK(next.input.data<float>() == state.input.data<float>());
 }
 
-TEST_CASE("write_columns fills the first columns of every row") {
+TEST_CASE("euler_step writes x into the first columns of every input row") {
   for (mx::Dtype dtype : kFloatTypes) {
     CAPTURE(dtype);
-    auto x = noise_array({1, 9, 5}, 1);
+    auto still = mx::zeros({2, 9, 5}, mx::float32, cpu_stream());
     auto start = values(mx::astype(noise_array({2, 9, 12}, 2), dtype));
-    auto written = values(mx::astype(x, dtype));
-    for (auto [form, write, s] :
-         forms(cpu::write_columns, reference::write_columns)) {
+    auto written = values(mx::astype(noise_array({1, 9, 5}, 1), dtype));
+    for (auto [form, step, s] : forms(cpu::euler_step, reference::euler_step)) {
       CAPTURE(form);
-      auto buffer = mx::astype(noise_array({2, 9, 12}, 2), dtype);
-      mx::eval(buffer);
-      auto y = write(buffer, x, s);
+      auto input = mx::astype(noise_array({2, 9, 12}, 2), dtype);
+      mx::eval(input);
+      auto y = step({noise_array({1, 9, 5}, 1), input}, still, kStep, s).input;
       CHECK(y.dtype() == dtype);
       auto found = values(y);
       REQUIRE(found.size() == start.size());

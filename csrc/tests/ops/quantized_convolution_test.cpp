@@ -1,4 +1,4 @@
-// Convolutions with kernels in codes.
+// Convolutions with quantized weights.
 
 #include <doctest/doctest.h>
 
@@ -25,8 +25,8 @@ ops::Kernel quantized_of(int filters, int taps, int channels, int bits = 8) {
       noise_array({filters, taps, channels}, 2), bits, cpu_stream());
 }
 
-// What the codes stand for: [O, K, C]
-mx::array decoded(const ops::Kernel& w) {
+// The dequantized weights: [O, K, C]
+mx::array dequantized(const ops::Kernel& w) {
   auto s = cpu_stream();
   auto floats = mx::reshape(
       w.matrix.dequantized(mx::float32, s),
@@ -38,7 +38,7 @@ mx::array decoded(const ops::Kernel& w) {
 
 } // namespace
 
-TEST_CASE("conv1d with codes is conv1d with what they stand for") {
+TEST_CASE("conv1d of quantized weights is conv1d of the dequantized ones") {
   auto s = cpu_stream();
   for (int bits : {8, 4}) {
     for (auto [length, filters, channels] :
@@ -56,10 +56,11 @@ TEST_CASE("conv1d with codes is conv1d with what they stand for") {
               CAPTURE(dilation);
               CAPTURE(left);
               ops::Conv1d shape{stride, dilation, 1, left, right};
-              auto y = ops::conv1d(x, w, shape, {}, s);
+              auto y = ops::conv1d(x, w, {shape}, s);
               CHECK(y.shape(1) == shape.output_rows(length, taps));
               CHECK(
-                  relative_error(y, conv1d_reference(x, decoded(w), shape)) <
+                  relative_error(
+                      y, conv1d_reference(x, dequantized(w), shape)) <
                   kRounding);
             }
           }
@@ -69,7 +70,7 @@ TEST_CASE("conv1d with codes is conv1d with what they stand for") {
   }
 }
 
-TEST_CASE("conv1d with codes of random shapes") {
+TEST_CASE("conv1d of quantized weights, of random shapes") {
   std::mt19937 random(7);
   auto below = [&](int limit) { return static_cast<int>(random() % limit); };
   for (int i = 0; i < 40; ++i) {
@@ -81,34 +82,36 @@ TEST_CASE("conv1d with codes of random shapes") {
     CAPTURE(length);
     auto x = noise_array({1 + below(2), length, channels}, i);
     auto w = quantized_of(1 + below(100), taps, channels);
-    auto y = ops::conv1d(x, w, shape, {}, cpu_stream());
+    auto y = ops::conv1d(x, w, {shape}, cpu_stream());
     CHECK(
-        relative_error(y, conv1d_reference(x, decoded(w), shape)) < kRounding);
+        relative_error(y, conv1d_reference(x, dequantized(w), shape)) <
+        kRounding);
   }
 }
 
-TEST_CASE("conv1d with codes and every epilogue, of every type") {
+TEST_CASE("conv1d of quantized weights with every epilogue, of every type") {
   auto s = cpu_stream();
   auto w = quantized_of(70, 3, 64);
   ops::Conv1d shape{.dilation = 3, .pad_left = 6};
   auto x = noise_array({2, 50, 64}, 1);
-  Values sums = conv1d_reference(x, decoded(w), shape);
+  Values sums = conv1d_reference(x, dequantized(w), shape);
   int index = 0;
   for (const auto& epilogue : epilogues({2, 50, 70})) {
     CAPTURE(index++);
-    auto y = ops::conv1d(x, w, shape, epilogue, s);
+    auto y = ops::conv1d(x, w, {shape, epilogue}, s);
     CHECK(
         relative_error(y, apply_epilogue_reference(sums, 70, epilogue)) <
         kRounding);
   }
   auto half = noise_array({2, 50, 64}, 1, mx::bfloat16);
-  auto y = ops::conv1d(half, w, shape, {}, s);
+  auto y = ops::conv1d(half, w, {shape}, s);
   CHECK(y.dtype() == mx::bfloat16);
-  CHECK(relative_error(y, conv1d_reference(half, decoded(w), shape)) < 5e-3);
-  check_views(x, [&](auto& v) { return ops::conv1d(v, w, shape, {}, s); });
+  CHECK(
+      relative_error(y, conv1d_reference(half, dequantized(w), shape)) < 5e-3);
+  check_views(x, [&](auto& v) { return ops::conv1d(v, w, {shape}, s); });
 }
 
-TEST_CASE("a convolution in codes of one tap is a product, bit for bit") {
+TEST_CASE("a quantized convolution of one tap has the bits of the product") {
   auto s = cpu_stream();
   for (int bits : {8, 4}) {
     auto w = quantized_of(96, 1, 128, bits);
@@ -117,18 +120,19 @@ TEST_CASE("a convolution in codes of one tap is a product, bit for bit") {
       CAPTURE(rows);
       auto x = noise_array({1, rows, 128}, 1);
       auto product = floats(ops::linear(x, w.one_tap(), {}, s));
-      CHECK(same_bits(floats(ops::conv1d(x, w, {}, {}, s)), product));
+      CHECK(same_bits(floats(ops::conv1d(x, w, {}, s)), product));
     }
   }
 }
 
-TEST_CASE("conv1d with codes does not depend on threads, nor rows on company") {
+TEST_CASE(
+    "conv1d of quantized weights is invariant to threads and other rows") {
   auto s = cpu_stream();
   auto w = quantized_of(96, 3, 64);
   auto x = noise_array({1, 600, 64}, 1);
   ops::Conv1d shape{.pad_left = 2};
   auto run = [&](const mx::array& rows) {
-    return floats(ops::conv1d(rows, w, shape, {}, s));
+    return floats(ops::conv1d(rows, w, {shape}, s));
   };
   std::vector<float> one;
   {
@@ -142,27 +146,28 @@ TEST_CASE("conv1d with codes does not depend on threads, nor rows on company") {
   CHECK(same_bits(first, one));
 }
 
-TEST_CASE("channels of a kernel are cut exactly, in floats and in codes") {
+TEST_CASE("channels of a kernel are sliced exactly, floats and quantized") {
   auto s = cpu_stream();
   auto floats_kernel = ops::Kernel(noise_array({40, 3, 192}, 2));
   auto quantized = ops::Kernel::quantized(floats_kernel.matrix.w, 8, s);
-  auto expected = mx::slice(decoded(quantized), {0, 0, 64}, {40, 3, 192}, s);
+  auto expected =
+      mx::slice(dequantized(quantized), {0, 0, 64}, {40, 3, 192}, s);
   CHECK(same_bits(
-      floats(decoded(quantized.channels_of(64, 128))), floats(expected)));
+      floats(dequantized(quantized.channels_of(64, 128))), floats(expected)));
   CHECK(same_bits(
       floats(floats_kernel.channels_of(64, 128).matrix.w),
       floats(mx::slice(floats_kernel.matrix.w, {0, 0, 64}, {40, 3, 192}, s))));
   CHECK_THROWS_AS(quantized.channels_of(32, 64), Error);
 }
 
-TEST_CASE("decoded panels give the product that integers give") {
+TEST_CASE("dequantized panels give the product that integers give") {
   auto s = cpu_stream();
   for (int bits : {8, 4}) {
     for (auto [rows, filters] : {std::pair(5, 1), {40, 33}, {90, 100}}) {
       CAPTURE(bits);
       CAPTURE(filters);
       auto w = quantized_of(filters, 3, 128, bits);
-      auto floats = decoded(w);
+      auto floats = dequantized(w);
       cpu::PackedQuantized quantized(w.matrix.w, filters, bits);
       std::vector<float> back(floats.size());
       cpu::decode_rows(quantized, 0, filters, back.data());
@@ -192,10 +197,10 @@ TEST_CASE("decoded panels give the product that integers give") {
   }
 }
 
-TEST_CASE("conv1d with codes refuses rows that do not fit") {
+TEST_CASE("conv1d of quantized weights refuses rows that do not fit") {
   auto s = cpu_stream();
   auto w = quantized_of(32, 3, 128);
-  CHECK_THROWS_AS(ops::conv1d(noise_array({1, 9, 64}, 1), w, {}, {}, s), Error);
+  CHECK_THROWS_AS(ops::conv1d(noise_array({1, 9, 64}, 1), w, {}, s), Error);
   CHECK_THROWS_AS(
-      ops::conv1d(noise_array({1, 9, 128}, 1), w, {.groups = 2}, {}, s), Error);
+      ops::conv1d(noise_array({1, 9, 128}, 1), w, {{.groups = 2}}, s), Error);
 }

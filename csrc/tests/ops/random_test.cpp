@@ -46,12 +46,13 @@ TEST_CASE("random words are those of mlx::core::random::bits") {
   }
 }
 
-TEST_CASE("every part of where a draw is used changes its key") {
+TEST_CASE("every part of the position of a draw changes its key") {
   std::set<std::pair<uint32_t, uint32_t>> keys;
   for (uint64_t seed : {0ull, 1ull, 1ull << 32}) {
     for (uint32_t sentence : {0u, 1u, 2u}) {
       for (uint32_t position : {0u, 1u, 2u, 1000u}) {
-        auto key = draw_key(seed, DrawStage::speech_token, sentence, position);
+        auto key =
+            draw_key({seed, DrawStage::speech_token, sentence, position});
         keys.insert({key.low, key.high});
       }
     }
@@ -60,7 +61,7 @@ TEST_CASE("every part of where a draw is used changes its key") {
 }
 
 TEST_CASE("draw keys never change: saved tokens depend on them") {
-  auto key = draw_key(42, DrawStage::speech_token, 3, 17);
+  auto key = draw_key({42, DrawStage::speech_token, 3, 17});
   DrawKey branch = threefry({42, 0}, {1, 3});
   DrawKey expected = threefry(branch, {17, 0});
   CHECK(key.low == expected.low);

@@ -5,8 +5,7 @@
 #include <numeric>
 
 #include "arrays.h"
-#include "nightingale/backends/cpu/ops.h"
-#include "nightingale/backends/reference/ops.h"
+#include "nightingale/backends/signal_ops.h"
 
 using namespace nightingale;
 using namespace nightingale::testing;
@@ -110,7 +109,7 @@ TEST_CASE("the filter chain keeps what the reference keeps") {
       seen[i] = i % 7 == 1;
     }
     auto logits = array_of(numbers, {count});
-    Values twin_seen(seen.begin(), seen.end());
+    Values seen_values(seen.begin(), seen.end());
     for (const SpeechOptions& options :
          {sampling(0.8f, 1.2f, 0.05f, 1.0f),
           sampling(0.8f, 2.0f, 0.0f, 0.9f),
@@ -124,7 +123,7 @@ TEST_CASE("the filter chain keeps what the reference keeps") {
       CAPTURE(options.temperature);
       CAPTURE(options.min_p);
       CAPTURE(options.top_p);
-      Values expected = filter_reference(values(logits), twin_seen, options);
+      Values expected = filter_reference(values(logits), seen_values, options);
       for (auto [form, filter_logits, s] :
            forms(cpu::filter_logits, reference::filter_logits)) {
         CAPTURE(form);
@@ -135,7 +134,7 @@ TEST_CASE("the filter chain keeps what the reference keeps") {
   }
 }
 
-TEST_CASE("the repetition penalty can change which token is likeliest") {
+TEST_CASE("the repetition penalty can change the most likely token") {
   auto logits = array_of({2.0f, 1.9f, -1.0f, -1.1f}, {4});
   auto seen = bytes_array({1, 0, 1, 0});
   for (auto [form, filter_logits, s] :
@@ -175,7 +174,7 @@ TEST_CASE("draw_token draws by Gumbel-max from the words of its key") {
     auto logits = noise_array({count}, 5);
     Values x = values(logits);
     for (uint32_t position = 0; position < 50; ++position) {
-      auto key = draw_key(9, DrawStage::speech_token, 0, position);
+      auto key = draw_key({9, DrawStage::speech_token, 0, position});
       int best = 0;
       double highest = kRemoved;
       for (int i = 0; i < count; ++i) {
@@ -198,7 +197,7 @@ TEST_CASE("draws are as frequent as softmax says") {
   std::vector<int> counts(4);
   constexpr int draws = 20000;
   for (uint32_t i = 0; i < draws; ++i) {
-    auto key = draw_key(1, DrawStage::speech_token, 0, i);
+    auto key = draw_key({1, DrawStage::speech_token, 0, i});
     ++counts[cpu::draw_token(logits, key, cpu_stream()).item<int>()];
   }
   for (int i = 0; i < 4; ++i) {
@@ -212,7 +211,7 @@ TEST_CASE("draw_token never draws what was removed") {
   constexpr float removed = -std::numeric_limits<float>::infinity();
   auto logits = array_of({removed, removed, -30.0f, removed}, {4});
   for (uint32_t position = 0; position < 20; ++position) {
-    auto key = draw_key(3, DrawStage::speech_token, 1, position);
+    auto key = draw_key({3, DrawStage::speech_token, 1, position});
     CHECK(cpu::draw_token(logits, key, cpu_stream()).item<int>() == 2);
     CHECK(reference::draw_token(logits, key, graph_stream()).item<int>() == 2);
   }
@@ -244,7 +243,7 @@ TEST_CASE("the sampling ops take every layout of their inputs") {
   auto logits = noise_array({2, 10}, 1), row = noise_array({10}, 2);
   auto options = sampling(0.8f, 1.5f, 0.01f, 0.95f);
   auto seen = bytes_array({1, 0, 0, 1, 1, 0, 1, 0, 1, 0});
-  auto key = draw_key(5, DrawStage::speech_token, 0, 0);
+  auto key = draw_key({5, DrawStage::speech_token, 0, 0});
   auto s = cpu_stream();
   check_views(logits, [&](auto& v) { return cpu::guide(v, 0.5f, s); });
   check_views(

@@ -1,8 +1,8 @@
 #include <algorithm>
 #include <vector>
 
-#include "nightingale/backends/cpu/ops.h"
 #include "nightingale/backends/cpu/primitive.h"
+#include "nightingale/backends/signal_ops.h"
 
 namespace nightingale::cpu {
 
@@ -11,7 +11,7 @@ namespace {
 constexpr float kNever = -32768.0f;
 constexpr float kAlways = 32768.0f;
 
-// Mean of the heads' weights, text after `frame` hidden: [rows * text].
+// Mean of the heads' weights, zero for text after `frame`: [rows * text].
 std::vector<float> mean_weights(const Arrays& heads, int count, int frame) {
   int text = heads[0].shape(1);
   std::vector<float> mean(heads[0].size());
@@ -36,8 +36,8 @@ float peak(const float* begin, const float* end) {
   return most;
 }
 
-// Updates the memory by the rows of one step; returns where in the text the
-// last row points.
+// Updates the state by the rows of one step; returns the text position that
+// the last row attends to most.
 int follow(
     const std::vector<float>& weights,
     int text,
@@ -104,22 +104,21 @@ int faults_of(
 } // namespace
 
 ops::AlignmentStep alignment_step(
-    const std::vector<mx::array>& weights,
-    const mx::array& logits,
-    const mx::array& token,
+    const ops::AlignmentInput& input,
     const ops::AlignmentState& state,
-    const ops::AlignmentLimits& limits,
-    int stop_token,
     mx::Stream s) {
-  int heads = weights.size();
+  const auto& logits = input.logits;
+  auto limits = input.limits;
+  int stop_token = input.stop_token;
+  int heads = input.weights.size();
   Arrays inputs;
-  for (const auto& w : weights) {
+  for (const auto& w : input.weights) {
     inputs.push_back(as_float(w, s));
   }
   inputs.insert(
       inputs.end(),
       {as_float(logits, s),
-       as_ids(token, s),
+       as_ids(input.token, s),
        dense(state.marks, s),
        dense(state.sums, s)});
   auto outputs = make_ops(

@@ -1,8 +1,6 @@
-#include "nightingale/ops/noise.h"
-
-#include "nightingale/backends/cpu/ops.h"
 #include "nightingale/backends/cpu/primitive.h"
 #include "nightingale/backends/cpu/threads.h"
+#include "nightingale/backends/signal_ops.h"
 
 namespace nightingale::cpu {
 
@@ -12,14 +10,8 @@ struct RandomWords;
 
 } // namespace
 
-mx::array normal_noise(
-    uint64_t seed,
-    DrawStage stage,
-    uint32_t sentence,
-    uint32_t first,
-    int rows,
-    int columns,
-    mx::Stream s) {
+mx::array
+normal_noise(const DrawPosition& first, int rows, int columns, mx::Stream s) {
   return make_op(
       "NormalNoise",
       {{rows, columns}},
@@ -27,9 +19,10 @@ mx::array normal_noise(
       [=](const Arrays&, Arrays& out) {
         const SignalLoops& loops = simd().signal;
         parallel_for(rows, [&](int row) {
-          DrawKey key = draw_key(seed, stage, sentence, first + row);
+          auto at = first;
+          at.position += row;
           uint32_t* words = scratch<RandomWords, uint32_t>(columns);
-          loops.random_words(key, columns, words);
+          loops.random_words(draw_key(at), columns, words);
           loops.normals(
               words, columns, out[0].data<float>() + int64_t(row) * columns);
         });

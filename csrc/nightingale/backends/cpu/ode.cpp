@@ -1,23 +1,25 @@
 #include <algorithm>
 
-#include "nightingale/backends/cpu/ops.h"
 #include "nightingale/backends/cpu/primitive.h"
 #include "nightingale/backends/cpu/threads.h"
+#include "nightingale/backends/signal_ops.h"
 
 namespace nightingale::cpu {
 
-mx::array euler_step(
+namespace {
+
+mx::array add_velocity(
     const mx::array& x,
     const mx::array& velocity,
-    float guidance,
-    float dt,
+    ops::EulerStep step,
     mx::Stream s) {
   return make_op(
       "EulerStep",
       {x.shape(), mx::float32, 0},
       {as_float(x, s), as_float(velocity, s)},
-      [=](const Arrays& in, Arrays& out) {
+      [step](const Arrays& in, Arrays& out) {
         constexpr int64_t tile_size = 1 << 14;
+        float guidance = step.guidance, dt = step.dt;
         bool guided = in[1].shape(0) == 2;
         int64_t size = in[0].size();
         parallel_for(ceil_div(size, tile_size), [&](int tile) {
@@ -33,6 +35,40 @@ mx::array euler_step(
         });
       },
       s);
+}
+
+// Writes x into the first columns of every row of `buffer`, in place.
+mx::array
+write_columns(const mx::array& buffer, const mx::array& x, mx::Stream s) {
+  return make_op(
+      "WriteColumns",
+      {buffer.shape(), buffer.dtype(), 0},
+      {dense(buffer, s), as_float(x, s)},
+      [](const Arrays& in, Arrays& out) {
+        const auto& x = in[1];
+        int length = x.shape(1);
+        int64_t columns = x.shape(2), width = out[0].shape(2);
+        Storage storage = storage_of(out[0]);
+        auto pack = simd().pack[static_cast<int>(storage)];
+        for_rows(row_count(out[0]), [&](int row) {
+          pack(
+              x.data<float>() + row % length * columns,
+              columns,
+              out[0].data<char>() + row * width * storage_bytes(storage));
+        });
+      },
+      s);
+}
+
+} // namespace
+
+ops::OdeState euler_step(
+    const ops::OdeState& state,
+    const mx::array& velocity,
+    ops::EulerStep step,
+    mx::Stream s) {
+  auto x = add_velocity(state.x, velocity, step, s);
+  return {x, write_columns(state.input, x, s)};
 }
 
 } // namespace nightingale::cpu

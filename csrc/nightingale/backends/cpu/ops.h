@@ -1,14 +1,11 @@
 #pragma once
 
 #include "nightingale/backends/common.h"
-#include "nightingale/ops/alignment.h"
 #include "nightingale/ops/convolution.h"
 #include "nightingale/ops/embedding.h"
 #include "nightingale/ops/frame_attention.h"
 #include "nightingale/ops/lstm.h"
-#include "nightingale/ops/random.h"
 #include "nightingale/ops/rotary.h"
-#include "nightingale/ops/sampling.h"
 
 // The ops as CPU primitives.
 
@@ -79,7 +76,5 @@ pack_matrix(const ops::QuantizedTensor& tensor, int bits, mx::Stream s);
 ops::QuantizedTensor unpack_matrix(const ops::Matrix& packed);
 ops::Matrix
 packed_columns(const ops::Matrix& packed, int begin, int count, int taps);
-
-#include "nightingale/ops/forms.inl"
 
 } // namespace nightingale::cpu

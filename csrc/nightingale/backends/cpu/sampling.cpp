@@ -3,8 +3,8 @@
 #include <limits>
 #include <vector>
 
-#include "nightingale/backends/cpu/ops.h"
 #include "nightingale/backends/cpu/primitive.h"
+#include "nightingale/backends/signal_ops.h"
 
 namespace nightingale::cpu {
 
@@ -12,7 +12,7 @@ namespace {
 
 constexpr float kRemoved = -std::numeric_limits<float>::infinity();
 
-void keep_likeliest(float* x, int count) {
+void keep_most_likely(float* x, int count) {
   int best = std::max_element(x, x + count) - x;
   for (int i = 0; i < count; ++i) {
     if (i != best) {
@@ -35,7 +35,7 @@ std::vector<float> softmax_of(const float* x, int count) {
   return p;
 }
 
-// Removes what is less likely than min_p times the likeliest.
+// Removes tokens whose probability is below min_p times the largest.
 void apply_min_p(float* x, int count, float min_p) {
   auto p = softmax_of(x, count);
   float least = min_p * *std::max_element(p.begin(), p.end());
@@ -46,7 +46,8 @@ void apply_min_p(float* x, int count, float min_p) {
   }
 }
 
-// Removes the unlikely tail whose probabilities together reach 1 - top_p.
+// Removes the least likely tokens whose probabilities sum to at most
+// 1 - top_p.
 void apply_top_p(float* x, int count, float top_p) {
   auto p = softmax_of(x, count);
   std::vector<int> kept;
@@ -116,7 +117,7 @@ mx::array filter_logits(
                             : x[i] / penalty;
         }
         if (options.temperature < ops::kArgmaxTemperature) {
-          keep_likeliest(y, count);
+          keep_most_likely(y, count);
           return;
         }
         for (int i = 0; i < count; ++i) {

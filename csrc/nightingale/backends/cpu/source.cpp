@@ -1,8 +1,9 @@
-#include "nightingale/ops/source.h"
+#include <algorithm>
+#include <cmath>
 
-#include "nightingale/backends/cpu/ops.h"
 #include "nightingale/backends/cpu/primitive.h"
 #include "nightingale/backends/cpu/threads.h"
+#include "nightingale/backends/signal_ops.h"
 
 namespace nightingale::cpu {
 
@@ -26,22 +27,50 @@ const float* by_harmonic(const float* noise) {
 
 } // namespace
 
-mx::array harmonic_source(
-    const mx::array& f0,
-    const mx::array& starts,
-    const mx::array& noise,
-    const mx::array& w,
-    const mx::array& b,
-    mx::Stream s) {
-  int frames = f0.shape(0);
+mx::array start_phases(const ops::Cycles& cycles, mx::Stream) {
+  std::array<double, 2 * kHarmonics> phases{};
+  std::copy(cycles.begin(), cycles.end(), phases.begin() + kHarmonics);
+  return mx::array(phases.begin(), {2, kHarmonics}, mx::float64);
+}
+
+ops::FramePhases
+frame_phases(const mx::array& f0, const mx::array& phases, mx::Stream s) {
+  int frames = f0.size();
+  auto out = make_ops(
+      "FramePhases",
+      {{{frames, kHarmonics}}, {{2, kHarmonics}, mx::float64}},
+      {as_float(f0, s), phases},
+      [=](const Arrays& in, Arrays& out) {
+        double* cycles = out[1].data<double>();
+        std::copy_n(in[1].data<double>(), 2 * kHarmonics, cycles);
+        const double* offset = cycles + kHarmonics;
+        float* starts = out[0].data<float>();
+        for (int frame = 0; frame < frames; ++frame) {
+          float pitch = in[0].data<float>()[frame];
+          for (int h = 0; h < kHarmonics; ++h) {
+            double start = cycles[h] + offset[h];
+            *starts++ = static_cast<float>(start - std::floor(start));
+            // In float32, as harmonic_source computes it; the sum is not.
+            float step = pitch * static_cast<float>(h + 1) / ops::kSampleRate;
+            double sum = cycles[h] + double(step) * ops::kSamplesPerFrame;
+            cycles[h] = sum - std::floor(sum);
+          }
+        }
+      },
+      s);
+  return {out[0], out[1]};
+}
+
+mx::array harmonic_source(const ops::HarmonicSource& source, mx::Stream s) {
+  int frames = source.f0.shape(0);
   return make_op(
       "HarmonicSource",
       {{frames * kSamplesPerFrame}},
-      {as_float(f0, s),
-       as_float(starts, s),
-       as_float(noise, s),
-       as_float(w, s),
-       as_float(b, s)},
+      {as_float(source.f0, s),
+       as_float(source.starts, s),
+       as_float(source.noise, s),
+       as_float(source.w, s),
+       as_float(source.b, s)},
       [](const Arrays& in, Arrays& out) {
         parallel_for(in[0].shape(0), [&](int frame) {
           int64_t first = int64_t(frame) * kSamplesPerFrame;

@@ -76,8 +76,8 @@ mx::array apply_epilogue(
   if (!is_device_array(y) || (is_empty(epilogue) && !residual)) {
     ops::Epilogue plain = epilogue;
     if (residual) {
-      auto rows = ops::whole(*residual, s);
-      plain.residual = ops::cut(rows, begin, begin + shape[1], s);
+      auto rows = ops::to_array(*residual, s);
+      plain.residual = ops::slice_frames(rows, begin, begin + shape[1], s);
     }
     return apply_epilogue(mx::reshape(y, shape, s), x, plain, s);
   }

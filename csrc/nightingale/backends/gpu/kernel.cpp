@@ -9,16 +9,15 @@
 #include "mlx/backend/cuda/cuda.h"
 #include "mlx/ops.h"
 #include "mlx/transforms.h"
-#include "nightingale/backends/gpu/fingerprint.h"
 #include "nightingale/backends/gpu/primitives.h"
+#include "nightingale/backends/testing.h"
 #include "nightingale/error.h"
 
 namespace nightingale::gpu {
 
 namespace {
 
-// MLX hands arrays below this size to Metal as `constant`, which nothing can
-// make writable.
+// MLX passes smaller arrays to Metal as `constant`, which cannot be written.
 constexpr int kLeastState = 8;
 
 std::atomic<long> launches{0}, first_runs{0};
@@ -29,15 +28,15 @@ Arrays all_inputs(const Launch& launch) {
     if (x.size() < kLeastState) {
       throw Error(
           std::string(launch.kernel) + ": state of " +
-          std::to_string(x.size()) + " elements; at least " +
-          std::to_string(kLeastState) + " are needed");
+          std::to_string(x.size()) + " elements; expected at least " +
+          std::to_string(kLeastState));
     }
     inputs.push_back(x);
   }
   return inputs;
 }
 
-// The sizes that were accepted, by instance.
+// The group sizes that were accepted, by instance.
 class Sizes {
  public:
   std::optional<int> find(uint64_t instance) {
@@ -65,84 +64,79 @@ Sizes& sizes() {
   return *sizes;
 }
 
-Arrays run(
-    uint64_t instance,
-    const Launch& launch,
-    Arrays inputs,
-    int threads,
-    mx::Stream s) {
-  if (s.device == mx::Device::cpu) {
-    for (size_t i = 0; i < launch.inputs.size(); ++i) {
-      inputs[i] = mx::contiguous(inputs[i], false, s);
-    }
+Arrays run(const SizedLaunch& sized) {
+  const auto& [instance, launch, given, threads, s] = sized;
+  if (s.device == mx::Device::gpu) {
+    return outputs_of(sized);
   }
-  return outputs_of(instance, launch, inputs, threads, s);
+  Arrays inputs = given;
+  for (size_t i = 0; i < launch.inputs.size(); ++i) {
+    inputs[i] = mx::contiguous(inputs[i], false, s);
+  }
+  return outputs_of({instance, launch, inputs, threads, s});
 }
 
-// A GPU refuses a size only when the launch is evaluated, before anything has
-// run: so the first launch of an instance is evaluated at once.
-Arrays first_run(
-    const Launch& launch,
-    const Arrays& inputs,
-    uint64_t instance,
-    mx::Stream s) {
-  mx::eval(inputs);
+// A GPU refuses a group size only when the launch is evaluated, before anything
+// has run: so the first launch of an instance is evaluated at once.
+Arrays first_run(SizedLaunch sized) {
+  mx::eval(sized.inputs);
   std::string refusal = "no size is listed";
-  auto runs_with = [&](int threads) -> std::optional<Arrays> {
+  auto try_run = [&]() -> std::optional<Arrays> {
     try {
-      auto outputs = run(instance, launch, inputs, threads, s);
+      auto outputs = run(sized);
       mx::eval(outputs);
-      sizes().keep(instance, threads);
+      sizes().keep(sized.instance, sized.threads);
       return outputs;
     } catch (const std::invalid_argument& error) { // Metal
       refusal = error.what();
     } catch (const std::runtime_error& error) { // CUDA
-      if (s.device == mx::Device::cpu) {
+      if (sized.stream.device == mx::Device::cpu) {
         throw; // a fault that the emulator has found
       }
       refusal = error.what();
     }
     return std::nullopt;
   };
-  for (int threads : launch.threads) {
-    provide_code(launch, inputs, threads, s);
-    if (auto outputs = runs_with(threads)) {
+  for (int threads : sized.launch.threads) {
+    sized.threads = threads;
+    provide_code(sized);
+    if (auto outputs = try_run()) {
       return *outputs;
     }
     // Code from an earlier process may be damaged.
-    if (withdraw_code(launch, inputs, threads, s)) {
-      if (auto outputs = runs_with(threads)) {
+    if (remove_code(sized)) {
+      if (auto outputs = try_run()) {
         return *outputs;
       }
     }
   }
   throw Error(
-      "this GPU cannot run the kernel " + std::string(launch.kernel) + ": " +
-      refusal);
+      "this GPU cannot run the kernel " + std::string(sized.launch.kernel) +
+      ": " + refusal);
 }
 
-// MLX keeps 8 bytes and less where the host reaches them too, and on CUDA every
-// group of a launch reads those over the bus; a sum of more bytes lies in the
-// GPU's own memory. So few numbers become four copies of them.
-mx::array near_the_gpu(const mx::array& values) {
+// MLX keeps up to 8 bytes in memory that the host accesses too, and on CUDA
+// every group of a launch reads those over the bus. Larger results are in the
+// GPU's own memory: so few numbers become four copies of them.
+mx::array in_gpu_memory(const mx::array& values) {
   if (!mx::cu::is_available() || values.nbytes() > 8) {
     return values;
   }
   auto s = mx::default_stream(mx::Device::gpu);
   auto zeros =
       mx::zeros({4, static_cast<int>(values.size())}, values.dtype(), s);
-  auto near = mx::add(zeros, values, s);
-  mx::async_eval(near);
-  return near;
+  auto copies = mx::add(zeros, values, s);
+  mx::async_eval(copies);
+  return copies;
 }
 
-// Whether its tensor cores multiply what tiles are.
+// Whether its tensor cores support the types of our tiles.
 bool cuda_has_tiles() {
   constexpr size_t ampere = 8;
   return compute_capability().major >= ampere;
 }
 
-// Arrays by their values, as many as a few utterances need.
+// Arrays by their values, enough for a few utterances.
 template <typename T>
 mx::array kept_numbers(const std::vector<T>& values) {
   constexpr size_t most = 1024;
@@ -155,7 +149,7 @@ mx::array kept_numbers(const std::vector<T>& values) {
   auto found = kept->find(values);
   if (found == kept->end()) {
     mx::array fresh(values.begin(), {static_cast<int>(values.size())});
-    found = kept->emplace(values, near_the_gpu(fresh)).first;
+    found = kept->emplace(values, in_gpu_memory(fresh)).first;
   }
   return found->second;
 }
@@ -172,13 +166,14 @@ mx::array numbers(const std::vector<float>& values) {
 
 std::vector<mx::array> launch(const Launch& launch, mx::Stream s) {
   auto inputs = all_inputs(launch);
-  auto instance = instance_of(launch).value();
+  SizedLaunch sized{instance_of(launch).value(), launch, inputs, 0, s};
   ++launches;
-  if (auto threads = sizes().find(instance)) {
-    return run(instance, launch, std::move(inputs), *threads, s);
+  if (auto threads = sizes().find(sized.instance)) {
+    sized.threads = *threads;
+    return run(sized);
   }
   ++first_runs;
-  return first_run(launch, inputs, instance, s);
+  return first_run(sized);
 }
 
 long kernel_launches() {
@@ -194,19 +189,20 @@ long first_launches() {
 }
 
 bool has_kernels(const mx::Stream& s) {
-  return s.device == mx::Device::gpu || current_emulator() != nullptr;
+  return s.device == mx::Device::gpu ||
+      test_hooks::kernel_emulator() != nullptr;
 }
 
 bool has_tiles(const mx::Stream& s) {
   static const bool on_gpu = cuda_has_tiles();
-  auto emulator = current_emulator();
+  auto emulator = test_hooks::kernel_emulator();
   return s.device == mx::Device::gpu ? on_gpu
                                      : emulator && emulator->has_tiles();
 }
 
-void emulate_kernels(Emulator* with) {
-  set_emulator(with);
+void forget_launches() {
   sizes().clear();
+  forget_primitives();
 }
 
 } // namespace nightingale::gpu

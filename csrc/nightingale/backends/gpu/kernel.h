@@ -12,7 +12,7 @@
 #include "nightingale/backends/gpu/kernel_source.h"
 #include "nightingale/ops/backend.h"
 
-// The one place that runs the kernels of metal/.
+// Launches the kernels of metal/. Nothing else does.
 
 namespace nightingale::gpu {
 
@@ -27,18 +27,18 @@ using Constant = std::pair<std::string, mx::fast::TemplateArg>;
 struct Launch {
   const char* kernel;
   std::vector<mx::array> inputs; // row-major where there is state
-  // Written in place. Whoever reads this memory next takes the launch's first
-  // output in as well, or what was made of it: only that orders the two.
+  // Written in place. Later readers of this memory must take the launch's first
+  // output, or a result of it, as an input: only that orders the two.
   std::vector<mx::array> state = {};
   std::vector<KernelOutput> outputs;
   std::vector<Constant> constants = {};
-  std::vector<std::string> absent = {}; // inputs and outputs it does without
+  std::vector<std::string> absent = {}; // inputs and outputs that are left out
   std::array<int, 3> groups{1, 1, 1}; // of THREADS threads each
-  // Sizes of a group, the best first: the first that the GPU accepts is used.
-  // All give the same result. The kernel sees the size as THREADS.
+  // Possible group sizes, the best first: the first that the GPU accepts is
+  // used. All give the same result. The kernel sees the size as THREADS.
   std::vector<int> threads;
 
-  // The input `name`, the next in the kernel's list, which may be none.
+  // Adds the input `name`, the next in the kernel's list, or leaves it out.
   void add_optional(const char* name, const std::optional<mx::array>& input) {
     if (input) {
       inputs.push_back(*input);
@@ -55,10 +55,10 @@ inline mx::array launch_one(const Launch& one, mx::Stream s) {
   return launch(one, s)[0];
 }
 
-// Numbers for a kernel, as an input of its own. The same numbers give the same
-// array: on CUDA, memory that the host has just written costs page faults or a
-// copy. Numbers that change with every step are arrays of two at most, made
-// anew: MLX keeps 8 bytes and less where both sides reach them.
+// Numbers as an input of a kernel. Equal numbers give the same array: on CUDA,
+// memory that the host has just written costs page faults or a copy. Numbers
+// that change with every step should be new arrays of at most two elements: MLX
+// keeps up to 8 bytes in memory that both sides access directly.
 mx::array numbers(const std::vector<int>& values);
 mx::array numbers(const std::vector<float>& values);
 inline mx::array numbers(std::initializer_list<int> values) {
@@ -68,7 +68,7 @@ inline mx::array numbers(std::initializer_list<float> values) {
   return numbers(std::vector<float>(values));
 }
 
-// A float as an int constant: as_type<float> of it in the kernel.
+// A float as an int constant, which the kernel reads with as_type<float>.
 inline Constant float_constant(const char* name, float value) {
   return {name, std::bit_cast<int>(value)};
 }
@@ -80,41 +80,19 @@ inline int row_count(const mx::array& x) {
 
 // Launches so far in this process.
 long kernel_launches();
-// Counts those that launch() does not see.
+// Adds launches that did not go through launch().
 void count_launches(long more);
 
-// How often a kernel has been run for the first time, which evaluates what it
-// is given and what it makes.
+// How many kernels have been run for the first time, which evaluates their
+// inputs and outputs at once.
 long first_launches();
 
 // Whether kernels run on `s`.
 bool has_kernels(const mx::Stream& s);
 
-// Whether kernels should take products of many rows on `s`: on CUDA, where one
-// of MLX's costs the host three launches of ours. On Metal launches are cheap
-// and MLX's products are tuned.
+// Whether kernels should compute products of many rows on `s`: on CUDA, where
+// one of MLX's products costs the host as much as three launches of ours. On
+// Metal launches are cheap and MLX's products are tuned.
 bool has_tiles(const mx::Stream& s);
-
-// Runs kernels where there is no GPU: how they are tested.
-class Emulator {
- public:
-  virtual ~Emulator() = default;
-
-  // Inputs, the state behind them, are evaluated and dense; outputs are
-  // allocated. Throws std::invalid_argument where it refuses the size.
-  virtual void run(
-      const KernelSource& source,
-      const std::vector<Constant>& constants,
-      const std::vector<mx::array>& inputs,
-      std::vector<mx::array>& outputs,
-      const std::array<int, 3>& groups,
-      int threads) = 0;
-
-  // Whether it stands for a GPU of which has_tiles() is true.
-  virtual bool has_tiles() const = 0;
-};
-
-// From now on CPU streams run kernels by `emulator`; none: they do not.
-void emulate_kernels(Emulator* emulator);
 
 } // namespace nightingale::gpu

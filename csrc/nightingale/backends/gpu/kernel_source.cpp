@@ -8,7 +8,7 @@
 
 namespace nightingale::gpu {
 
-// Made of metal/ by embed_kernels.cmake.
+// Generated from metal/ by embed_kernels.cmake.
 struct EmbeddedText {
   const char* name;
   const char* text;

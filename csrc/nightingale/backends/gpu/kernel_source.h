@@ -6,32 +6,32 @@
 
 namespace nightingale::gpu {
 
-// A kernel of metal/, taken apart.
+// The parts of a kernel of metal/.
 struct KernelSource {
   std::string name;
   std::vector<std::string> inputs;
   std::vector<std::string> state; // inputs that are written in place
   std::vector<std::string> outputs;
-  std::string header; // what stands before the kernel's body
+  std::string header; // the text before the kernel's body
   std::string body;
-  std::vector<std::string> absent; // names that without() took away
+  std::vector<std::string> absent; // names removed by without()
 };
 
 // The text of a file of metal/, for #include.
 using FindText = std::string_view (*)(std::string_view name);
 
-// Takes a kernel's text apart: its lists of names, its includes resolved, its
-// comments and indentation gone, because MLX hashes the text at every launch.
+// Parses a kernel's text. Includes are resolved; comments and indentation are
+// removed, because MLX hashes the text at every launch.
 KernelSource
 parse_kernel(std::string_view name, std::string_view text, FindText find);
 
-// `source` for launches that lack some of its inputs and outputs: there these
-// names stand for the first that is left, and the kernel does not look at them.
+// `source` for launches without some of its inputs and outputs: these names
+// become aliases of the first that is left, and the kernel must not read them.
 KernelSource without(
     KernelSource source,
     const std::vector<std::string>& absent);
 
-// A file of metal/ as it was when the library was built, or nothing.
+// A file of metal/ as embedded when the library was built, or nothing.
 std::string_view embedded_text(std::string_view name);
 
 // All kernels of metal/, in the order of their names.

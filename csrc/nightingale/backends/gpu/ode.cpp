@@ -1,25 +1,21 @@
-#include "nightingale/backends/gpu/ode.h"
-
-#include "nightingale/backends/gpu/kernel.h"
 #include "nightingale/backends/gpu/row_parts.h"
+#include "nightingale/backends/signal_ops.h"
 
 namespace nightingale::gpu {
-
-bool can_use_euler_step(const ops::OdeState& state, mx::Stream s) {
-  return has_kernels(s) && is_device_array(state.x);
-}
 
 ops::OdeState euler_step(
     const ops::OdeState& state,
     const mx::array& velocity,
-    float guidance,
-    float dt,
+    ops::EulerStep step,
     mx::Stream s) {
+  if (!has_kernels(s) || !is_device_array(state.x)) {
+    return reference::euler_step(state, velocity, step, s);
+  }
   auto written = launch_one(
       {.kernel = "euler_step",
        .inputs =
            {velocity,
-            numbers({dt, 1 + guidance, guidance}),
+            numbers({step.dt, 1 + step.guidance, step.guidance}),
             state.written.value_or(velocity)},
        .state = {state.x, state.input},
        .outputs = {{{1}, mx::float32}},

@@ -1,28 +1,20 @@
 #include "nightingale/backends/gpu/primitives.h"
 
 #include <mutex>
-#include <string_view>
 #include <unordered_map>
 
-#include "mlx/allocator.h"
 #include "mlx/backend/cuda/cuda.h"
 #include "mlx/backend/metal/metal.h"
-#include "mlx/fast_primitives.h"
 #include "mlx/primitives.h"
-#include "mlx/transforms.h"
-#include "nightingale/backends/gpu/cuda_modules.h"
-#include "nightingale/backends/gpu/fingerprint.h"
-#include "nightingale/backends/gpu/include_files.h"
-#include "nightingale/error.h"
+#include "nightingale/backends/testing.h"
+#include "nightingale/mlx_internals/ptx_cache.h"
 
 namespace nightingale::gpu {
 
 namespace {
 
-Emulator* emulator = nullptr;
-
-// MLX gives kernels const inputs: state comes in under another name, and its
-// own is a pointer that may be written through.
+// MLX gives kernels const inputs: state is passed under another name, and its
+// own name is a writable pointer to it.
 std::string const_name(const std::string& state) {
   return state + "_const";
 }
@@ -32,7 +24,7 @@ struct Compiled {
   mx::fast::CustomKernelFunction run;
 };
 
-// Pointers through which state may be written, under its own names.
+// Declares the writable pointers to the state.
 std::string writable_state(const KernelSource& source) {
   std::string lines;
   for (const auto& name : source.state) {
@@ -64,10 +56,10 @@ struct CudaText {
   std::string body, header;
 };
 
-// MLX puts the text together and hashes it at every launch, 0.5 µs for each kB
-// of it: so it gets the names of files that hold the text, the same in every
-// process, for what was compiled of it is found again by that hash.
-CudaText kept_in_files(const KernelSource& source) {
+// MLX hashes the text at every launch, 0.5 µs for each kB of it: so it gets
+// #include lines of files that hold the text. They are the same in every
+// process, because the compiled kernel is found by that hash.
+CudaText text_in_files(const KernelSource& source) {
   static const auto words =
       parse_kernel(
           "cuda",
@@ -77,10 +69,11 @@ CudaText kept_in_files(const KernelSource& source) {
   // In the body `threadgroup` declares, in the header it qualifies pointers.
   auto header = words + source.header +
       "#undef threadgroup\n#define threadgroup __shared__\n";
-  // MLX's names of compiled kernels do not tell what they are compiled for.
+  // MLX's names of compiled kernels do not contain the architecture.
   auto name = source.name + "-" + cuda_architecture();
   auto keep = [&](const std::string& text) {
-    return include_line(module_folder(), name, text);
+    return mlx_internals::include_line(
+        mlx_internals::module_folder(), name, text);
   };
   return {keep(writable_state(source) + source.body), keep(header)};
 }
@@ -88,7 +81,7 @@ CudaText kept_in_files(const KernelSource& source) {
 mx::fast::CustomKernelFunction cuda_function(
     const KernelSource& source,
     const std::vector<std::string>& in) {
-  auto text = kept_in_files(source);
+  auto text = text_in_files(source);
   return mx::fast::cuda_kernel(
       source.name,
       in,
@@ -118,12 +111,6 @@ const Compiled& compiled(const Launch& launch) {
   return kernel;
 }
 
-std::vector<Constant> constants_with(const Launch& launch, int threads) {
-  auto constants = launch.constants;
-  constants.emplace_back("THREADS", threads);
-  return constants;
-}
-
 std::pair<std::vector<mx::Shape>, std::vector<mx::Dtype>> described(
     const std::vector<KernelOutput>& outputs) {
   std::vector<mx::Shape> shapes;
@@ -135,49 +122,13 @@ std::pair<std::vector<mx::Shape>, std::vector<mx::Dtype>> described(
   return {shapes, dtypes};
 }
 
-// A launch in the emulator: like one on a GPU it runs when it is evaluated, and
-// not at all where nothing asks for its outputs.
-class EmulatedLaunch : public mx::Primitive {
- public:
-  EmulatedLaunch(mx::Stream s, const Launch& launch, int threads)
-      : Primitive(s),
-        source_(compiled(launch).source),
-        constants_(constants_with(launch, threads)),
-        groups_(launch.groups),
-        threads_(threads) {}
-
-  void eval_cpu(const Arrays& inputs, Arrays& outputs) override {
-    mx::synchronize(stream()); // MLX fills the inputs on a thread of its own
-    for (auto& out : outputs) {
-      out.set_data(mx::allocator::malloc(out.nbytes()));
-    }
-    emulator->run(source_, constants_, inputs, outputs, groups_, threads_);
-  }
-  void eval_gpu(const Arrays&, Arrays&) override {
-    throw Error("the emulator runs on the CPU");
-  }
-  const char* name() const override {
-    return kName;
-  }
-  static constexpr const char* kName = "EmulatedLaunch";
-
- private:
-  const KernelSource& source_;
-  std::vector<Constant> constants_;
-  std::array<int, 3> groups_;
-  int threads_;
-};
-
 using Primitive = std::shared_ptr<mx::Primitive>;
 
-// What runs a launch when it is evaluated.
-Primitive make_primitive(
-    const Launch& launch,
-    const Arrays& inputs,
-    int threads,
-    mx::Stream s) {
+Primitive make_primitive(const SizedLaunch& sized) {
+  const auto& [instance, launch, inputs, threads, s] = sized;
   if (s.device == mx::Device::cpu) {
-    return std::make_shared<EmulatedLaunch>(s, launch, threads);
+    const auto& source = compiled(launch).source;
+    return test_hooks::emulated_launch(source, launch, threads, s);
   }
   auto [shapes, dtypes] = described(launch.outputs);
   auto [x, y, z] = launch.groups;
@@ -194,27 +145,17 @@ Primitive make_primitive(
   return outputs[0].primitive_ptr();
 }
 
-// As MLX names what runs a kernel that is not its own.
-constexpr const char* kCustomKernel = "CustomKernel";
-
-// What runs launches that differ in nothing but their arrays, made once: MLX
-// puts the text of a kernel together for every one that it makes.
 class Primitives {
  public:
-  Primitive find(
-      uint64_t instance,
-      const Launch& launch,
-      const Arrays& inputs,
-      int threads,
-      mx::Stream s) {
-    auto key = key_of(instance, launch, inputs, threads, s);
+  Primitive find(const SizedLaunch& sized) {
+    auto key = key_of(sized);
     std::lock_guard<std::mutex> lock(mutex_);
     if (made_.size() >= kMost) {
       made_.clear();
     }
     auto& primitive = made_[key];
     if (!primitive) {
-      primitive = make_primitive(launch, inputs, threads, s);
+      primitive = make_primitive(sized);
     }
     return primitive;
   }
@@ -226,21 +167,16 @@ class Primitives {
  private:
   static constexpr size_t kMost = 8192; // every new length makes some
 
-  static uint64_t key_of(
-      uint64_t instance,
-      const Launch& launch,
-      const Arrays& inputs,
-      int threads,
-      mx::Stream s) {
+  static uint64_t key_of(const SizedLaunch& sized) {
     Fingerprint key;
-    key.add(instance);
-    key.add(static_cast<uint64_t>(threads));
-    key.add(static_cast<uint64_t>(s.index));
-    for (int size : launch.groups) {
+    key.add(sized.instance);
+    key.add(static_cast<uint64_t>(sized.threads));
+    key.add(static_cast<uint64_t>(sized.stream.index));
+    for (int size : sized.launch.groups) {
       key.add(static_cast<uint64_t>(size));
     }
-    for (const auto& x : inputs) {
-      // Metal has small ones in other memory.
+    for (const auto& x : sized.inputs) {
+      // Metal keeps small arrays in other memory.
       key.add(static_cast<uint64_t>(x.size() < 8));
     }
     return key.value();
@@ -255,61 +191,50 @@ Primitives& primitives() {
   return *primitives;
 }
 
-// What MLX makes of a kernel's text, and so what it looks for. Nothing where it
+// What MLX will compile for the launch, and therefore look for. Nothing if it
 // does not run on CUDA.
-std::optional<GeneratedKernel> generated(
-    const Launch& launch,
-    const Arrays& inputs,
-    int threads,
-    mx::Stream s) {
-  if (!mx::cu::is_available() || s.device != mx::Device::gpu) {
+std::optional<mlx_internals::GeneratedKernel> generated(
+    const SizedLaunch& sized) {
+  if (!mx::cu::is_available() || sized.stream.device != mx::Device::gpu) {
     return std::nullopt;
   }
-  auto primitive = make_primitive(launch, inputs, threads, s);
-  if (std::string_view(primitive->name()) != kCustomKernel) {
-    return std::nullopt;
-  }
-  // MLX keeps the type's description, which a dynamic cast needs, to itself.
-  auto state = static_cast<const mx::fast::CustomKernel&>(*primitive).state();
-  return GeneratedKernel{std::get<0>(state), std::get<1>(state)};
+  return mlx_internals::generated_kernel(*make_primitive(sized));
 }
 
 } // namespace
 
-Arrays outputs_of(
-    uint64_t instance,
-    const Launch& launch,
-    const Arrays& inputs,
-    int threads,
-    mx::Stream s) {
-  auto [shapes, dtypes] = described(launch.outputs);
-  auto primitive = primitives().find(instance, launch, inputs, threads, s);
-  return mx::array::make_arrays(shapes, dtypes, primitive, inputs);
+std::vector<Constant> constants_with(const Launch& launch, int threads) {
+  auto constants = launch.constants;
+  constants.emplace_back("THREADS", threads);
+  return constants;
+}
+
+Arrays outputs_of(const SizedLaunch& sized) {
+  auto [shapes, dtypes] = described(sized.launch.outputs);
+  auto primitive = primitives().find(sized);
+  return mx::array::make_arrays(shapes, dtypes, primitive, sized.inputs);
 }
 
 bool is_launch(const mx::Primitive& primitive) {
-  std::string_view name = primitive.name();
-  return name == kCustomKernel || name == EmulatedLaunch::kName;
+  return mlx_internals::is_custom_kernel(primitive) ||
+      test_hooks::is_emulated_launch(primitive);
 }
 
-void provide_code(
-    const Launch& launch,
-    const Arrays& inputs,
-    int threads,
-    mx::Stream s) {
-  if (auto kernel = generated(launch, inputs, threads, s)) {
-    kept_in_files(compiled(launch).source); // they may be gone after some days
-    provide_module(*kernel, cuda_architecture());
+void provide_code(const SizedLaunch& sized) {
+  if (auto kernel = generated(sized)) {
+    // Something may have removed the files since they were written.
+    text_in_files(compiled(sized.launch).source);
+    mlx_internals::provide_module(*kernel, cuda_architecture());
   }
 }
 
-bool withdraw_code(
-    const Launch& launch,
-    const Arrays& inputs,
-    int threads,
-    mx::Stream s) {
-  auto kernel = generated(launch, inputs, threads, s);
-  return kernel && remove_module(*kernel);
+bool remove_code(const SizedLaunch& sized) {
+  auto kernel = generated(sized);
+  return kernel && mlx_internals::remove_module(*kernel);
+}
+
+void forget_primitives() {
+  primitives().clear();
 }
 
 ComputeCapability compute_capability() {
@@ -323,15 +248,6 @@ ComputeCapability compute_capability() {
   };
   return {
       number("compute_capability_major"), number("compute_capability_minor")};
-}
-
-void set_emulator(Emulator* with) {
-  emulator = with;
-  primitives().clear();
-}
-
-Emulator* current_emulator() {
-  return emulator;
 }
 
 } // namespace nightingale::gpu

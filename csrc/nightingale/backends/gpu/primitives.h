@@ -2,39 +2,102 @@
 
 #include "nightingale/backends/gpu/kernel.h"
 
-// What runs launches when they are evaluated.
+// The MLX primitives that run launches.
 
 namespace nightingale::gpu {
 
 using Arrays = std::vector<mx::array>;
 
-// The outputs of a launch that is `instance_of` it, of groups of so many
-// threads. Launches that differ in nothing but their arrays share what MLX
-// makes of one: it puts the text of a kernel together for each that it makes.
-Arrays outputs_of(
-    uint64_t instance,
-    const Launch& launch,
-    const Arrays& inputs,
-    int threads,
-    mx::Stream s);
+// A hash of what is launched. Computed at every launch, so without building
+// strings.
+class Fingerprint {
+ public:
+  void add(uint64_t value) {
+    hash_ = (hash_ ^ value) * 1099511628211ull; // FNV-1a
+  }
+  void add(const char* text) {
+    for (; *text; ++text) {
+      add(static_cast<uint64_t>(*text));
+    }
+    add(uint64_t(256));
+  }
+  void add(mx::Dtype type) {
+    add(static_cast<uint64_t>(type.val()));
+  }
+  void add(const mx::fast::TemplateArg& value) {
+    if (auto type = std::get_if<mx::Dtype>(&value)) {
+      add(*type);
+    } else if (auto number = std::get_if<int>(&value)) {
+      add(static_cast<uint64_t>(*number));
+    } else {
+      add(static_cast<uint64_t>(std::get<bool>(value)));
+    }
+  }
+  uint64_t value() const {
+    return hash_;
+  }
 
-// Whether it runs a launch.
+ private:
+  uint64_t hash_ = 14695981039346656037ull;
+};
+
+// The kernel and which of its inputs and outputs are left out.
+inline Fingerprint text_of(const Launch& launch) {
+  Fingerprint text;
+  text.add(launch.kernel);
+  for (const auto& name : launch.absent) {
+    text.add(name.c_str());
+  }
+  return text;
+}
+
+// Also the constants and types that it is compiled for, which decide which
+// group sizes are accepted.
+inline Fingerprint instance_of(const Launch& launch) {
+  auto instance = text_of(launch);
+  for (const auto& constant : launch.constants) {
+    instance.add(constant.second);
+  }
+  for (const auto& x : launch.inputs) {
+    instance.add(x.dtype());
+  }
+  for (const auto& x : launch.state) {
+    instance.add(x.dtype());
+  }
+  for (const auto& out : launch.outputs) {
+    instance.add(out.dtype);
+  }
+  return instance;
+}
+
+// A launch with groups of `threads` threads. inputs: the state behind the
+// launch's inputs
+struct SizedLaunch {
+  uint64_t instance; // instance_of(launch)
+  const Launch& launch;
+  const Arrays& inputs;
+  int threads;
+  mx::Stream stream;
+};
+
+// Launches that differ only in their arrays share a primitive: MLX builds the
+// text of the kernel for each that it makes.
+Arrays outputs_of(const SizedLaunch& sized);
+
 bool is_launch(const mx::Primitive& primitive);
 
-// On CUDA, has the machine code of the launch where MLX looks for it.
-void provide_code(
-    const Launch& launch,
-    const Arrays& inputs,
-    int threads,
-    mx::Stream s);
+// On CUDA, puts the machine code of the launch where MLX looks for it.
+void provide_code(const SizedLaunch& sized);
 
-// Takes it away again, damaged as it may be: MLX then compiles for itself.
-// False where there was none.
-bool withdraw_code(
-    const Launch& launch,
-    const Arrays& inputs,
-    int threads,
-    mx::Stream s);
+// Removes it, as it may be damaged: MLX then compiles the kernel itself. False
+// if there was none.
+bool remove_code(const SizedLaunch& sized);
+
+std::vector<Constant> constants_with(const Launch& launch, int threads);
+
+void forget_primitives();
+// And the group sizes that were accepted.
+void forget_launches();
 
 // Of the GPU that MLX runs on; zeros without CUDA.
 struct ComputeCapability {
@@ -42,9 +105,5 @@ struct ComputeCapability {
 };
 
 ComputeCapability compute_capability();
-
-// As gpu::emulate_kernels, and what it is now.
-void set_emulator(Emulator* emulator);
-Emulator* current_emulator();
 
 } // namespace nightingale::gpu

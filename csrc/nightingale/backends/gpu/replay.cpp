@@ -10,7 +10,7 @@
 
 namespace nightingale::gpu {
 
-// Takes a graph apart, each node after those it needs.
+// Lists the nodes of a graph, each after those it depends on.
 class Recorder {
  public:
   std::shared_ptr<const Recording> record(
@@ -41,7 +41,7 @@ class Recorder {
   }
 
  private:
-  // Whether all that x is made of is known; depth first.
+  // Whether the graph of x ends in known arrays; depth first.
   bool find(const mx::array& x) {
     if (numbers_.contains(x.id()) || !found_.insert(x.id()).second) {
       return true;
@@ -138,9 +138,9 @@ class Replay : public mx::Primitive {
     keep(std::move(between), outputs.back());
   }
 
-  // MLX keeps the memory of an op's outputs until the GPU is done with it, and
-  // whatever is kept along with that: here what lies between, which would be
-  // given to others as soon as nobody on the host holds it.
+  // MLX keeps the memory of an op's outputs until the GPU is done with it. The
+  // intermediate arrays are tied to one of them, as their memory would
+  // otherwise be reused once nothing on the host refers to it.
   static void keep(std::shared_ptr<Arrays> arrays, mx::array& until) {
     auto& memory = mx::allocator::allocator();
     until.set_data({memory.malloc(until.nbytes()), [arrays, &memory](auto own) {

@@ -6,9 +6,9 @@
 
 #include "nightingale/ops/backend.h"
 
-// A part of a graph that is built once and run many times. Where a GPU takes a
-// few microseconds for a launch, building one and having MLX find its place
-// among the others takes the host longer than that.
+// A part of a graph that is built once and run many times. A GPU takes a few
+// microseconds for a launch; for the host, building one and scheduling it in
+// MLX takes longer.
 
 namespace nightingale::gpu {
 
@@ -18,21 +18,21 @@ inline bool is_computed(const mx::array& x) {
 
 class Recording {
  public:
-  // What makes `outputs`, none of which has been computed, of `inputs`. Other
-  // arrays that it needs stay as they are if they have been, and else are made
-  // anew each time: so what is written in place must have been computed.
-  // Nothing is returned where there is nothing to repeat.
+  // Records the graph from `inputs` to `outputs`, which must not have been
+  // evaluated. Other arrays in it are constants if they have been evaluated,
+  // and are computed in every replay if not: so arrays that are written in
+  // place must have been. nullptr if there is nothing to record.
   static std::shared_ptr<const Recording> of(
       const std::vector<mx::array>& inputs,
       const std::vector<mx::array>& outputs);
 
-  // The same of other inputs of these shapes and types, as one op.
+  // The same graph on other inputs of these shapes and types, as one op.
   static std::vector<mx::array> replay(
       std::shared_ptr<const Recording> recording,
       const std::vector<mx::array>& inputs,
       mx::Stream s);
 
-  // Of kernels, in each replay.
+  // Kernel launches in each replay.
   int launches() const {
     return launches_;
   }
@@ -43,16 +43,16 @@ class Recording {
 
   struct Node {
     std::shared_ptr<mx::Primitive> primitive;
-    std::vector<int> inputs; // by number
+    std::vector<int> inputs; // numbers of arrays
     std::vector<mx::Shape> shapes; // of its outputs
     std::vector<mx::Dtype> dtypes;
   };
 
-  // Arrays have numbers: first the inputs, then `constants`, then what the
-  // nodes make, one node after the other.
+  // Arrays are numbered: the inputs, then `constants`, then the outputs of the
+  // nodes in order.
   std::vector<mx::array> constants_;
   std::vector<Node> nodes_;
-  std::vector<int> result_of_; // which result an array is by its number, or -1
+  std::vector<int> result_of_; // index of the result that an array is, or -1
   std::vector<mx::Shape> result_shapes_;
   std::vector<mx::Dtype> result_dtypes_;
   int launches_ = 0;

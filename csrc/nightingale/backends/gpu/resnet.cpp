@@ -1,7 +1,11 @@
-#include "nightingale/backends/gpu/resnet.h"
-
+#include "mlx/ops.h"
 #include "nightingale/backends/gpu/linear.h"
-#include "nightingale/backends/gpu/tile_resnet.h"
+#include "nightingale/backends/gpu/tile_shape.h"
+#include "nightingale/backends/signal_ops.h"
+
+// A residual block is two launches of kernels that multiply by tiles where
+// those fit. Elsewhere a kernel lays out the rows of three taps side by side,
+// MLX multiplies them, and a kernel applies what follows the product.
 
 namespace nightingale::gpu {
 
@@ -9,99 +13,223 @@ namespace {
 
 constexpr int kTaps = 3;
 
-// [batch * T, 3 * C]: each frame behind the two before it.
-mx::array causal_taps(
-    const ops::ResnetInput& input,
-    int batch,
-    mx::Dtype dtype,
+// [N, ...] as a matrix.
+ops::Matrix matrix_of(const mx::array& w) {
+  return ops::computed(mx::reshape(w, {w.shape(0), -1}, mx::Device::cpu));
+}
+
+int skip_channels(const ops::FrameInput& input) {
+  return input.skip ? input.skip->shape(-1) : 0;
+}
+
+bool is_readable(const mx::array& x, mx::Dtype dtype) {
+  return x.shape(-1) % kTileColumns == 0 && x.size() <= kTileMostNumbers &&
+      (x.dtype() == mx::float32 || x.dtype() == dtype);
+}
+
+bool can_use_tiles(
+    const ops::FrameInput& input,
+    const ops::CausalConv& conv,
     mx::Stream s) {
+  auto dtype = input.dtype;
+  return has_tiles(s) && conv.matrix && is_half(dtype) &&
+      conv.matrix->w.dtype() == dtype && is_readable(input.x, dtype) &&
+      (!input.skip || is_readable(*input.skip, dtype)) &&
+      fits_whole_rows(conv.matrix->rows()) &&
+      conv.matrix->w.size() <= kTileMostWeights;
+}
+
+// A launch whose groups compute whole rows of `channels` with tiles.
+Launch tile_launch(
+    const char* kernel,
+    const ops::FrameInput& input,
+    int channels,
+    int depth) {
+  int frames = row_count(input.x) / input.batch;
+  return {
+      .kernel = kernel,
+      .inputs = {},
+      .outputs = {},
+      .constants =
+          {{"T", input.dtype},
+           {"CX", input.x.shape(-1)},
+           {"CS", skip_channels(input)},
+           {"N", channels},
+           {"COLUMNS", kWholePatch / 8},
+           {"DEPTH", depth}},
+      .groups = {group_count(frames, kWholeRows), input.batch, 1},
+      .threads = tile_threads(channels / kWholePatch)};
+}
+
+mx::array frame_count(const ops::FrameInput& input) {
+  return numbers({row_count(input.x) / input.batch});
+}
+
+// mish(layer_norm(conv(x))) (+ shift), [batch * T, O]: one launch.
+mx::array tile_conv_norm(
+    const ops::FrameInput& input,
+    const ops::CausalConv& conv,
+    const ops::LayerNorm& norm,
+    const std::optional<mx::array>& shift,
+    mx::Stream s) {
+  const auto& matrix = *conv.matrix;
+  int channels = matrix.rows();
+  auto tiles = tile_launch(
+      "tile_conv_norm",
+      input,
+      channels,
+      tile_depth(matrix.columns(), kWholeMostDepth));
+  tiles.inputs = {
+      input.x, matrix.w, conv.b, norm.w, norm.b, frame_count(input)};
+  tiles.outputs = {{{row_count(input.x), channels}, input.dtype}};
+  tiles.constants.emplace_back("SHIFT", shift.has_value());
+  tiles.constants.push_back(float_constant("EPS", norm.eps));
+  tiles.add_optional("skip", input.skip);
+  tiles.add_optional("shift", shift);
+  tiles.add_optional("order", input.written);
+  return launch_one(tiles, s);
+}
+
+ops::Normed tile_resnet(
+    const ops::FrameInput& input,
+    const ops::Resnet& block,
+    const ops::ResnetContext& context,
+    mx::Stream s) {
+  const auto& second = block.second;
+  const auto& next = context.next_norm;
+  auto h =
+      tile_conv_norm(input, block.first, block.first_norm, context.shift, s);
+  int channels = second.b.size();
+  bool deep = tile_depth(second.matrix->columns(), kWholeMostDepth) > 1 &&
+      tile_depth(block.residual_w.columns(), kWholeMostDepth) > 1;
+  auto tiles = tile_launch(
+      "tile_resnet_sum", input, channels, deep ? kWholeMostDepth : 1);
+  tiles.inputs = {
+      h,
+      second.matrix->w,
+      second.b,
+      block.second_norm.w,
+      block.second_norm.b,
+      input.x,
+      block.residual_w.w,
+      block.residual_b,
+      next.w,
+      next.b,
+      frame_count(input)};
+  mx::Shape shape{row_count(input.x), channels};
+  tiles.outputs = {{shape, mx::float32}, {shape, input.dtype}};
+  tiles.constants.push_back(float_constant("EPS", block.second_norm.eps));
+  tiles.constants.push_back(float_constant("NEXT_EPS", next.eps));
+  tiles.add_optional("skip", input.skip);
+  auto out = launch(tiles, s);
+  return {out[0], out[1]};
+}
+
+// [batch * T, 3 * C]: the two frames before each frame, then the frame itself.
+mx::array causal_taps(const ops::FrameInput& input, mx::Stream s) {
   const auto& x = input.x;
-  int own = x.shape(-1), beside = input.skip ? input.skip->shape(-1) : 0;
-  int rows = row_count(x);
+  int own = x.shape(-1), skip = skip_channels(input), rows = row_count(x);
   return launch_one(
       {.kernel = "causal_taps",
        .inputs = {x, input.skip.value_or(x), input.written.value_or(x)},
-       .outputs = {{{rows, kTaps * (own + beside)}, dtype}},
-       .constants = {{"CX", own}, {"CS", beside}},
-       .groups = {rows / batch, batch, 1},
+       .outputs = {{{rows, kTaps * (own + skip)}, input.dtype}},
+       .constants = {{"CX", own}, {"CS", skip}},
+       .groups = {rows / input.batch, input.batch, 1},
        .threads = {256, 128, 64, 32}},
       s);
 }
 
-// norm_mish of the first columns of a product and its bias, `taps` of its rows
-// side by side: [batch * T, taps * C]
+struct NormMish {
+  const mx::array& bias;
+  const ops::LayerNorm& norm;
+  std::optional<mx::array> shift = std::nullopt;
+  int taps = 1; // rows of the result laid out side by side
+};
+
+// mish(norm(product + bias)) (+ shift) of the product's first columns:
+// [batch * T, taps * C]
 mx::array norm_mish(
+    const ops::FrameInput& input,
     const mx::array& product,
-    int batch,
-    const mx::array& bias,
-    const ops::LayerNorm& norm,
-    const std::optional<mx::array>& shift,
-    int taps,
-    mx::Dtype dtype,
+    const NormMish& args,
     mx::Stream s) {
+  const auto& [bias, norm, shift, taps] = args;
   int channels = bias.size(), rows = row_count(product);
   return launch_one(
       {.kernel = "norm_mish",
        .inputs = {product, bias, norm.w, norm.b, shift.value_or(bias)},
-       .outputs = {{{rows, taps * channels}, dtype}},
+       .outputs = {{{rows, taps * channels}, input.dtype}},
        .constants =
            {{"C", channels},
             {"STRIDE", product.shape(-1)},
             {"TAPS", taps},
             {"SHIFT", shift.has_value()},
             float_constant("EPS", norm.eps)},
-       .groups = {rows / batch, batch, 1},
+       .groups = {rows / input.batch, input.batch, 1},
        .threads = {32}},
       s);
 }
 
 } // namespace
 
-bool has_resnet(int inputs, int channels, mx::Stream s) {
-  return has_row_kernels(inputs, s) && has_row_kernels(channels, s);
+std::optional<ops::Matrix> causal_conv_matrix(
+    const ops::Kernel& w,
+    mx::Stream s) {
+  bool fits =
+      has_row_kernels(w.channels(), s) && has_row_kernels(w.filters(), s);
+  return fits ? std::optional(matrix_of(w.matrix.w)) : std::nullopt;
+}
+
+ops::Matrix resnet_matrix(const ops::ResnetWeights& weights) {
+  // The residual product as a convolution whose first two taps are zero.
+  auto cpu = mx::Device::cpu;
+  const auto& w = weights.residual_w.w;
+  auto zeros = mx::zeros({w.shape(0), kTaps - 1, w.shape(1)}, w.dtype(), cpu);
+  auto taps = mx::concatenate({zeros, mx::expand_dims(w, 1, cpu)}, 1, cpu);
+  return matrix_of(mx::concatenate({weights.first.w.matrix.w, taps}, 0, cpu));
 }
 
 mx::array causal_conv(
-    const mx::array& x,
-    int batch,
+    const ops::FrameInput& input,
     const ops::CausalConv& conv,
-    mx::Dtype dtype,
     mx::Stream s) {
-  auto taps = causal_taps({x}, batch, dtype, s);
-  return gpu::linear(taps, *conv.matrix, {.bias = conv.b}, s);
+  if (!conv.matrix) {
+    return reference::causal_conv(input, conv, s);
+  }
+  return gpu::linear(causal_taps(input, s), *conv.matrix, {.bias = conv.b}, s);
 }
 
 mx::array normed_conv(
-    const mx::array& x,
-    int batch,
+    const ops::FrameInput& input,
     const ops::CausalConv& conv,
     const ops::LayerNorm& norm,
-    mx::Dtype dtype,
     mx::Stream s) {
-  if (can_use_tile_conv({x}, conv, dtype, s)) {
-    return tile_conv_norm({x}, batch, conv, norm, std::nullopt, dtype, s);
+  if (!conv.matrix) {
+    return reference::normed_conv(input, conv, norm, s);
   }
-  auto product =
-      gpu::linear(causal_taps({x}, batch, dtype, s), *conv.matrix, {}, s);
-  return norm_mish(product, batch, conv.b, norm, std::nullopt, 1, dtype, s);
+  if (can_use_tiles(input, conv, s)) {
+    return tile_conv_norm(input, conv, norm, std::nullopt, s);
+  }
+  auto product = gpu::linear(causal_taps(input, s), *conv.matrix, {}, s);
+  return norm_mish(input, product, {conv.b, norm}, s);
 }
 
 ops::Normed resnet(
-    const ops::ResnetInput& input,
-    int batch,
+    const ops::FrameInput& input,
     const ops::Resnet& block,
-    const mx::array& shift,
-    const ops::LayerNorm& norm,
-    mx::Dtype dtype,
+    const ops::ResnetContext& context,
     mx::Stream s) {
-  if (can_use_tile_conv(input, block.first, dtype, s)) {
-    return tile_resnet(input, batch, block, shift, norm, dtype, s);
+  if (!block.matrix) {
+    return reference::resnet(input, block, context, s);
+  }
+  if (can_use_tiles(input, block.first, s)) {
+    return tile_resnet(input, block, context, s);
   }
   const auto &first = block.first, &second = block.second;
-  auto both =
-      gpu::linear(causal_taps(input, batch, dtype, s), *block.matrix, {}, s);
-  auto taps =
-      norm_mish(both, batch, first.b, block.first_norm, shift, kTaps, dtype, s);
+  const auto& next = context.next_norm;
+  auto both = gpu::linear(causal_taps(input, s), *block.matrix, {}, s);
+  auto taps = norm_mish(
+      input, both, {first.b, block.first_norm, context.shift, kTaps}, s);
   int channels = second.b.size(), rows = row_count(both);
   mx::Shape shape{rows, channels};
   auto out = launch(
@@ -113,13 +241,13 @@ ops::Normed resnet(
             block.second_norm.b,
             both,
             block.residual_b,
-            norm.w,
-            norm.b},
-       .outputs = {{shape, mx::float32}, {shape, dtype}},
+            next.w,
+            next.b},
+       .outputs = {{shape, mx::float32}, {shape, input.dtype}},
        .constants =
            {{"C", channels},
             float_constant("EPS", block.second_norm.eps),
-            float_constant("NEXT_EPS", norm.eps)},
+            float_constant("NEXT_EPS", next.eps)},
        .groups = {rows, 1, 1},
        .threads = {32}},
       s);

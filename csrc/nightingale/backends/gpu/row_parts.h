@@ -5,7 +5,7 @@
 #include "nightingale/backends/gpu/kernel.h"
 #include "nightingale/ops/streaming_conv.h"
 
-// What the kernels over rows of channels have in common.
+// Helpers for the kernels over rows of channels.
 
 namespace nightingale::gpu {
 
@@ -26,17 +26,27 @@ inline mx::array pair(int first, int second) {
   return numbers(std::vector<int>{first, second});
 }
 
-// Whether Metal gets it as `device` memory, as helpers in kernels take it: MLX
-// hands smaller arrays in as `constant`.
+// Whether Metal gets the array as `device` memory, which helpers in kernels
+// expect: MLX passes smaller arrays as `constant`.
 inline bool is_device_array(const mx::array& x) {
   return x.size() >= 8;
 }
 
-// In two parts only where kernels can read both.
-inline ops::FrameSpan readable(const ops::FrameSpan& rows, mx::Stream s) {
-  bool both = !rows.before ||
-      (is_device_array(*rows.before) && is_device_array(rows.x));
-  return both ? rows : ops::FrameSpan{std::nullopt, ops::whole(rows, s)};
+// Whether kernels run on `s` and take these frames.
+inline bool reads_spans(const ops::FrameSpan& frames, const mx::Stream& s) {
+  return has_kernels(s) && is_device_array(frames.x);
+}
+
+// Concatenated where kernels cannot read one of the two arrays.
+inline ops::FrameSpan readable(const ops::FrameSpan& frames, mx::Stream s) {
+  bool both = !frames.before ||
+      (is_device_array(*frames.before) && is_device_array(frames.x));
+  return both ? frames : ops::FrameSpan{std::nullopt, ops::to_array(frames, s)};
+}
+
+// Frames before those of `x`.
+inline int split_of(const ops::FrameSpan& frames) {
+  return frames.before ? frames.before->shape(1) : 0;
 }
 
 } // namespace nightingale::gpu

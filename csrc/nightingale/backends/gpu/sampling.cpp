@@ -1,5 +1,3 @@
-#include "nightingale/backends/gpu/sampling.h"
-
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -7,6 +5,7 @@
 
 #include "mlx/ops.h"
 #include "nightingale/backends/gpu/kernel.h"
+#include "nightingale/backends/signal_ops.h"
 
 namespace nightingale::gpu {
 
@@ -20,9 +19,9 @@ constexpr int kMostThreads = 512;
 constexpr int kTokensPerThread = 16;
 
 // 1 - top_p in units of 2^-49, which is exact; 0 only where top_p keeps all.
-// The likeliest of fewer than 2^14 tokens has more than 2^-14, so that a little
-// less than 1 spares it and no other.
-uint64_t spare_of(float top_p) {
+// The most likely of fewer than 2^14 tokens has a probability above 2^-14, so
+// that a value slightly below 1 still keeps that token and no other.
+uint64_t removable_of(float top_p) {
   return std::clamp(1.0 - top_p, 0.0, 1.0 - 0x1p-15) * 0x1p49;
 }
 
@@ -42,9 +41,7 @@ mx::array as_kernel_floats(const mx::array& x, mx::Stream s) {
   return known ? x : mx::astype(x, mx::float32, s);
 }
 
-} // namespace
-
-bool can_use_sample_kernel(
+bool can_use_kernel(
     const mx::array& logits,
     const std::vector<mx::array>& weights,
     mx::Stream s) {
@@ -53,16 +50,14 @@ bool can_use_sample_kernel(
       (weights.empty() || weights[0].shape(0) <= 2);
 }
 
+} // namespace
+
 mx::array pack_rules(const ops::TokenRules& rules) {
   auto bits = [](auto value) { return std::bit_cast<uint32_t>(value); };
   const auto& options = rules.options;
-  // The half of draw_key() that is the same at every position.
-  DrawKey root{
-      static_cast<uint32_t>(options.seed),
-      static_cast<uint32_t>(options.seed >> 32)};
-  auto stage = static_cast<uint32_t>(DrawStage::speech_token);
-  DrawKey draws = threefry(root, {stage, rules.sentence});
-  uint64_t spare = spare_of(options.top_p);
+  DrawKey draws =
+      stage_key({options.seed, DrawStage::speech_token, rules.sentence});
+  uint64_t removable = removable_of(options.top_p);
   bool greedy = options.temperature < ops::kArgmaxTemperature;
   std::array<uint32_t, kRuleWords> words{
       bits(options.cfg_weight),
@@ -76,8 +71,8 @@ mx::array pack_rules(const ops::TokenRules& rules) {
       bits(rules.stop_token),
       draws.low,
       draws.high,
-      static_cast<uint32_t>(spare >> 18),
-      static_cast<uint32_t>(spare & 0x3ffff)};
+      static_cast<uint32_t>(removable >> 18),
+      static_cast<uint32_t>(removable & 0x3ffff)};
   return mx::array(words.data(), {kRuleWords}, mx::uint32);
 }
 
@@ -86,6 +81,9 @@ ops::Sampler choose_token(
     const std::vector<mx::array>& weights,
     ops::Sampler sampler,
     mx::Stream s) {
+  if (!can_use_kernel(logits, weights, s)) {
+    return reference::choose_token(logits, weights, std::move(sampler), s);
+  }
   int heads = sampler.rules.analyser ? weights.size() : 0;
   uint32_t step[2] = {
       static_cast<uint32_t>(sampler.position),

@@ -1,19 +1,17 @@
-#include "nightingale/backends/gpu/source.h"
-
 #include <cmath>
 
-#include "mlx/ops.h"
 #include "nightingale/backends/gpu/row_parts.h"
+#include "nightingale/backends/signal_ops.h"
 
 namespace nightingale::gpu {
 
 using ops::kHarmonics;
 
-mx::array start_phases(const ops::Cycles& cycles) {
+mx::array start_phases(const ops::Cycles& cycles, mx::Stream) {
   std::array<uint64_t, kHarmonics> phases;
   for (int h = 0; h < kHarmonics; ++h) {
     double part = cycles[h] - std::floor(cycles[h]);
-    // Twice 63 bits: 2^64 itself, for a part that rounds to 1, is no uint64.
+    // Twice 63 bits: a part that rounds to 1 would overflow as 2^64.
     phases[h] = static_cast<uint64_t>(part * 0x1p63) << 1;
   }
   return mx::array(phases.begin(), {kHarmonics}, mx::uint64);
@@ -33,13 +31,8 @@ frame_phases(const mx::array& f0, const mx::array& phases, mx::Stream s) {
   return {out[0], out[1]};
 }
 
-mx::array harmonic_source(
-    const mx::array& f0,
-    const mx::array& starts,
-    const mx::array& noise,
-    const mx::array& w,
-    const mx::array& b,
-    mx::Stream s) {
+mx::array harmonic_source(const ops::HarmonicSource& source, mx::Stream s) {
+  const auto& [f0, starts, noise, w, b] = source;
   int samples = f0.size() * ops::kSamplesPerFrame;
   return launch_one(
       {.kernel = "harmonic_source",

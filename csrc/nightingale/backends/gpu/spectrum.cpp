@@ -1,11 +1,9 @@
-#include "nightingale/backends/gpu/spectrum.h"
-
 #include <algorithm>
 #include <bit>
 
 #include "nightingale/backends/gpu/row_parts.h"
-#include "nightingale/ops/spectrum.h"
-#include "nightingale/ops/stft_basis.h"
+#include "nightingale/backends/signal_ops.h"
+#include "nightingale/backends/stft_basis.h"
 
 namespace nightingale::gpu {
 
@@ -44,19 +42,23 @@ const mx::array& synthesis() {
   return *tables;
 }
 
-int ends_of(bool first, bool last) {
-  return first | last << 1;
+// The bits of `ends` as the kernels read them.
+int flags_of(ops::SignalEnds ends) {
+  return ends.first | ends.last << 1;
 }
 
 } // namespace
 
 ops::StreamOutput
-centred_stft(const ops::FrameSpan& rows, bool first, bool last, mx::Stream s) {
-  auto x = readable(rows, s);
-  int count = x.count(), split = x.before ? x.before->shape(1) : 0;
-  int mirrored = kStftSize / 2 * (first + last);
-  int frames = ops::stft_frames(count + mirrored);
-  int keep = last ? 0 : count + mirrored - frames * kStftHop;
+centred_stft(const ops::FrameSpan& frames, ops::SignalEnds ends, mx::Stream s) {
+  if (!reads_spans(frames, s)) {
+    return reference::centred_stft(frames, ends, s);
+  }
+  auto x = readable(frames, s);
+  int count = x.count(), split = split_of(x);
+  int mirrored = kStftSize / 2 * (ends.first + ends.last);
+  int results = ops::stft_frames(count + mirrored);
+  int keep = ends.last ? 0 : count + mirrored - results * kStftHop;
   auto out = launch(
       {.kernel = "stft",
        .inputs =
@@ -64,26 +66,28 @@ centred_stft(const ops::FrameSpan& rows, bool first, bool last, mx::Stream s) {
             x.before.value_or(x.x),
             analysis(),
             pair(split, count),
-            pair(ends_of(first, last), frames)},
+            pair(flags_of(ends), results)},
        .outputs =
-           {{{1, frames, kSpectrum}, mx::float32},
+           {{{1, results, kSpectrum}, mx::float32},
             {{1, std::max(1, keep), 1}, mx::float32}},
-       .groups = {chunks_of(int64_t(frames) * kSpectrum), 1, 1},
+       .groups = {chunks_of(int64_t(results) * kSpectrum), 1, 1},
        .threads = kChunkThreads},
       s);
   return {out[0], keep > 0 ? std::optional(out[1]) : std::nullopt};
 }
 
 ops::StreamOutput waveform(
-    const ops::FrameSpan& rows,
-    bool first,
-    bool last,
+    const ops::FrameSpan& frames,
+    ops::SignalEnds ends,
     float limit,
     mx::Stream s) {
-  auto x = readable(rows, s);
-  int count = x.count(), split = x.before ? x.before->shape(1) : 0;
-  int hops = count + first + last - kStftOverlap + 1;
-  int keep = last ? 0 : std::min(count, kStftOverlap - 1);
+  if (!reads_spans(frames, s)) {
+    return reference::waveform(frames, ends, limit, s);
+  }
+  auto x = readable(frames, s);
+  int count = x.count(), split = split_of(x);
+  int hops = count + ends.first + ends.last - kStftOverlap + 1;
+  int keep = ends.last ? 0 : std::min(count, kStftOverlap - 1);
   auto out = launch(
       {.kernel = "waveform",
        .inputs =
@@ -91,7 +95,7 @@ ops::StreamOutput waveform(
             x.before.value_or(x.x),
             synthesis(),
             pair(split, count),
-            pair(ends_of(first, last), hops)},
+            pair(flags_of(ends), hops)},
        .outputs =
            {{{1, hops * kStftHop}, mx::float32},
             {keep > 0 ? mx::Shape{1, keep, kSpectrum} : mx::Shape{1},

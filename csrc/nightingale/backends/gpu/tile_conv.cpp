@@ -8,10 +8,10 @@ namespace nightingale::gpu {
 
 namespace {
 
-constexpr int kResidual = 2, kSnake = 1; // beside the rows that are kept
+constexpr int kResidual = 2, kSnake = 1; // flags beside the kept frames
 constexpr int kPatchRows = 2, kPatchColumns = 4; // of 16 and of 8
 
-// Patches of a group: as many across as the filters fill, eight in all.
+// Patches of a group, eight in all: as many across as the filters fill.
 struct Group {
   int down, across;
 
@@ -30,10 +30,10 @@ struct Group {
   }
 };
 
-bool is_readable(const ops::FrameSpan& rows) {
-  return rows.x.dtype() == mx::float32 && rows.x.shape(0) == 1 &&
-      is_device_array(rows.x) &&
-      (!rows.before || is_device_array(*rows.before));
+bool is_readable(const ops::FrameSpan& frames) {
+  return frames.x.dtype() == mx::float32 && frames.x.shape(0) == 1 &&
+      is_device_array(frames.x) &&
+      (!frames.before || is_device_array(*frames.before));
 }
 
 bool is_small(int64_t rows, int columns) {
@@ -42,10 +42,8 @@ bool is_small(int64_t rows, int columns) {
 
 } // namespace
 
-bool fits_tile_conv(
-    const ops::FrameSpan& x,
-    const ops::Filters& filters,
-    const ops::StreamingConv& conv) {
+bool fits_tile_conv(const SpanConv& work) {
+  const auto& [x, filters, conv, keep] = work;
   const auto& shape = conv.shape;
   const auto& epilogue = conv.epilogue;
   int count = x.count(), results = shape.output_rows(count, filters.w.taps);
@@ -58,29 +56,14 @@ bool fits_tile_conv(
       is_small(results, filters.w.filters());
 }
 
-bool can_use_tile_conv(
-    const ops::FrameSpan& x,
-    const ops::Filters& filters,
-    const ops::StreamingConv& conv,
-    mx::Stream s) {
-  return has_tiles(s) && fits_tile_conv(x, filters, conv);
-}
-
-ops::StreamOutput tile_conv(
-    const ops::FrameSpan& x,
-    const ops::Filters& filters,
-    const ops::StreamingConv& conv,
-    int keep,
-    mx::Stream s) {
-  if (!fits_tile_conv(x, filters, conv) || conv.snake) {
-    throw Error("tile_conv does not take this convolution");
+ops::StreamOutput tile_conv(const SpanConv& work, mx::Stream s) {
+  const auto& [x, filters, conv, keep] = work;
+  if (!fits_tile_conv(work) || conv.snake) {
+    throw Error("tile_conv does not support this convolution");
   }
   int channels = filters.w.channels(), columns = filters.w.filters();
   int taps = filters.w.taps, count = x.count();
   int results = conv.shape.output_rows(count, taps);
-  auto split = [](const ops::FrameSpan& rows) {
-    return rows.before ? rows.before->shape(1) : 0;
-  };
   auto residual = conv.residual.value_or(ops::FrameSpan{std::nullopt, x.x});
   int parts = (conv.epilogue.snake ? kSnake : 0) |
       (conv.residual ? kResidual : 0) | keep << 2;
@@ -96,10 +79,10 @@ ops::StreamOutput tile_conv(
             conv.epilogue.snake.value_or(*conv.epilogue.bias),
             residual.x,
             residual.before.value_or(residual.x),
-            pair(split(x), count),
+            pair(split_of(x), count),
             pair(conv.shape.pad_left, results),
             pair(conv.shape.dilation, parts),
-            pair(conv.residual_begin, split(residual))},
+            pair(conv.residual_begin, split_of(residual))},
        .outputs = {{{1, results, columns}, mx::float32}, {kept, mx::float32}},
        .constants =
            {{"T", mx::float16},

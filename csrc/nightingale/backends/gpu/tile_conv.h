@@ -2,29 +2,26 @@
 
 #include "nightingale/ops/streaming_conv.h"
 
+// The two ways in which kernels compute a streaming convolution.
+
 namespace nightingale::gpu {
 
-// Whether tile_conv takes it.
-bool fits_tile_conv(
-    const ops::FrameSpan& x,
-    const ops::Filters& filters,
-    const ops::StreamingConv& conv);
+struct SpanConv {
+  const ops::FrameSpan& x;
+  const ops::Filters& filters;
+  const ops::StreamingConv& conv;
+  int keep; // input frames to return in `kept`, from the end
+};
 
-// Whether it should, on `s`.
-bool can_use_tile_conv(
-    const ops::FrameSpan& x,
-    const ops::Filters& filters,
-    const ops::StreamingConv& conv,
-    mx::Stream s);
+bool fits_tile_conv(const SpanConv& work);
 
-// ops::conv1d of rows as they are, without Snake, in one launch: no windows are
-// laid out. Rows and filters are rounded to float16 as they are multiplied.
-// keep: the rows that are kept
-ops::StreamOutput tile_conv(
-    const ops::FrameSpan& x,
-    const ops::Filters& filters,
-    const ops::StreamingConv& conv,
-    int keep,
-    mx::Stream s);
+// The convolution without its Snake of the input in one launch, without laying
+// out windows. Frames and filters are rounded to float16 for the products.
+ops::StreamOutput tile_conv(const SpanConv& work, mx::Stream s);
+
+// By windows that a kernel lays out and MLX's matmul multiplies, in parts whose
+// windows have at most `most_window_bytes`.
+ops::StreamOutput
+window_conv(const SpanConv& work, int64_t most_window_bytes, mx::Stream s);
 
 } // namespace nightingale::gpu

@@ -1,5 +1,5 @@
 #include "mlx/ops.h"
-#include "nightingale/backends/reference/ops.h"
+#include "nightingale/backends/signal_ops.h"
 
 namespace nightingale::reference {
 
@@ -7,7 +7,7 @@ namespace {
 
 using mx::array;
 
-// One place of a state array, as [1].
+// One element of a state array, as [1].
 array at(const array& state, int place, mx::Stream s) {
   return mx::slice(state, {place}, {place + 1}, s);
 }
@@ -39,13 +39,10 @@ array as_flag(const array& mark, mx::Stream s) {
 } // namespace
 
 ops::AlignmentStep alignment_step(
-    const std::vector<mx::array>& weights,
-    const mx::array& logits,
-    const mx::array& token,
+    const ops::AlignmentInput& input,
     const ops::AlignmentState& state,
-    const ops::AlignmentLimits& limits,
-    int stop_token,
     mx::Stream s) {
+  const auto& [weights, logits, token, stop_token, limits] = input;
   int rows = weights[0].shape(0), text = weights[0].shape(1);
   auto frame = at(state.marks, ops::kFrame, s);
   auto mean = mx::mean(mx::stack(weights, 0, s), 0, false, s);

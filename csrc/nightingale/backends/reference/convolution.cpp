@@ -1,14 +1,15 @@
 #include "mlx/ops.h"
 #include "nightingale/backends/reference/ops.h"
+#include "nightingale/backends/signal_ops.h"
 
 namespace nightingale::reference {
 
 mx::array conv1d(
     const mx::array& x,
-    const mx::array& w,
-    const ops::Conv1d& shape,
-    const ops::Epilogue& epilogue,
+    const ops::Kernel& w,
+    const ops::ConvOptions& options,
     mx::Stream s) {
+  const auto& shape = options.shape;
   auto padded = x;
   if (shape.pad_left || shape.pad_right) {
     padded = mx::pad(
@@ -18,19 +19,19 @@ mx::array conv1d(
         "constant",
         s);
   }
-  auto y =
-      mx::conv1d(padded, w, shape.stride, 0, shape.dilation, shape.groups, s);
-  return apply_epilogue(y, x, epilogue, s);
+  auto y = mx::conv1d(
+      padded, w.matrix.w, shape.stride, 0, shape.dilation, shape.groups, s);
+  return apply_epilogue(y, x, options.epilogue, s);
 }
 
 // The products with all taps, added up where they overlap: MLX's own transposed
 // convolution gives wrong results on CUDA for some shapes (0.32.4).
 mx::array conv_transpose1d(
     const mx::array& x,
-    const mx::array& w,
-    const mx::array& bias,
+    const ops::TransposedFilters& weights,
     const ops::ConvTranspose1d& shape,
     mx::Stream s) {
+  const auto& [w, bias] = weights;
   int batch = x.shape(0), rows = x.shape(1);
   int filters = w.shape(0), taps = w.shape(1), stride = shape.stride;
   int runs = (taps + stride - 1) / stride; // of `stride` taps each

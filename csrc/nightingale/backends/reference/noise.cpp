@@ -4,22 +4,17 @@
 #include "mlx/ops.h"
 #include "mlx/random.h"
 #include "mlx/transforms.h"
-#include "nightingale/backends/reference/ops.h"
+#include "nightingale/backends/signal_ops.h"
 
 namespace nightingale::reference {
 
-mx::array normal_noise(
-    uint64_t seed,
-    DrawStage stage,
-    uint32_t sentence,
-    uint32_t first,
-    int rows,
-    int columns,
-    mx::Stream s) {
+mx::array
+normal_noise(const DrawPosition& first, int rows, int columns, mx::Stream s) {
   std::vector<uint32_t> keys;
   keys.reserve(2 * rows);
-  for (int row = 0; row < rows; ++row) {
-    DrawKey key = draw_key(seed, stage, sentence, first + row);
+  auto at = first;
+  for (int row = 0; row < rows; ++row, ++at.position) {
+    DrawKey key = draw_key(at);
     keys.push_back(key.low);
     keys.push_back(key.high);
   }
@@ -30,7 +25,7 @@ mx::array normal_noise(
       0,
       0);
   auto words = draw(mx::array(keys.begin(), {rows, 2}));
-  // The middle of one of 2^23 equal parts of (-1, 1).
+  // The midpoint of one of 2^23 equal intervals of (-1, 1).
   auto part = mx::astype(
       mx::right_shift(words, mx::array(9u, mx::uint32), s), mx::float32, s);
   auto uniform = mx::subtract(

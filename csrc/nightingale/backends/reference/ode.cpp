@@ -1,31 +1,27 @@
 #include "mlx/ops.h"
-#include "nightingale/backends/reference/ops.h"
+#include "nightingale/backends/signal_ops.h"
 
 namespace nightingale::reference {
 
-mx::array euler_step(
-    const mx::array& x,
+ops::OdeState euler_step(
+    const ops::OdeState& state,
     const mx::array& velocity,
-    float guidance,
-    float dt,
+    ops::EulerStep step,
     mx::Stream s) {
   auto v = velocity;
   if (velocity.shape(0) == 2) {
     auto rows = mx::split(velocity, 2, 0, s);
     v = mx::subtract(
-        mx::multiply(rows[0], mx::array(1 + guidance), s),
-        mx::multiply(rows[1], mx::array(guidance), s),
+        mx::multiply(rows[0], mx::array(1 + step.guidance), s),
+        mx::multiply(rows[1], mx::array(step.guidance), s),
         s);
   }
-  return mx::add(x, mx::multiply(v, mx::array(dt), s), s);
-}
-
-mx::array
-write_columns(const mx::array& buffer, const mx::array& x, mx::Stream s) {
-  mx::Shape stop = buffer.shape();
+  auto x = mx::add(state.x, mx::multiply(v, mx::array(step.dt), s), s);
+  mx::Shape stop = state.input.shape();
   stop[2] = x.shape(2);
-  auto rows = mx::astype(mx::broadcast_to(x, stop, s), buffer.dtype(), s);
-  return mx::slice_update(buffer, rows, {0, 0, 0}, stop, s);
+  auto columns =
+      mx::astype(mx::broadcast_to(x, stop, s), state.input.dtype(), s);
+  return {x, mx::slice_update(state.input, columns, {0, 0, 0}, stop, s)};
 }
 
 } // namespace nightingale::reference

@@ -1,14 +1,11 @@
 #pragma once
 
 #include "nightingale/backends/common.h"
-#include "nightingale/ops/alignment.h"
 #include "nightingale/ops/convolution.h"
 #include "nightingale/ops/embedding.h"
 #include "nightingale/ops/frame_attention.h"
 #include "nightingale/ops/lstm.h"
-#include "nightingale/ops/random.h"
 #include "nightingale/ops/rotary.h"
-#include "nightingale/ops/sampling.h"
 
 // The ops as graphs of MLX ops: what a GPU runs where it has no kernel of ours,
 // and what the other implementations are tested against.
@@ -77,7 +74,5 @@ mx::array apply_epilogue(
 mx::array encode_heads(const mx::array& x, int bits, mx::Stream s);
 mx::array
 decode_heads(const mx::array& rows, int bits, mx::Dtype dtype, mx::Stream s);
-
-#include "nightingale/ops/forms.inl"
 
 } // namespace nightingale::reference

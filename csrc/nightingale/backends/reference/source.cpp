@@ -1,20 +1,13 @@
-#include "nightingale/ops/source.h"
-
 #include <numbers>
 
 #include "mlx/ops.h"
-#include "nightingale/backends/reference/ops.h"
+#include "nightingale/backends/signal_ops.h"
 
 namespace nightingale::reference {
 
-mx::array harmonic_source(
-    const mx::array& f0,
-    const mx::array& starts,
-    const mx::array& noise,
-    const mx::array& w,
-    const mx::array& b,
-    mx::Stream s) {
+mx::array harmonic_source(const ops::HarmonicSource& in, mx::Stream s) {
   using namespace ops;
+  const auto& [f0, starts, noise, w, b] = in;
   constexpr float pi = std::numbers::pi_v<float>;
   int frames = f0.shape(0);
   auto number = [](float value) { return mx::array(value); };

@@ -34,18 +34,18 @@ PitchPredictor::PitchPredictor(Weights& weights, mx::Stream s)
   }
 }
 
-Frames PitchPredictor::feed(
+Frames PitchPredictor::forward(
     PitchState& state,
     Frames x,
     bool last,
     mx::Stream s) const {
   for (int i = 0; i < kPitchLayers; ++i) {
-    x = nightingale::feed(
+    auto& layer = state.layers[i];
+    x = nightingale::forward(
         layers_[i],
-        state.tails[i],
-        x,
-        last,
-        {.activation = ops::Activation::elu},
+        layer,
+        {join(layer.kept, x, s), last},
+        {.epilogue = {.activation = ops::Activation::elu}},
         s);
   }
   if (x) {

@@ -10,7 +10,7 @@ namespace nightingale {
 constexpr int kPitchLayers = 5;
 
 struct PitchState {
-  std::array<ConvTail, kPitchLayers> tails;
+  std::array<ConvState, kPitchLayers> layers;
 };
 
 // Mel frames to their pitch.
@@ -19,7 +19,7 @@ class PitchPredictor {
   PitchPredictor(Weights& weights, mx::Stream s);
 
   // mel: [1, n, mels] → Hz of the frames that are ready: [1, m, 1]
-  Frames feed(PitchState& state, Frames mel, bool last, mx::Stream s) const;
+  Frames forward(PitchState& state, Frames mel, bool last, mx::Stream s) const;
 
  private:
   std::vector<Conv> layers_;

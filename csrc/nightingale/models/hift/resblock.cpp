@@ -7,7 +7,7 @@ ResBlock::ResBlock(
     const std::string& name,
     int channels,
     int taps,
-    const FilterForm& form,
+    const FilterFormat& format,
     mx::Stream s) {
   mx::Shape kernel{channels, channels, taps};
   for (size_t i = 0; i < kDilations.size(); ++i) {
@@ -23,35 +23,38 @@ ResBlock::ResBlock(
              name + "convs1." + number,
              kernel,
              kDilations[i],
-             form,
+             format,
              s),
          alpha("activations2."),
          Conv::take_same(
-             weights, name + "convs2." + number, kernel, 1, form, s)});
+             weights, name + "convs2." + number, kernel, 1, format, s)});
   }
 }
 
-Frames ResBlock::feed(ResBlockState& state, Frames x, bool last, mx::Stream s)
-    const {
+Frames ResBlock::forward(
+    ResBlockState& state,
+    Frames x,
+    bool last,
+    mx::Stream s) const {
   for (size_t i = 0; i < layers_.size(); ++i) {
     const auto& layer = layers_[i];
-    auto& kept = state.layers[i];
-    auto rows = join(kept.wide.rows, x, s);
-    int first = kept.wide.first;
-    auto hidden = nightingale::feed(
-        layer.wide,
-        kept.wide,
-        rows,
-        last,
-        {.snake = layer.wide_alpha, .epilogue = {.snake = layer.narrow_alpha}},
+    auto& [dilated, plain] = state.layers[i];
+    auto input = join(dilated.kept, x, s);
+    int first = dilated.first_kept;
+    auto hidden = nightingale::forward(
+        layer.dilated,
+        dilated,
+        {input, last},
+        {.snake = layer.dilated_alpha,
+         .epilogue = {.snake = layer.plain_alpha}},
         s);
-    // The wide layer reaches further back than the sum does.
-    x = nightingale::feed(
-        layer.narrow,
-        kept.narrow,
-        join(kept.narrow.rows, hidden, s),
-        last,
-        {.residual = rows, .residual_begin = kept.narrow.results - first},
+    // `input` starts before the frames that the sum needs.
+    int begin = plain.results - first;
+    x = nightingale::forward(
+        layer.plain,
+        plain,
+        {join(plain.kept, hidden, s), last},
+        {.residual = input, .residual_begin = begin},
         s);
   }
   return x;

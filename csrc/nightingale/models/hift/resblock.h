@@ -11,12 +11,12 @@ constexpr std::array<int, 3> kDilations{1, 3, 5};
 
 struct ResBlockState {
   struct Layer {
-    ConvTail wide, narrow;
+    ConvState dilated, plain;
   };
   std::array<Layer, kDilations.size()> layers;
 };
 
-// Three residual pairs of convolutions with Snake before each.
+// Three residual pairs of convolutions, each preceded by Snake.
 class ResBlock {
  public:
   ResBlock(
@@ -24,17 +24,17 @@ class ResBlock {
       const std::string& name,
       int channels,
       int taps,
-      const FilterForm& form,
+      const FilterFormat& format,
       mx::Stream s);
 
-  Frames feed(ResBlockState& state, Frames x, bool last, mx::Stream s) const;
+  Frames forward(ResBlockState& state, Frames x, bool last, mx::Stream s) const;
 
  private:
   struct Layer {
-    mx::array wide_alpha;
-    Conv wide; // dilated
-    mx::array narrow_alpha;
-    Conv narrow;
+    mx::array dilated_alpha;
+    Conv dilated;
+    mx::array plain_alpha;
+    Conv plain;
   };
   std::vector<Layer> layers_;
 };

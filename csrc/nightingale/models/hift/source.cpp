@@ -15,12 +15,11 @@ using ops::kSamplesPerFrame;
 
 constexpr double kTurn = 2 * std::numbers::pi;
 
-// Initial phases in cycles. The first harmonic starts at 0, the others anywhere
-// in one turn.
+// Initial phases in cycles. The first harmonic starts at 0, the others at
+// random.
 ops::Cycles initial_cycles(const SourceDraws& draws) {
   ops::Cycles cycles{};
-  DrawKey key =
-      draw_key(draws.seed, DrawStage::source_phase, draws.sentence, 0);
+  DrawKey key = draw_key({draws.seed, DrawStage::source_phase, draws.sentence});
   for (int h = 0; h < kHarmonics; ++h) {
     if (draws.phase) {
       cycles[h] = (*draws.phase)[h] / kTurn;
@@ -38,14 +37,13 @@ mx::array next_noise(const SourceState& state, int frames, mx::Stream s) {
     int end = begin + frames * kSamplesPerFrame;
     return mx::slice(*draws.noise, {begin, 0}, {end, kHarmonics}, s);
   }
-  auto noise = ops::normal_noise(
+  DrawPosition position{
       draws.seed,
       DrawStage::source_noise,
       draws.sentence,
-      state.frames,
-      frames,
-      kSamplesPerFrame * kHarmonics,
-      s);
+      static_cast<uint32_t>(state.frames)};
+  auto noise =
+      ops::normal_noise(position, frames, kSamplesPerFrame * kHarmonics, s);
   return mx::reshape(noise, {frames * kSamplesPerFrame, kHarmonics}, s);
 }
 
@@ -61,7 +59,7 @@ Source::Source(Weights& weights)
           mx::Device::cpu))),
       b_(weights.take("mel2wav.m_source.l_linear.bias", {1}, mx::float32)) {}
 
-mx::array Source::feed(SourceState& state, const mx::array& f0, mx::Stream s)
+mx::array Source::forward(SourceState& state, const mx::array& f0, mx::Stream s)
     const {
   int frames = f0.shape(0);
   if (!state.phases) {
@@ -69,7 +67,7 @@ mx::array Source::feed(SourceState& state, const mx::array& f0, mx::Stream s)
   }
   auto next = ops::frame_phases(f0, *state.phases, s);
   auto source = ops::harmonic_source(
-      f0, next.starts, next_noise(state, frames, s), w_, b_, s);
+      {f0, next.starts, next_noise(state, frames, s), w_, b_}, s);
   state.phases = next.phases;
   state.frames += frames;
   return mx::reshape(source, {1, -1, 1}, s);

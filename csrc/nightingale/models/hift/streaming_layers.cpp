@@ -8,15 +8,15 @@ PendingFrames join(const Frames& kept, const Frames& fresh, mx::Stream s) {
   if (!kept && !fresh) {
     return std::nullopt;
   }
-  return ops::joined(kept, fresh, s);
+  return ops::join_frames(kept, fresh, s);
 }
 
-int count_rows(const PendingFrames& rows) {
-  return rows ? rows->count() : 0;
+int frame_count(const PendingFrames& frames) {
+  return frames ? frames->count() : 0;
 }
 
-Frames whole(const PendingFrames& rows, mx::Stream s) {
-  return rows ? Frames(ops::whole(*rows, s)) : std::nullopt;
+Frames to_array(const PendingFrames& frames, mx::Stream s) {
+  return frames ? Frames(ops::to_array(*frames, s)) : std::nullopt;
 }
 
 Conv Conv::take(
@@ -24,13 +24,13 @@ Conv Conv::take(
     const std::string& name,
     const mx::Shape& expected,
     const ops::Conv1d& shape,
-    const FilterForm& form,
+    const FilterFormat& format,
     mx::Stream s) {
   return {
-      ops::Filters::of(
-          weights.take_frame_conv(name, expected, mx::float32, form.bits, s),
-          s,
-          form.halves),
+      ops::make_filters(
+          weights.take_frame_conv(name, expected, mx::float32, format.bits, s),
+          format.halves,
+          s),
       weights.take(name + ".bias", {expected[0]}, mx::float32),
       shape};
 }
@@ -40,36 +40,38 @@ Conv Conv::take_same(
     const std::string& name,
     const mx::Shape& expected,
     int dilation,
-    const FilterForm& form,
+    const FilterFormat& format,
     mx::Stream s) {
   int pad = (expected[2] - 1) / 2 * dilation;
   ops::Conv1d shape{.dilation = dilation, .pad_left = pad, .pad_right = pad};
-  return take(weights, name, expected, shape, form, s);
+  return take(weights, name, expected, shape, format, s);
 }
 
-Frames feed(
+Frames forward(
     const Conv& layer,
-    ConvTail& tail,
-    const PendingFrames& rows,
-    bool last,
+    ConvState& state,
+    const Chunk& chunk,
     ops::StreamingConv conv,
     mx::Stream s) {
+  const auto& [frames, last] = chunk;
   conv.shape = layer.shape;
-  conv.shape.pad_left = tail.begun ? tail.zeros : layer.shape.pad_left;
+  conv.shape.pad_left = state.started ? state.padding : layer.shape.pad_left;
   conv.shape.pad_right = last ? layer.shape.pad_right : 0;
-  int results = conv.shape.output_rows(count_rows(rows), layer.filters.w.taps);
-  if (!rows || results == 0) {
-    tail.rows = whole(rows, s);
+  int results =
+      conv.shape.output_rows(frame_count(frames), layer.filters.w.taps);
+  if (!frames || results == 0) {
+    state.kept = to_array(frames, s);
     return std::nullopt;
   }
   conv.epilogue.bias = layer.b;
   conv.keep = !last;
-  tail.begun = true;
-  tail.zeros = std::max(0, conv.shape.pad_left - results * conv.shape.stride);
-  tail.first += conv.first_kept(results);
-  tail.results += results;
-  auto output = ops::conv1d(*rows, layer.filters, conv, s);
-  tail.rows = output.kept;
+  state.started = true;
+  state.padding =
+      std::max(0, conv.shape.pad_left - results * conv.shape.stride);
+  state.first_kept += conv.first_kept(results);
+  state.results += results;
+  auto output = ops::streaming_conv1d(*frames, layer.filters, conv, s);
+  state.kept = output.kept;
   return output.y;
 }
 
@@ -79,34 +81,34 @@ Upsampling Upsampling::take(
     const mx::Shape& expected,
     int stride) {
   return {
-      weights.take_conv_transpose(name, expected, mx::float32),
-      weights.take(name + ".bias", {expected[1]}, mx::float32),
+      {weights.take_conv_transpose(name, expected, mx::float32),
+       weights.take(name + ".bias", {expected[1]}, mx::float32)},
       stride,
       (expected[2] - stride) / 2};
 }
 
-Frames feed(
-    const Upsampling& up,
-    UpsamplingTail& tail,
-    const Frames& piece,
+Frames forward(
+    const Upsampling& layer,
+    UpsamplingState& state,
+    const Frames& fresh,
     bool last,
     mx::Stream s) {
-  // Each result needs the rows before and after its own.
-  auto rows = join(tail.rows, piece, s);
-  int count = count_rows(rows), taps = up.w.shape(1);
-  int first = tail.begun ? 1 : 0, end = last ? count : count - 1;
+  // Each result needs the frames before and after its own.
+  auto frames = join(state.kept, fresh, s);
+  int count = frame_count(frames), taps = layer.filters.w.shape(1);
+  int first = state.started ? 1 : 0, end = last ? count : count - 1;
   if (end <= first) {
-    tail.rows = whole(rows, s);
+    state.kept = to_array(frames, s);
     return std::nullopt;
   }
   ops::ConvTranspose1d shape{
-      .stride = up.stride,
-      .trim_left = up.trim + first * up.stride,
-      .trim_right = last ? up.trim : taps - up.trim};
-  auto output =
-      ops::conv_transpose1d(*rows, up.w, up.b, shape, last ? 0 : 2, s);
-  tail.begun = true;
-  tail.rows = output.kept;
+      .stride = layer.stride,
+      .trim_left = layer.trim + first * layer.stride,
+      .trim_right = last ? layer.trim : taps - layer.trim};
+  auto output = ops::streaming_conv_transpose1d(
+      *frames, layer.filters, {shape, last ? 0 : 2}, s);
+  state.started = true;
+  state.kept = output.kept;
   return output.y;
 }
 

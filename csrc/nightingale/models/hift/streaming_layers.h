@@ -6,31 +6,30 @@
 #include "nightingale/io/weights.h"
 #include "nightingale/ops/streaming_conv.h"
 
-// Layers that take their rows piece by piece and give, as soon as they can, the
-// same rows as for the whole at once. What a layer waits for is kept in a plain
-// value beside it.
+// Layers that process a signal in chunks of frames and give the same results as
+// for the whole signal, each as soon as its input is there. The state of a
+// layer is a plain value that the caller keeps.
 
 namespace nightingale {
 
-// Rows, [1, n, C] with n above 0; nothing when none are ready.
+// [1, n, C] with n above 0, or nothing.
 using Frames = std::optional<mx::array>;
 
-// What was kept and what is new, together.
+// Frames kept from earlier chunks, then the new ones.
 using PendingFrames = std::optional<ops::FrameSpan>;
 
 PendingFrames join(const Frames& kept, const Frames& fresh, mx::Stream s);
-int count_rows(const PendingFrames& rows);
-// To be kept until there is more.
-Frames whole(const PendingFrames& rows, mx::Stream s);
+int frame_count(const PendingFrames& frames);
+Frames to_array(const PendingFrames& frames, mx::Stream s);
 
-// What filters are multiplied as: codes of `bits` if that is not 0; else floats
-// or, where a GPU multiplies tiles of them, halves.
-struct FilterForm {
+// How filters are stored: quantized to `bits` if that is not 0; else as floats
+// or, where a GPU multiplies with tiles, as float16.
+struct FilterFormat {
   int bits = 0;
   bool halves = false;
 };
 
-// A convolution with its bias and its padding for the whole.
+// A convolution with its bias and the padding of the whole signal.
 struct Conv {
   ops::Filters filters;
   mx::array b;
@@ -41,57 +40,55 @@ struct Conv {
       const std::string& name,
       const mx::Shape& expected, // [O, C, K]
       const ops::Conv1d& shape,
-      const FilterForm& form,
+      const FilterFormat& format,
       mx::Stream s);
-  // Padded so that as many rows come out as go in.
+  // Padded so that the output has as many frames as the input.
   static Conv take_same(
       Weights& weights,
       const std::string& name,
       const mx::Shape& expected,
       int dilation,
-      const FilterForm& form,
+      const FilterFormat& format,
       mx::Stream s);
 };
 
-struct ConvTail {
-  Frames rows; // that coming results still need
-  bool begun = false;
-  int zeros = 0; // before them, once begun
-  int first = 0; // the number of the first of them in the whole
+struct ConvState {
+  Frames kept; // input frames that later results need
+  bool started = false;
+  int padding = 0; // zeros before `kept`, once started
+  int first_kept = 0; // index in the signal of the first frame of `kept`
   int results = 0; // so far
 };
 
-// Feeds a piece behind the tail's rows, the last one or not. `conv` says what
-// is done besides: its shape, bias and what is kept are the layer's.
-Frames feed(
+// A chunk of input, and whether it is the last of the signal.
+struct Chunk {
+  PendingFrames frames; // with those kept before
+  bool last;
+};
+
+// The results that are ready. Only `snake`, the epilogue's activation and Snake
+// and the residual of `conv` are read: the rest is the layer's.
+Frames forward(
     const Conv& layer,
-    ConvTail& tail,
-    const PendingFrames& rows,
-    bool last,
+    ConvState& state,
+    const Chunk& chunk,
     ops::StreamingConv conv,
     mx::Stream s);
 
-inline Frames feed(
+inline Frames forward(
     const Conv& layer,
-    ConvTail& tail,
-    const Frames& piece,
+    ConvState& state,
+    const Frames& fresh,
     bool last,
-    const ops::Epilogue& epilogue,
     mx::Stream s) {
-  return feed(
-      layer,
-      tail,
-      join(tail.rows, piece, s),
-      last,
-      ops::StreamingConv{.epilogue = epilogue},
-      s);
+  return forward(layer, state, {join(state.kept, fresh, s), last}, {}, s);
 }
 
-// A transposed convolution that makes `stride` rows of each.
+// A transposed convolution that makes `stride` frames of each.
 struct Upsampling {
-  mx::array w, b;
+  ops::TransposedFilters filters;
   int stride;
-  int trim; // rows dropped from either end of the whole
+  int trim; // frames dropped from either end of the whole result
 
   static Upsampling take(
       Weights& weights,
@@ -100,15 +97,15 @@ struct Upsampling {
       int stride);
 };
 
-struct UpsamplingTail {
-  Frames rows;
-  bool begun = false; // the first of `rows` has been upsampled already
+struct UpsamplingState {
+  Frames kept;
+  bool started = false; // the first frame of `kept` has been upsampled already
 };
 
-Frames feed(
-    const Upsampling& upsampling,
-    UpsamplingTail& tail,
-    const Frames& piece,
+Frames forward(
+    const Upsampling& layer,
+    UpsamplingState& state,
+    const Frames& fresh,
     bool last,
     mx::Stream s);
 

@@ -41,8 +41,8 @@ int base_channels(const TensorFile& file) {
   return channels;
 }
 
-// How many spectrum frames of the source make one row of stage i.
-int frames_per_row(int stage) {
+// How many spectrum frames of the source make one frame of a stage.
+int source_frames_per_frame(int stage) {
   int frames = 1;
   for (size_t i = stage + 1; i < kUpsamplings.size(); ++i) {
     frames *= kUpsamplings[i];
@@ -50,38 +50,38 @@ int frames_per_row(int stage) {
   return frames;
 }
 
-void add(const Frames& piece, std::vector<mx::array>& arrays) {
-  if (piece) {
-    arrays.push_back(*piece);
+void add(const Frames& frames, std::vector<mx::array>& arrays) {
+  if (frames) {
+    arrays.push_back(*frames);
   }
 }
 
 void add(const ResBlockState& state, std::vector<mx::array>& arrays) {
   for (const auto& layer : state.layers) {
-    add(layer.wide.rows, arrays);
-    add(layer.narrow.rows, arrays);
+    add(layer.dilated.kept, arrays);
+    add(layer.plain.kept, arrays);
   }
 }
 
-// Every array that the state holds on to.
+// Every array in the state.
 std::vector<mx::array> kept_arrays(const VocoderState& state) {
   std::vector<mx::array> arrays;
-  for (const auto& tail : state.pitch.tails) {
-    add(tail.rows, arrays);
+  for (const auto& layer : state.pitch.layers) {
+    add(layer.kept, arrays);
   }
-  for (const Frames* piece :
+  for (const Frames* frames :
        {&state.source.phases,
         &state.samples,
-        &state.before.rows,
-        &state.after.rows,
-        &state.frames}) {
-    add(*piece, arrays);
+        &state.conv_pre.kept,
+        &state.conv_post.kept,
+        &state.spectrum}) {
+    add(*frames, arrays);
   }
   for (const auto& stage : state.stages) {
-    add(stage.upsampling.rows, arrays);
-    add(stage.source_down.rows, arrays);
+    add(stage.upsampling.kept, arrays);
+    add(stage.source_down.kept, arrays);
     add(stage.source_block, arrays);
-    add(stage.rows, arrays);
+    add(stage.upsampled, arrays);
     add(stage.source, arrays);
     for (const auto& block : stage.blocks) {
       add(block, arrays);
@@ -95,21 +95,20 @@ std::vector<mx::array> kept_arrays(const VocoderState& state) {
 
 } // namespace
 
-// The blocks alone run in codes or halves: they are nearly all of the work, and
-// what stands before the first and behind the last is small. The pitch is
-// summed up into phases, where its errors would grow.
-Vocoder::Vocoder(Weights& weights, const FilterForm& form, mx::Stream s)
+// `format` applies to the residual blocks only, which are nearly all of the
+// work. The pitch stays in float32: its errors would add up in the phases.
+Vocoder::Vocoder(Weights& weights, const FilterFormat& format, mx::Stream s)
     : stream_(s),
       pitch_(weights, s),
       source_(weights),
-      before_(Conv::take_same(
+      conv_pre_(Conv::take_same(
           weights,
           kVocoder + "conv_pre",
           {base_channels(weights.file()), kMels, kEdgeTaps},
           1,
           {},
           s)),
-      after_(Conv::take_same(
+      conv_post_(Conv::take_same(
           weights,
           kVocoder + "conv_post",
           {kSpectrum, base_channels(weights.file()) / 8, kEdgeTaps},
@@ -121,7 +120,7 @@ Vocoder::Vocoder(Weights& weights, const FilterForm& form, mx::Stream s)
     std::string number = std::to_string(i);
     int inputs = channels;
     channels /= 2;
-    int step = frames_per_row(i);
+    int step = source_frames_per_frame(i);
     int taps = step == 1 ? 1 : 2 * step;
     ops::Conv1d down{
         .stride = step, .pad_left = step / 2, .pad_right = step / 2};
@@ -143,7 +142,7 @@ Vocoder::Vocoder(Weights& weights, const FilterForm& form, mx::Stream s)
             kVocoder + "source_resblocks." + number + ".",
             channels,
             kSourceKernels[i],
-            form,
+            format,
             s),
         {}};
     for (size_t j = 0; j < kKernels.size(); ++j) {
@@ -153,7 +152,7 @@ Vocoder::Vocoder(Weights& weights, const FilterForm& form, mx::Stream s)
           kVocoder + "resblocks." + block + ".",
           channels,
           kKernels[j],
-          form,
+          format,
           s);
     }
     stages_.push_back(std::move(stage));
@@ -165,11 +164,11 @@ Vocoder Vocoder::load(
     const std::string& path,
     mx::Stream s,
     std::vector<std::string>* unknown,
-    const FilterForm& form) {
+    const FilterFormat& format) {
   auto file = TensorFile::open(path);
   Weights weights(file, mx::float32);
-  int bits = s3gen_bits(*file, form.bits, s);
-  Vocoder model(weights, {bits, form.halves}, s);
+  int bits = s3gen_bits(*file, format.bits, s);
+  Vocoder model(weights, {bits, format.halves}, s);
   if (unknown) {
     *unknown = weights.unused({"flow.*", "tokenizer.*", "speaker_encoder.*"});
   }
@@ -185,7 +184,7 @@ VocoderState Vocoder::begin(const SourceDraws& draws) const {
 mx::array Vocoder::pitch(const mx::array& mel) const {
   PitchState state;
   auto rows = mx::expand_dims(mel, 0, stream_);
-  return mx::flatten(*pitch_.feed(state, rows, true, stream_), stream_);
+  return mx::flatten(*pitch_.forward(state, rows, true, stream_), stream_);
 }
 
 mx::array Vocoder::feed(VocoderState& state, const mx::array& mel, bool last)
@@ -200,17 +199,17 @@ mx::array Vocoder::feed(VocoderState& state, const mx::array& mel, bool last)
 mx::array Vocoder::run(VocoderState& state, const mx::array& mel, bool last)
     const {
   const auto& s = stream_;
-  Frames rows;
+  Frames frames;
   if (mel.shape(0) > 0) {
-    rows = mx::expand_dims(mel, 0, s);
+    frames = mx::expand_dims(mel, 0, s);
   }
-  auto pitch = pitch_.feed(state.pitch, rows, last, s);
+  auto pitch = pitch_.forward(state.pitch, frames, last, s);
   auto spectrum = source_spectrum(state, pitch, last);
   ops::EvalThrottle throttle(s);
   if (spectrum) {
     throttle.keep(*spectrum);
   }
-  auto x = nightingale::feed(before_, state.before, rows, last, {}, s);
+  auto x = forward(conv_pre_, state.conv_pre, frames, last, s);
   if (x) {
     x = ops::leaky_relu(*x, kSlope, s);
   }
@@ -220,11 +219,11 @@ mx::array Vocoder::run(VocoderState& state, const mx::array& mel, bool last)
       throttle.keep(*x);
     }
   }
-  x = nightingale::feed(after_, state.after, x, last, {}, s);
-  auto piece = waveform(state, x, last);
+  x = forward(conv_post_, state.conv_post, x, last, s);
+  auto ready = waveform(state, x, last);
   auto samples =
-      piece ? mx::flatten(*piece, s) : mx::zeros({0}, mx::float32, s);
-  // With what is kept, so that it does not hold what it was cut from.
+      ready ? mx::flatten(*ready, s) : mx::zeros({0}, mx::float32, s);
+  // With the state, which would otherwise keep the graph alive.
   auto made = kept_arrays(state);
   made.push_back(samples);
   mx::eval(made);
@@ -239,10 +238,10 @@ Frames Vocoder::source_spectrum(
   if (!pitch) {
     return std::nullopt;
   }
-  auto fresh = source_.feed(state.source, mx::flatten(*pitch, s), s);
-  auto samples = ops::joined(state.samples, fresh, s);
-  auto output = ops::centred_stft(samples, !state.source_begun, last, s);
-  state.source_begun = true;
+  auto fresh = source_.forward(state.source, mx::flatten(*pitch, s), s);
+  auto samples = ops::join_frames(state.samples, fresh, s);
+  auto output = ops::centred_stft(samples, {!state.source_started, last}, s);
+  state.source_started = true;
   state.samples = output.kept;
   return output.y;
 }
@@ -250,28 +249,27 @@ Frames Vocoder::source_spectrum(
 Frames Vocoder::run(
     size_t i,
     VocoderState& state,
-    const Frames& rows,
+    const Frames& frames,
     const Frames& spectrum,
     bool last) const {
   const auto& s = stream_;
   const auto& stage = stages_[i];
   auto& kept = state.stages[i];
-  auto x = nightingale::feed(stage.upsampling, kept.upsampling, rows, last, s);
-  auto excitation = nightingale::feed(
-      stage.source_down, kept.source_down, spectrum, last, {}, s);
-  excitation = stage.source_block.feed(kept.source_block, excitation, last, s);
-  x = excited(i, kept, x, excitation);
+  auto x = forward(stage.upsampling, kept.upsampling, frames, last, s);
+  auto source = forward(stage.source_down, kept.source_down, spectrum, last, s);
+  source = stage.source_block.forward(kept.source_block, source, last, s);
+  x = add_source(i, kept, x, source);
 
   std::vector<PendingFrames> branches;
   int ready = std::numeric_limits<int>::max();
   for (size_t j = 0; j < stage.blocks.size(); ++j) {
-    auto y = stage.blocks[j].feed(kept.blocks[j], x, last, s);
+    auto y = stage.blocks[j].forward(kept.blocks[j], x, last, s);
     branches.push_back(join(kept.branches[j], y, s));
-    ready = std::min(ready, count_rows(branches.back()));
+    ready = std::min(ready, frame_count(branches.back()));
   }
   if (ready == 0) {
     for (size_t j = 0; j < branches.size(); ++j) {
-      kept.branches[j] = whole(branches[j], s);
+      kept.branches[j] = to_array(branches[j], s);
     }
     return std::nullopt;
   }
@@ -280,32 +278,32 @@ Frames Vocoder::run(
     parts.push_back(*branch);
   }
   float slope = i + 1 == stages_.size() ? kLastSlope : kSlope;
-  auto mean = ops::mean_rows(parts, ready, slope, s);
+  auto mean = ops::mean_frames(parts, ready, slope, s);
   std::copy(mean.kept.begin(), mean.kept.end(), kept.branches.begin());
   return mean.y;
 }
 
-Frames Vocoder::excited(
+Frames Vocoder::add_source(
     size_t stage,
     VocoderState::Stage& state,
     const Frames& x,
-    const Frames& excitation) const {
+    const Frames& fresh) const {
   const auto& s = stream_;
-  if (x && !state.begun && stage + 1 == stages_.size()) {
-    // Mirrored: one row more than samples.
-    state.rows = mx::slice(*x, {0, 1, 0}, {1, 2, x->shape(2)}, s);
+  if (x && !state.started && stage + 1 == stages_.size()) {
+    // The model pads the last stage by one mirrored frame.
+    state.upsampled = mx::slice(*x, {0, 1, 0}, {1, 2, x->shape(2)}, s);
   }
-  state.begun = state.begun || x;
-  auto rows = join(state.rows, x, s);
-  auto source = join(state.source, excitation, s);
-  int ready = std::min(count_rows(rows), count_rows(source));
+  state.started = state.started || x;
+  auto upsampled = join(state.upsampled, x, s);
+  auto source = join(state.source, fresh, s);
+  int ready = std::min(frame_count(upsampled), frame_count(source));
   if (ready == 0) {
-    state.rows = whole(rows, s);
-    state.source = whole(source, s);
+    state.upsampled = to_array(upsampled, s);
+    state.source = to_array(source, s);
     return std::nullopt;
   }
-  auto sum = ops::add_rows({*rows, *source}, ready, s);
-  state.rows = sum.kept[0];
+  auto sum = ops::add_frames({*upsampled, *source}, ready, s);
+  state.upsampled = sum.kept[0];
   state.source = sum.kept[1];
   return sum.y;
 }
@@ -313,16 +311,15 @@ Frames Vocoder::excited(
 Frames Vocoder::waveform(VocoderState& state, const Frames& fresh, bool last)
     const {
   const auto& s = stream_;
-  auto rows = join(state.frames, fresh, s);
-  constexpr int overlap = ops::kStftSize / ops::kStftHop - 1;
-  bool first = !state.spectrum_begun;
-  if (count_rows(rows) - overlap + first + last <= 0) {
-    state.frames = whole(rows, s);
+  auto frames = join(state.spectrum, fresh, s);
+  bool first = !state.spectrum_started;
+  if (frame_count(frames) - ops::kStftOverlap + 1 + first + last <= 0) {
+    state.spectrum = to_array(frames, s);
     return std::nullopt;
   }
-  state.spectrum_begun = true;
-  auto output = ops::waveform(*rows, first, last, kLimit, s);
-  state.frames = output.kept;
+  state.spectrum_started = true;
+  auto output = ops::waveform(*frames, {first, last}, kLimit, s);
+  state.spectrum = output.kept;
   return output.y;
 }
 

@@ -14,44 +14,44 @@ namespace nightingale {
 constexpr std::array<int, 3> kUpsamplings{8, 5, 3};
 constexpr std::array<int, 3> kKernels{3, 7, 11};
 
-// Frames that must follow one before its own 480 samples are out: the reach of
-// the convolutions, of the pitch's and of the source's path together.
+// Frames that must follow one before its own 480 samples are complete: the
+// receptive field of the pitch predictor and of the source's path together.
 constexpr int kVocoderLookahead = 20;
 
-// All that the vocoder carries from one piece of a mel to the next.
+// The vocoder's state between two chunks of a mel.
 struct VocoderState {
   struct Stage {
-    UpsamplingTail upsampling;
-    ConvTail source_down;
+    UpsamplingState upsampling;
+    ConvState source_down;
     ResBlockState source_block;
-    Frames rows, source; // that wait for each other
+    Frames upsampled, source; // not yet added to each other
     std::array<ResBlockState, kKernels.size()> blocks;
-    std::array<Frames, kKernels.size()> branches; // likewise
-    bool begun = false;
+    std::array<Frames, kKernels.size()> branches; // not yet averaged
+    bool started = false;
   };
 
   PitchState pitch;
   SourceState source;
-  Frames samples; // of the source, that coming frames still need
-  bool source_begun = false;
-  ConvTail before;
+  Frames samples; // of the source, that later frames need
+  bool source_started = false;
+  ConvState conv_pre;
   std::array<Stage, kUpsamplings.size()> stages;
-  ConvTail after;
-  Frames frames; // of the spectrum, before its polar form, likewise
-  bool spectrum_begun = false;
+  ConvState conv_post;
+  Frames spectrum; // before its polar form, that later samples need
+  bool spectrum_started = false;
 };
 
 // HiFT: mel frames to 24 kHz audio. Const after loading.
 class Vocoder {
  public:
-  // Computes in float32, whatever the file's type, but for the products that
-  // `form` is of; its bits are what s3gen_bits makes of them. Names of tensors
-  // that are neither the vocoder's nor another part's are put in `unknown`.
+  // Computes in float32, whatever the file's type, except for the filters that
+  // `format` applies to; s3gen_bits checks its bits. `unknown` gets the names
+  // of tensors that no part of S3Gen has.
   static Vocoder load(
       const std::string& path,
       mx::Stream s,
       std::vector<std::string>* unknown,
-      const FilterForm& form = {});
+      const FilterFormat& format = {});
 
   size_t weight_bytes() const {
     return weight_bytes_;
@@ -62,9 +62,9 @@ class Vocoder {
 
   VocoderState begin(const SourceDraws& draws) const;
 
-  // Takes the next frames of a mel, [frames, mels], and gives the samples that
-  // are ready, [n]: all that are left when these are the last. A frame's own
-  // 480 samples are ready kVocoderLookahead frames later.
+  // The samples that are ready after the next frames of a mel: [frames, mels] →
+  // [n]. A frame's own 480 samples are ready kVocoderLookahead frames later, or
+  // when `last` ends the mel.
   mx::array feed(VocoderState& state, const mx::array& mel, bool last) const;
 
   // The pitch of a whole mel in Hz: [frames]
@@ -78,34 +78,34 @@ class Vocoder {
     std::vector<ResBlock> blocks;
   };
 
-  Vocoder(Weights& weights, const FilterForm& form, mx::Stream s);
+  Vocoder(Weights& weights, const FilterFormat& format, mx::Stream s);
 
   mx::array run(VocoderState& state, const mx::array& mel, bool last) const;
   // The spectrum of the source's next samples.
   Frames source_spectrum(VocoderState& state, const Frames& pitch, bool last)
       const;
-  // x: through leaky_relu; what comes out too, by the slope of what follows.
+  // x and the result are after leaky_relu, each with the slope of what follows.
   Frames run(
       size_t stage,
       VocoderState& state,
       const Frames& x,
       const Frames& spectrum,
       bool last) const;
-  // x with the source's rows added, those that are ready.
-  Frames excited(
+  // x plus the source's frames, as far as both are there.
+  Frames add_source(
       size_t stage,
       VocoderState::Stage& state,
       const Frames& x,
-      const Frames& excitation) const;
-  Frames waveform(VocoderState& state, const Frames& rows, bool last) const;
+      const Frames& source) const;
+  Frames waveform(VocoderState& state, const Frames& fresh, bool last) const;
 
   mx::Stream stream_;
   size_t weight_bytes_ = 0;
   PitchPredictor pitch_;
   Source source_;
-  Conv before_;
+  Conv conv_pre_;
   std::vector<Stage> stages_;
-  Conv after_;
+  Conv conv_post_;
 };
 
 } // namespace nightingale

@@ -15,7 +15,7 @@ namespace {
 constexpr float kNormEps = 1e-5f;
 constexpr int kTaps = 3;
 constexpr int kInputs = 4 * kMels;
-constexpr int kLevelsPerPiece = 2; // of work that a GPU is given at once
+constexpr int kLevelsPerEval = 2; // between calls of EvalThrottle::keep
 
 const std::string kEstimator = "flow.decoder.estimator.";
 
@@ -171,12 +171,12 @@ Estimator::Level Estimator::take_level(
       stream_);
   Level level{
       ops::Resnet(
-          take_conv(weights, name + "0.block1.block.0", inputs),
-          take_norm(weights, name + "0.block1.block.2"),
-          take_conv(weights, name + "0.block2.block.0", channels_),
-          take_norm(weights, name + "0.block2.block.2"),
-          residual.one_tap(),
-          weights.take(name + "0.res_conv.bias", {channels_}, mx::float32),
+          {take_conv(weights, name + "0.block1.block.0", inputs),
+           take_norm(weights, name + "0.block1.block.2"),
+           take_conv(weights, name + "0.block2.block.0", channels_),
+           take_norm(weights, name + "0.block2.block.2"),
+           residual.one_tap(),
+           weights.take(name + "0.res_conv.bias", {channels_}, mx::float32)},
           skip ? channels_ : 0),
       {}};
   for (int i = 0; i < config.transformers; ++i) {
@@ -260,39 +260,39 @@ mx::array Estimator::velocity(
     ops::EvalThrottle& throttle) const {
   const auto& s = stream_;
   int batch = state.input.shape(0);
-  auto skip =
-      run(levels_[0],
-          {.x = state.input, .written = state.written},
-          batch,
-          shifts[0]);
-  auto x = ops::causal_conv(skip, batch, down_, product_, s);
+  ops::FrameInput input{
+      state.input, batch, product_, std::nullopt, state.written};
+  auto skip = run(levels_[0], input, shifts[0]);
+  auto frames = [&](const mx::array& x) {
+    return ops::FrameInput{x, batch, product_};
+  };
+  auto x = ops::causal_conv(frames(skip), down_, s);
   for (size_t i = 1; i + 1 < levels_.size(); ++i) {
-    if (i % kLevelsPerPiece == 1) {
+    if (i % kLevelsPerEval == 1) {
       throttle.keep(x);
     }
-    x = run(levels_[i], {.x = x}, batch, shifts[i]);
+    x = run(levels_[i], frames(x), shifts[i]);
   }
   throttle.keep(x);
-  x = run(levels_.back(), {.x = x, .skip = skip}, batch, shifts.back());
-  x = ops::causal_conv(x, batch, up_, product_, s);
-  x = ops::normed_conv(x, batch, final_, final_norm_, product_, s);
+  x = run(levels_.back(), {x, batch, product_, skip}, shifts.back());
+  x = ops::causal_conv(frames(x), up_, s);
+  x = ops::normed_conv(frames(x), final_, final_norm_, s);
   x = ops::linear(x, mel_w_, {.bias = mel_b_, .dtype = mx::float32}, s);
   return mx::reshape(x, {batch, -1, kMels}, s);
 }
 
 mx::array Estimator::run(
     const Level& level,
-    const ops::ResnetInput& input,
-    int batch,
+    const ops::FrameInput& input,
     const mx::array& shift) const {
   const auto& s = stream_;
   const auto& blocks = level.transformers;
-  auto x = ops::resnet(
-      input, batch, level.resnet, shift, blocks[0].attention_norm, product_, s);
+  auto x =
+      ops::resnet(input, level.resnet, {shift, blocks[0].attention_norm}, s);
   for (size_t i = 0;; ++i) {
     const auto& block = blocks[i];
     auto attended = ops::frame_attention(
-        ops::linear(x.normed, block.qkv, {}, s), batch, heads_, s);
+        ops::linear(x.normed, block.qkv, {}, s), input.batch, heads_, s);
     ops::FeedForwardInput in{attended, x.sum, product_};
     if (i + 1 == blocks.size()) {
       return ops::feed_forward(in, block.feed_forward, s);

@@ -84,8 +84,7 @@ class Estimator {
   // Arrays of frames, as in nightingale/ops/resnet.h.
   mx::array run(
       const Level& level,
-      const ops::ResnetInput& x,
-      int batch,
+      const ops::FrameInput& x,
       const mx::array& shift) const;
 
   int channels_, heads_;

@@ -181,8 +181,9 @@ mx::array Flow::noise(const MelRequest& request, int new_frames) const {
     return frames_of(*request.noise);
   }
   auto draw = [&](DrawStage stage, int first, int rows) {
-    return ops::normal_noise(
-        request.seed, stage, request.sentence, first, rows, kMels, stream_);
+    DrawPosition position{
+        request.seed, stage, request.sentence, static_cast<uint32_t>(first)};
+    return ops::normal_noise(position, rows, kMels, stream_);
   };
   std::vector<mx::array> parts;
   if (prompt > 0) {
@@ -224,7 +225,8 @@ void Flow::step(MelState& state) const {
   auto velocity = estimator_.velocity(
       state.ode, state.times.shifts[state.done], state.throttle);
   float span = state.times.spans[state.done];
-  state.ode = ops::euler_step(state.ode, velocity, kGuidance, span, stream_);
+  state.ode = ops::euler_step(
+      state.ode, velocity, {.guidance = kGuidance, .dt = span}, stream_);
   state.throttle.end_step(state.ode.results());
   ++state.done;
 }

@@ -194,14 +194,13 @@ mx::array TokenEncoder::look_ahead(const mx::array& x) const {
   auto y = ops::conv1d(
       ops::cast(x, product_, s),
       ahead_w_,
-      {.pad_right = kLookaheadTokens},
-      {.bias = ahead_b_, .activation = ops::Activation::leaky_relu},
+      {{.pad_right = kLookaheadTokens},
+       {.bias = ahead_b_, .activation = ops::Activation::leaky_relu}},
       s);
   return ops::conv1d(
       y,
       behind_w_,
-      {.pad_left = kBehindTaps - 1},
-      {.bias = behind_b_, .residual = x},
+      {{.pad_left = kBehindTaps - 1}, {.bias = behind_b_, .residual = x}},
       s);
 }
 
@@ -211,8 +210,7 @@ mx::array TokenEncoder::upsample(const mx::array& x) const {
   return ops::conv1d(
       mx::repeat(frames, kFramesPerToken, 1, s),
       upsample_w_,
-      {.pad_left = kUpsampleTaps - 1},
-      {.bias = upsample_b_},
+      {{.pad_left = kUpsampleTaps - 1}, {.bias = upsample_b_}},
       s);
 }
 

@@ -42,9 +42,8 @@ std::vector<int> text_positions(
     // The first step has both starts of speech.
     auto watched = rows(weights, step == 0 ? 0 : step + 1, step + 2, s);
     auto token = mx::array(&output[step], {1});
-    state =
-        ops::alignment_step(watched, logits, token, state, {}, kStopSpeech, s)
-            .state;
+    ops::AlignmentInput input{watched, logits, token, kStopSpeech};
+    state = ops::alignment_step(input, state, s).state;
     state.marks.eval();
     positions.push_back(state.marks.data<int>()[ops::kTextPosition]);
   }

@@ -95,14 +95,12 @@ mx::array DenseBlock::features(
   auto narrow = ops::conv1d(
       layer.norm(x, s),
       layer.narrow.w,
-      {},
-      {.bias = layer.narrow.b, .activation = relu},
+      {{}, {.bias = layer.narrow.b, .activation = relu}},
       s);
   auto local = ops::conv1d(
       narrow,
       layer.local_w,
-      {.dilation = dilation_, .pad_left = dilation_, .pad_right = dilation_},
-      {},
+      {{.dilation = dilation_, .pad_left = dilation_, .pad_right = dilation_}},
       s);
   auto context = ops::linear(
       context_of(narrow, s),

@@ -10,8 +10,8 @@
 #include "mlx/ops.h"
 #include "nightingale/family.h"
 #include "nightingale/models/voice/filterbank.h"
-#include "nightingale/ops/fourier.h"
 #include "nightingale/ops/linear.h"
+#include "nightingale/ops/spectrum.h"
 
 namespace nightingale {
 

@@ -45,8 +45,7 @@ mx::array resample_to_bake_rate(const mx::array& samples, mx::Stream s) {
   auto pairs = ops::conv1d(
       mx::reshape(samples, {1, length, 1}, s),
       sinc_filters(),
-      {.stride = kFrom, .pad_left = kReach, .pad_right = kReach + kFrom},
-      {},
+      {{.stride = kFrom, .pad_left = kReach, .pad_right = kReach + kFrom}},
       s);
   int resampled = (length * kTo + kFrom - 1) / kFrom;
   return mx::slice(mx::reshape(pairs, {-1}, s), {0}, {resampled}, s);

@@ -110,19 +110,19 @@ std::vector<float> SpeakerEncoder::embedding(const mx::array& samples) const {
   auto x = ops::conv1d(
       head_.run(fbank, stream_),
       entry_.w,
-      {.stride = kEntryStride,
-       .pad_left = kEntryTaps / 2,
-       .pad_right = kEntryTaps / 2},
-      {.bias = entry_.b, .activation = ops::Activation::relu},
+      {{.stride = kEntryStride,
+        .pad_left = kEntryTaps / 2,
+        .pad_right = kEntryTaps / 2},
+       {.bias = entry_.b, .activation = ops::Activation::relu}},
       stream_);
   for (const auto& stage : stages_) {
     x = stage.norm(stage.block.run(x, stream_), stream_);
-    x = ops::conv1d(x, stage.w, {}, {}, stream_);
+    x = ops::conv1d(x, stage.w, {}, stream_);
   }
   x = norm_(x, stream_);
   mx::eval(x);
   auto vector =
-      ops::conv1d(statistics(x), dense_.w, {}, {.bias = dense_.b}, stream_);
+      ops::conv1d(statistics(x), dense_.w, {{}, {.bias = dense_.b}}, stream_);
   mx::eval(vector);
   return {vector.data<float>(), vector.data<float>() + vector.size()};
 }

@@ -59,8 +59,7 @@ mx::array convolve(
   return ops::conv1d(
       with_neighbours(x, stride, s),
       conv.w,
-      {.pad_left = 1, .pad_right = 1},
-      epilogue,
+      {{.pad_left = 1, .pad_right = 1}, epilogue},
       s);
 }
 
@@ -120,8 +119,7 @@ mx::array SpeakerHead::run(const mx::array& fbank, mx::Stream s) const {
       around = ops::conv1d(
           centres(x, block.stride, s),
           block.shortcut->w,
-          {},
-          {.bias = block.shortcut->b},
+          {{}, {.bias = block.shortcut->b}},
           s);
     }
     auto hidden =

@@ -181,14 +181,12 @@ mx::array SpeechTokenizer::code(const mx::array& mel) const {
   auto x = ops::conv1d(
       mx::expand_dims(mel, 0, s),
       first_w_,
-      halving,
-      {.bias = first_b_, .activation = ops::Activation::gelu},
+      {halving, {.bias = first_b_, .activation = ops::Activation::gelu}},
       s);
   x = ops::conv1d(
       x,
       second_w_,
-      halving,
-      {.bias = second_b_, .activation = ops::Activation::gelu},
+      {halving, {.bias = second_b_, .activation = ops::Activation::gelu}},
       s);
   for (const auto& layer : layers_) {
     x = run(layer, x);
@@ -216,10 +214,10 @@ mx::array SpeechTokenizer::run(const Layer& layer, const mx::array& x) const {
   auto remembered = ops::conv1d(
       qkv[2],
       layer.memory_w,
-      {.groups = width_,
-       .pad_left = kMemoryTaps / 2,
-       .pad_right = kMemoryTaps / 2},
-      {.residual = x},
+      {{.groups = width_,
+        .pad_left = kMemoryTaps / 2,
+        .pad_right = kMemoryTaps / 2},
+       {.residual = x}},
       s);
   auto y = ops::linear(
       attended, layer.out_w, {.bias = layer.out_b, .residual = remembered}, s);

@@ -7,6 +7,7 @@
 
 #include "backends/cpu/thread_count.h"
 #include "nightingale/backends/cpu/ops.h"
+#include "nightingale/backends/signal_ops.h"
 #include "nightingale/ops/rotary.h"
 #include "ops/arrays.h"
 
@@ -56,7 +57,7 @@ std::vector<Work> works() {
                  }});
   all.push_back({"conv1d", [=] {
                    auto kernel = noise_array({70, 3, 192}, 7);
-                   return cpu::conv1d(x, kernel, {.pad_left = 2}, {}, s);
+                   return cpu::conv1d(x, kernel, {{.pad_left = 2}}, s);
                  }});
   all.push_back({"rms_norm", [=] { return cpu::rms_norm(x, {w, 1e-5f}, s); }});
   for (mx::Dtype dtype : kFloatTypes) {
@@ -75,33 +76,37 @@ std::vector<Work> works() {
   all.push_back({"leaky_relu", [=] { return cpu::leaky_relu(x, 0.1f, s); }});
   all.push_back({"snake", [=] { return cpu::snake(x, w, s); }});
   all.push_back({"euler_step", [=] {
-                   auto from = noise_array({1, 1000, 192}, 6); // is taken over
-                   return cpu::euler_step(
-                       from, noise_array({2, 1000, 192}, 7), 0.7f, 0.1f, s);
+                   // The state's buffers are taken over.
+                   ops::OdeState state{
+                       noise_array({1, 1000, 192}, 6),
+                       noise_array({2, 1000, 192}, 8)};
+                   auto velocity = noise_array({2, 1000, 192}, 7);
+                   return cpu::euler_step(state, velocity, {0.7f, 0.1f}, s).x;
                  }});
   all.push_back({"conv_transpose1d", [=] {
                    auto kernel = noise_array({70, 5, 192}, 7);
-                   return cpu::conv_transpose1d(
-                       x, kernel, noise_array({70}, 8), {.stride = 2}, s);
+                   ops::TransposedFilters filters{kernel, noise_array({70}, 8)};
+                   return cpu::conv_transpose1d(x, filters, {.stride = 2}, s);
                  }});
   auto spectrum = noise_array({2, 1000, 18}, 9);
   all.push_back(
       {"stft", [=] { return cpu::stft(noise_array({2, 4007}, 1), s); }});
   all.push_back(
       {"polar_spectrum", [=] { return cpu::polar_spectrum(spectrum, s); }});
-  all.push_back({"istft", [=] { return cpu::istft(spectrum, true, true, s); }});
+  all.push_back(
+      {"istft", [=] { return cpu::istft(spectrum, {true, true}, s); }});
   all.push_back({"harmonic_source", [=] {
-                   return cpu::harmonic_source(
+                   ops::HarmonicSource source{
                        array_of({100.0f, 0.0f, 230.0f, 440.0f}, {4}),
                        noise_array({4, 9}, 1),
                        noise_array({4 * 480, 9}, 2),
                        noise_array({9}, 3),
-                       noise_array({1}, 4),
-                       s);
+                       noise_array({1}, 4)};
+                   return cpu::harmonic_source(source, s);
                  }});
   all.push_back({"normal_noise", [=] {
                    return cpu::normal_noise(
-                       1, DrawStage::flow_frame, 2, 3, 40, 80, s);
+                       {1, DrawStage::flow_frame, 2, 3}, 40, 80, s);
                  }});
   all.push_back({"lstm", [=] {
                    return cpu::lstm(
@@ -172,11 +177,11 @@ TEST_CASE("a row of linear is the same in any company of more than 16 rows") {
 TEST_CASE("a row of conv1d is the same wherever its tile begins") {
   auto s = cpu_stream();
   auto x = noise_array({1, 200, 40}, 1), w = noise_array({50, 3, 40}, 2);
-  auto whole = floats(cpu::conv1d(x, w, {.dilation = 2}, {}, s));
+  auto whole = floats(cpu::conv1d(x, w, {{.dilation = 2}}, s));
   for (int begin : {1, 13, 100, 190}) {
     CAPTURE(begin);
     auto part =
-        floats(cpu::conv1d(rows_of(x, begin, 200), w, {.dilation = 2}, {}, s));
+        floats(cpu::conv1d(rows_of(x, begin, 200), w, {{.dilation = 2}}, s));
     std::vector<float> same(whole.begin() + begin * 50, whole.end());
     CHECK(same_bits(part, same));
   }

@@ -1,10 +1,10 @@
-#include "nightingale/backends/gpu/convolution.h"
-
 #include <doctest/doctest.h>
 
 #include "kernel_stream.h"
-#include "nightingale/backends/reference/ops.h"
+#include "nightingale/backends/gpu/tile_conv.h"
+#include "nightingale/backends/signal_ops.h"
 #include "ops/arrays.h"
+#include "ops/convolution_reference.h"
 #include "ops/epilogue_reference.h"
 
 using namespace nightingale;
@@ -19,17 +19,18 @@ double tolerance(mx::Dtype result) {
   return graph_tolerance(rounding);
 }
 
+mx::array as_float(const mx::array& x) {
+  return mx::astype(x, mx::float32, cpu_stream());
+}
+
 void check_conv1d(
     const mx::array& x,
     const mx::array& w,
     const ops::Conv1d& shape,
     const ops::Epilogue& epilogue = {}) {
-  auto y = gpu::conv1d(x, w, shape, epilogue, kernel_stream());
-  auto as_float = [](const mx::array& a) {
-    return mx::astype(a, mx::float32, cpu_stream());
-  };
+  auto y = gpu::conv1d(x, w, {shape, epilogue}, kernel_stream());
   auto expected = reference::conv1d(
-      as_float(x), as_float(w), shape, epilogue, cpu_stream());
+      as_float(x), as_float(w), {shape, epilogue}, cpu_stream());
   CHECK(y.shape() == expected.shape());
   CHECK(y.dtype() == epilogue.result_dtype(x));
   CHECK(relative_error(y, values(expected)) < tolerance(y.dtype()));
@@ -40,12 +41,9 @@ void check_conv_transpose1d(
     const mx::array& w,
     const ops::ConvTranspose1d& shape) {
   auto bias = noise_array({w.shape(0)}, 3);
-  auto y = gpu::conv_transpose1d(x, w, bias, shape, kernel_stream());
-  auto as_float = [](const mx::array& a) {
-    return mx::astype(a, mx::float32, cpu_stream());
-  };
+  auto y = gpu::conv_transpose1d(x, {w, bias}, shape, kernel_stream());
   auto expected = reference::conv_transpose1d(
-      as_float(x), as_float(w), bias, shape, cpu_stream());
+      as_float(x), {as_float(w), bias}, shape, cpu_stream());
   CHECK(y.dtype() == mx::float32);
   CHECK(y.shape() == expected.shape());
   CHECK(relative_error(y, values(expected)) < tolerance(x.dtype()));
@@ -106,13 +104,13 @@ TEST_CASE("kernel unfold: many windows are laid out in parts") {
   for (int stride : {1, 2}) {
     ops::StreamingConv conv{.shape = {.stride = stride, .pad_left = 6}};
     conv.epilogue.bias = noise_array({5}, 3);
+    auto filters = gpu::make_filters(w, false, kernel_stream());
+    ops::FrameSpan frames{std::nullopt, x};
+    int results = conv.shape.output_rows(50, 7);
+    int keep = 50 - conv.first_kept(results);
     auto output = [&](int rows) {
-      return gpu::conv1d(
-          ops::FrameSpan{std::nullopt, x},
-          ops::Filters::of(w, kernel_stream()),
-          conv,
-          kernel_stream(),
-          rows * 448 * 2);
+      return gpu::window_conv(
+          {frames, filters, conv, keep}, rows * 448 * 2, kernel_stream());
     };
     auto whole = output(50);
     for (int rows : {1, 7, 49}) {
@@ -133,25 +131,15 @@ TEST_CASE("a convolution in groups, or of next to nothing, is MLX's") {
 }
 
 TEST_CASE("kernel overlap: every stride, kernel and trim") {
-  for (int length : {1, 9, 40}) {
-    for (int taps : {1, 3, 7, 16}) {
-      for (int stride : {1, 2, 5, 8}) {
-        for (auto [left, right] : {std::pair{0, 0}, {2, 0}, {1, 2}, {4, 4}}) {
-          ops::ConvTranspose1d shape{stride, left, right};
-          if (shape.output_rows(length, taps) <= 0) {
-            continue;
-          }
-          CAPTURE(length);
-          CAPTURE(taps);
-          CAPTURE(stride);
-          CAPTURE(left);
-          CAPTURE(right);
-          auto x = noise_array({2, length, 6}, 1);
-          check_conv_transpose1d(x, noise_array({7, taps, 6}, 2), shape);
-        }
+  for_transposed_shapes({1, 3, 7, 16}, {1, 2, 5, 8}, [](int taps, auto& shape) {
+    for (int length : {1, 9, 40}) {
+      if (shape.output_rows(length, taps) > 0) {
+        CAPTURE(length);
+        auto x = noise_array({2, length, 6}, 1);
+        check_conv_transpose1d(x, noise_array({7, taps, 6}, 2), shape);
       }
     }
-  }
+  });
 }
 
 TEST_CASE("kernel overlap: of halves and of few filters") {

@@ -1,7 +1,6 @@
 #pragma once
 
 #include "kernel_stream.h"
-#include "nightingale/ops/backend.h"
 #include "nightingale/ops/matrix.h"
 
 namespace nightingale::testing {
@@ -11,16 +10,16 @@ namespace nightingale::testing {
 class EmulatedGpu {
  public:
   EmulatedGpu() {
-    ops::treat_cpu_as_gpu(emulated());
+    test_hooks::treat_cpu_as_gpu(emulated());
   }
   ~EmulatedGpu() {
-    ops::treat_cpu_as_gpu(false);
+    test_hooks::treat_cpu_as_gpu(false);
   }
   EmulatedGpu(const EmulatedGpu&) = delete;
   EmulatedGpu& operator=(const EmulatedGpu&) = delete;
 };
 
-// `w` quantized as kernels read it.
+// `w` quantized, in the layout that kernels read.
 inline ops::Matrix quantized_for_kernels(const mx::array& w, int bits) {
   EmulatedGpu gpu;
   return ops::Matrix::quantized(w, bits, kernel_stream());

@@ -3,7 +3,7 @@
 #include "emulator/emulator.h"
 #include "mlx/device.h"
 #include "mlx/stream.h"
-#include "nightingale/backends/gpu/kernel.h"
+#include "nightingale/backends/testing.h"
 
 // Where kernels are tested: on the GPU, or where there is none in the emulator.
 
@@ -22,7 +22,8 @@ inline mx::Stream kernel_stream() {
   if (!emulated()) {
     return mx::default_stream(mx::Device::gpu);
   }
-  static bool registered = (gpu::emulate_kernels(&metal_emulator()), true);
+  static bool registered =
+      (test_hooks::emulate_kernels(&metal_emulator()), true);
   (void)registered;
   return mx::default_stream(mx::Device::cpu);
 }
@@ -46,7 +47,7 @@ class KernelLimits {
   // launch() keeps the sizes that were accepted.
   void forget_sizes() {
     if (emulated()) {
-      gpu::emulate_kernels(&metal_emulator());
+      test_hooks::emulate_kernels(&metal_emulator());
     }
   }
 

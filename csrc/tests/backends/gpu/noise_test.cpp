@@ -1,9 +1,7 @@
-#include "nightingale/backends/gpu/noise.h"
-
 #include <doctest/doctest.h>
 
 #include "kernel_stream.h"
-#include "nightingale/backends/cpu/ops.h"
+#include "nightingale/backends/signal_ops.h"
 #include "ops/arrays.h"
 
 using namespace nightingale;
@@ -15,17 +13,10 @@ TEST_CASE("kernel normal_noise: the CPU's draws, whatever is drawn beside") {
     for (uint64_t seed : {0ull, 1ull, 0x123456789abcdef0ull}) {
       CAPTURE(rows);
       CAPTURE(columns);
-      uint32_t first = seed == 1 ? 4'000'000'000u : 7u;
-      auto y = gpu::normal_noise(
-          seed,
-          DrawStage::flow_frame,
-          3,
-          first,
-          rows,
-          columns,
-          kernel_stream());
-      auto expected = cpu::normal_noise(
-          seed, DrawStage::flow_frame, 3, first, rows, columns, cpu_stream());
+      DrawPosition first{
+          seed, DrawStage::flow_frame, 3, seed == 1 ? 4'000'000'000u : 7u};
+      auto y = gpu::normal_noise(first, rows, columns, kernel_stream());
+      auto expected = cpu::normal_noise(first, rows, columns, cpu_stream());
       Values found = values(y), draws = values(expected);
       REQUIRE(found.size() == draws.size());
       for (size_t i = 0; i < found.size(); ++i) {

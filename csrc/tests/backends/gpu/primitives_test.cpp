@@ -4,8 +4,8 @@
 
 #include "emulated_gpu.h"
 #include "mlx/backend/cuda/cuda.h"
-#include "nightingale/backends/gpu/cuda_modules.h"
 #include "nightingale/backends/gpu/linear.h"
+#include "nightingale/mlx_internals/ptx_cache.h"
 #include "ops/arrays.h"
 
 using namespace nightingale;
@@ -19,7 +19,8 @@ using Paths = std::vector<fs::path>;
 // Machine code of a kernel where MLX looks for it.
 Paths modules_of(const std::string& kernel) {
   Paths found;
-  for (const auto& file : fs::directory_iterator(gpu::module_folder())) {
+  for (const auto& file :
+       fs::directory_iterator(mlx_internals::module_folder())) {
     if (file.path().filename().string().starts_with(
             "custom_kernel_" + kernel) &&
         file.path().extension() == ".ptx") {

@@ -3,7 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "emulated_gpu.h"
-#include "nightingale/backends/gpu/resnet.h"
+#include "nightingale/backends/gpu/kernel.h"
 #include "ops/arrays.h"
 
 using namespace nightingale;
@@ -36,56 +36,42 @@ struct Block {
         noise_array({channels}, seed + 1),
         1e-5f};
   }
+  ops::ResnetContext context() const {
+    return {noise_array({channels}, 30), norm(31)};
+  }
   ops::Resnet resnet(int skip, mx::Stream s) const {
     return ops::Resnet(
-        conv(inputs, 11, s),
-        norm(13),
-        conv(channels, 15, s),
-        norm(17),
-        weights({channels, inputs}, 19),
-        noise_array({channels}, 20),
+        {conv(inputs, 11, s),
+         norm(13),
+         conv(channels, 15, s),
+         norm(17),
+         weights({channels, inputs}, 19),
+         noise_array({channels}, 20)},
         skip);
   }
 };
 
 // By the CPU's own ops, in float32.
-ops::Normed on_the_cpu(
-    const Block& block,
-    const ops::ResnetInput& input,
-    int batch,
-    int skip) {
+ops::Normed on_the_cpu(const Block& block, ops::FrameInput input, int skip) {
   auto s = cpu_stream();
-  auto x = ops::resnet(
-      input,
-      batch,
-      block.resnet(skip, s),
-      noise_array({block.channels}, 30),
-      block.norm(31),
-      mx::float32,
-      s);
+  input.dtype = mx::float32;
+  auto x = ops::resnet(input, block.resnet(skip, s), block.context(), s);
   mx::eval(x.sum, x.normed);
   return x;
 }
 
 void check_resnet(const Block& block, int batch, int frames, int skip) {
   auto x = noise_array({batch * frames, block.inputs - skip}, 1);
-  ops::ResnetInput input{.x = x};
+  ops::FrameInput input{x, batch, block.dtype};
   if (skip > 0) {
     input.skip = noise_array({batch * frames, skip}, 2);
   }
-  auto expected = on_the_cpu(block, input, batch, skip);
+  auto expected = on_the_cpu(block, input, skip);
   EmulatedGpu gpu;
   auto s = kernel_stream();
   auto weights = block.resnet(skip, s);
   REQUIRE(weights.matrix);
-  auto found = ops::resnet(
-      input,
-      batch,
-      weights,
-      noise_array({block.channels}, 30),
-      block.norm(31),
-      block.dtype,
-      s);
+  auto found = ops::resnet(input, weights, block.context(), s);
   CHECK(found.sum.dtype() == mx::float32);
   CHECK(found.normed.dtype() == block.dtype);
   double rounding = block.dtype == mx::float32 ? graph_tolerance(5e-6)
@@ -128,8 +114,8 @@ TEST_CASE("kernel causal_conv and normed_conv") {
     auto norm = block.norm(3);
     auto s = cpu_stream();
     auto conv = block.conv(24, 11, s);
-    auto y = ops::causal_conv(x, 2, conv, mx::float32, s);
-    auto z = ops::normed_conv(x, 2, conv, norm, mx::float32, s);
+    auto y = ops::causal_conv({x, 2, mx::float32}, conv, s);
+    auto z = ops::normed_conv({x, 2, mx::float32}, conv, norm, s);
     mx::eval(y, z);
     EmulatedGpu gpu;
     conv = block.conv(24, 11, kernel_stream());
@@ -137,10 +123,10 @@ TEST_CASE("kernel causal_conv and normed_conv") {
     double rounding = dtype == mx::float32 ? graph_tolerance(5e-6)
         : dtype == mx::float16             ? 3e-3
                                            : 2e-2;
-    auto found = ops::causal_conv(x, 2, conv, dtype, kernel_stream());
+    auto found = ops::causal_conv({x, 2, dtype}, conv, kernel_stream());
     CHECK(found.dtype() == dtype);
     CHECK(relative_error(found, values(y)) < rounding);
-    found = ops::normed_conv(x, 2, conv, norm, dtype, kernel_stream());
+    found = ops::normed_conv({x, 2, dtype}, conv, norm, kernel_stream());
     CHECK(relative_error(found, values(z)) < rounding);
   }
 }
@@ -183,15 +169,10 @@ TEST_CASE("kernel tile_resnet_sum: every size of a group gives the same") {
   Block block{64, 128, mx::float16};
   auto weights = block.resnet(32, s);
   auto run = [&] {
-    auto found = ops::resnet(
-        {.x = noise_array({2 * 20, 32}, 1, mx::float16),
-         .skip = noise_array({2 * 20, 32}, 2)},
-        2,
-        weights,
-        noise_array({128}, 30),
-        block.norm(31),
-        mx::float16,
-        s);
+    ops::FrameInput input{
+        noise_array({2 * 20, 32}, 1, mx::float16), 2, mx::float16};
+    input.skip = noise_array({2 * 20, 32}, 2);
+    auto found = ops::resnet(input, weights, block.context(), s);
     mx::eval(found.sum, found.normed);
     return found;
   };
@@ -206,19 +187,12 @@ TEST_CASE("kernel tile_resnet_sum: every size of a group gives the same") {
 
 TEST_CASE("a resnet of too few channels for its kernels runs without") {
   Block block{6, 5};
-  auto x = noise_array({2 * 4, 6}, 1);
-  auto expected = on_the_cpu(block, {.x = x}, 2, 0);
+  ops::FrameInput input{noise_array({2 * 4, 6}, 1), 2, mx::float32};
+  auto expected = on_the_cpu(block, input, 0);
   EmulatedGpu gpu;
   auto weights = block.resnet(0, kernel_stream());
   CHECK_FALSE(weights.matrix);
-  auto found = ops::resnet(
-      {.x = x},
-      2,
-      weights,
-      noise_array({5}, 30),
-      block.norm(31),
-      mx::float32,
-      kernel_stream());
+  auto found = ops::resnet(input, weights, block.context(), kernel_stream());
   CHECK(
       relative_error(found.sum, values(expected.sum)) < graph_tolerance(5e-6));
 }
@@ -231,11 +205,11 @@ TEST_CASE("kernel causal_taps: every size of a group gives the same") {
   auto s = kernel_stream();
   Block block{40, 24};
   auto conv = block.conv(40, 11, s);
-  auto x = noise_array({2 * 6, 40}, 1);
-  auto expected = ops::causal_conv(x, 2, conv, mx::float32, s);
+  ops::FrameInput input{noise_array({2 * 6, 40}, 1), 2, mx::float32};
+  auto expected = ops::causal_conv(input, conv, s);
   mx::eval(expected);
   for (int most : {128, 64, 32}) {
     KernelLimits limits({.threads = most});
-    CHECK(same_bits(ops::causal_conv(x, 2, conv, mx::float32, s), expected));
+    CHECK(same_bits(ops::causal_conv(input, conv, s), expected));
   }
 }

@@ -1,10 +1,7 @@
-#include "nightingale/backends/gpu/source.h"
-
 #include <doctest/doctest.h>
 
 #include "kernel_stream.h"
-#include "nightingale/backends/cpu/phases.h"
-#include "nightingale/backends/reference/ops.h"
+#include "nightingale/backends/signal_ops.h"
 #include "ops/arrays.h"
 
 using namespace nightingale;
@@ -36,10 +33,10 @@ TEST_CASE("kernel phases: the CPU's, of however many frames at once") {
   for (int frames : {1, 5, 255, 256, 257, 700}) {
     CAPTURE(frames);
     auto f0 = pitch_of(frames);
-    auto expected =
-        cpu::frame_phases(f0, cpu::start_phases(kStart), cpu_stream());
+    auto expected = cpu::frame_phases(
+        f0, cpu::start_phases(kStart, cpu_stream()), cpu_stream());
     Values starts = values(expected.starts);
-    auto whole = gpu::frame_phases(f0, gpu::start_phases(kStart), s);
+    auto whole = gpu::frame_phases(f0, gpu::start_phases(kStart, s), s);
     Values found = values(whole.starts);
     REQUIRE(found.size() == starts.size());
     for (size_t i = 0; i < found.size(); ++i) {
@@ -49,7 +46,8 @@ TEST_CASE("kernel phases: the CPU's, of however many frames at once") {
       auto part = [&](int begin, int end) {
         return mx::slice(f0, {begin}, {end}, cpu_stream());
       };
-      auto first = gpu::frame_phases(part(0, 5), gpu::start_phases(kStart), s);
+      auto first =
+          gpu::frame_phases(part(0, 5), gpu::start_phases(kStart, s), s);
       auto rest = gpu::frame_phases(part(5, frames), first.phases, s);
       auto joined = mx::concatenate({first.starts, rest.starts}, 0, s);
       CHECK(same_bits(joined, whole.starts));
@@ -65,13 +63,14 @@ TEST_CASE("kernel phases: the CPU's, of however many frames at once") {
 TEST_CASE("kernel harmonic_source: voiced and unvoiced frames") {
   for (int frames : {1, 3, 10}) {
     CAPTURE(frames);
-    auto f0 = pitch_of(frames);
-    auto starts = mx::abs(noise_array({frames, 9}, 1), cpu_stream());
-    auto noise = noise_array({480 * frames, 9}, 2);
-    auto w = noise_array({9}, 3), b = noise_array({1}, 4);
-    auto y = gpu::harmonic_source(f0, starts, noise, w, b, kernel_stream());
-    auto expected =
-        reference::harmonic_source(f0, starts, noise, w, b, cpu_stream());
+    ops::HarmonicSource source{
+        pitch_of(frames),
+        mx::abs(noise_array({frames, 9}, 1), cpu_stream()),
+        noise_array({480 * frames, 9}, 2),
+        noise_array({9}, 3),
+        noise_array({1}, 4)};
+    auto y = gpu::harmonic_source(source, kernel_stream());
+    auto expected = reference::harmonic_source(source, cpu_stream());
     CHECK(y.shape() == expected.shape());
     // Up to 180 cycles are rounded once or twice, as the compiler has it.
     CHECK(relative_error(y, values(expected)) < (emulated() ? 2e-6 : 2e-5));

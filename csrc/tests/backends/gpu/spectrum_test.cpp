@@ -1,23 +1,14 @@
-#include "nightingale/backends/gpu/spectrum.h"
-
 #include <doctest/doctest.h>
 
 #include "kernel_stream.h"
-#include "nightingale/backends/reference/ops.h"
-#include "nightingale/ops/spectrum.h"
+#include "nightingale/backends/signal_ops.h"
 #include "ops/arrays.h"
+#include "ops/frame_spans.h"
 
 using namespace nightingale;
 using namespace nightingale::testing;
 
 namespace {
-
-ops::FrameSpan parted(const mx::array& x, int split) {
-  if (split == 0) {
-    return {std::nullopt, x};
-  }
-  return {rows_of(x, 0, split), rows_of(x, split, x.shape(1))};
-}
 
 // [1, n, 1] with eight samples mirrored at its ends.
 mx::array mirrored(const mx::array& x, bool first, bool last) {
@@ -47,7 +38,7 @@ TEST_CASE("kernel stft: frames of samples in two parts, mirrored at the ends") {
           CAPTURE(first);
           CAPTURE(last);
           auto x = noise_array({1, count, 1}, 1);
-          auto output = gpu::centred_stft(parted(x, split), first, last, s);
+          auto output = gpu::centred_stft(split_at(x, split), {first, last}, s);
           auto whole = mirrored(x, first, last);
           int length = whole.shape(1);
           auto expected = reference::stft(
@@ -80,11 +71,11 @@ TEST_CASE("kernel waveform: frames in two parts become samples") {
           CAPTURE(first);
           CAPTURE(last);
           auto x = noise_array({1, count, 18}, 1);
-          auto output = gpu::waveform(parted(x, split), first, last, 0.4f, s);
+          auto output =
+              gpu::waveform(split_at(x, split), {first, last}, 0.4f, s);
           auto expected = reference::istft(
               reference::polar_spectrum(x, cpu_stream()),
-              first,
-              last,
+              {first, last},
               cpu_stream());
           expected = mx::clip(
               expected, mx::array(-0.4f), mx::array(0.4f), cpu_stream());

@@ -1,13 +1,10 @@
-#include "nightingale/ops/streaming_conv.h"
-
 #include <doctest/doctest.h>
 
 #include "kernel_stream.h"
-#include "nightingale/backends/gpu/convolution.h"
-#include "nightingale/backends/gpu/streaming_conv.h"
 #include "nightingale/backends/reference/ops.h"
+#include "nightingale/backends/signal_ops.h"
 #include "ops/arrays.h"
-#include "ops/row_parts.h"
+#include "ops/frame_spans.h"
 
 using namespace nightingale;
 using namespace nightingale::testing;
@@ -32,13 +29,12 @@ TEST_CASE("kernel unfold: rows in two parts, through Snake, and what is kept") {
         if (results == 0) {
           continue;
         }
-        auto output =
-            gpu::conv1d(parted(x, split), ops::Filters::of(w, s), conv, s);
+        auto output = gpu::streaming_conv1d(
+            split_at(x, split), gpu::make_filters(w, false, s), conv, s);
         auto expected = reference::conv1d(
             reference::snake(x, alpha, cpu_stream()),
             w,
-            conv.shape,
-            {},
+            {conv.shape},
             cpu_stream());
         CHECK(
             relative_error(output.y, values(expected)) < graph_tolerance(2e-6));
@@ -61,13 +57,13 @@ TEST_CASE("kernel epilogue: a residual in two parts, from any row on") {
         CAPTURE(begin);
         ops::StreamingConv conv{
             .epilogue = {.bias = noise_array({channels}, 4)},
-            .residual = parted(residual, split),
+            .residual = split_at(residual, split),
             .residual_begin = begin};
-        auto output =
-            gpu::conv1d(parted(x, 0), ops::Filters::of(w, s), conv, s);
+        auto output = gpu::streaming_conv1d(
+            split_at(x, 0), gpu::make_filters(w, false, s), conv, s);
         ops::Epilogue whole = conv.epilogue;
         whole.residual = rows_of(residual, begin, begin + 28);
-        auto expected = reference::conv1d(x, w, {}, whole, cpu_stream());
+        auto expected = reference::conv1d(x, w, {{}, whole}, cpu_stream());
         CHECK(
             relative_error(output.y, values(expected)) < graph_tolerance(2e-6));
         check_kept(output.kept, x, 28);
@@ -79,22 +75,22 @@ TEST_CASE("kernel epilogue: a residual in two parts, from any row on") {
 TEST_CASE("kernel overlap: rows in two parts, and what is kept") {
   auto s = kernel_stream();
   auto x = noise_array({1, 20, 8}, 1), w = noise_array({6, 7, 8}, 2);
-  auto bias = noise_array({6}, 3);
+  ops::TransposedFilters filters{w, noise_array({6}, 3)};
   ops::ConvTranspose1d shape{3, 2, 5};
-  auto expected = reference::conv_transpose1d(x, w, bias, shape, cpu_stream());
+  auto expected = reference::conv_transpose1d(x, filters, shape, cpu_stream());
   for (int split : {0, 1, 2, 19}) {
     for (int keep : {0, 2, 19}) {
       CAPTURE(split);
       CAPTURE(keep);
-      auto output =
-          gpu::conv_transpose1d(parted(x, split), w, bias, shape, keep, s);
+      auto output = gpu::streaming_conv_transpose1d(
+          split_at(x, split), filters, {shape, keep}, s);
       CHECK(relative_error(output.y, values(expected)) < graph_tolerance(2e-6));
       check_kept(output.kept, x, 20 - keep);
     }
   }
 }
 
-TEST_CASE("kernel merge: queues added up, and their mean") {
+TEST_CASE("kernel merge: the sum of streams, and their mean") {
   auto s = kernel_stream();
   for (int channels : {1, 3, 8}) {
     auto a = noise_array({1, 300, channels}, 1);
@@ -105,15 +101,15 @@ TEST_CASE("kernel merge: queues added up, and their mean") {
       CAPTURE(count);
       auto first = [&](const mx::array& x) { return rows_of(x, 0, count); };
       auto two = mx::add(first(a), first(b), cpu_stream());
-      auto sum = gpu::add_rows({parted(a, 9), parted(b, 0)}, count, s);
+      auto sum = gpu::add_frames({split_at(a, 9), split_at(b, 0)}, count, s);
       CHECK(same_bits(sum.y, two));
       REQUIRE(sum.kept.size() == 2);
       check_kept(sum.kept[0], a, count);
       check_kept(sum.kept[1], b, count);
 
       std::vector<ops::FrameSpan> parts{
-          parted(a, 0), parted(b, 200), parted(c, 8)};
-      auto mean = gpu::mean_rows(parts, count, 0.1f, s);
+          split_at(a, 0), split_at(b, 200), split_at(c, 8)};
+      auto mean = gpu::mean_frames(parts, count, 0.1f, s);
       auto three = mx::add(two, first(c), cpu_stream());
       auto expected = reference::leaky_relu(
           mx::divide(three, mx::array(3.0f), cpu_stream()), 0.1f, cpu_stream());

@@ -3,11 +3,11 @@
 #include <doctest/doctest.h>
 
 #include "emulated_gpu.h"
-#include "nightingale/backends/gpu/convolution.h"
 #include "nightingale/backends/reference/ops.h"
+#include "nightingale/backends/signal_ops.h"
 #include "nightingale/error.h"
 #include "ops/arrays.h"
-#include "ops/row_parts.h"
+#include "ops/frame_spans.h"
 
 using namespace nightingale;
 using namespace nightingale::testing;
@@ -27,7 +27,7 @@ ops::Filters filters_of(int filters, int taps, int channels) {
       noise_array({filters, taps, channels}, 2),
       mx::array(1.0f / std::sqrt(float(taps * channels))),
       cpu_stream());
-  auto made = ops::Filters::of(ops::computed(w), cpu_stream());
+  auto made = gpu::make_filters(ops::computed(w), false, cpu_stream());
   auto rows = mx::reshape(w, {filters, taps * channels}, cpu_stream());
   made.halves = ops::computed(mx::astype(rows, mx::float16, cpu_stream()));
   return made;
@@ -44,20 +44,19 @@ void check_conv(
     const ops::Filters& filters,
     const ops::StreamingConv& conv,
     int keep) {
-  auto output =
-      gpu::tile_conv(parted(x, split), filters, conv, keep, kernel_stream());
+  auto output = gpu::tile_conv(
+      {split_at(x, split), filters, conv, keep}, kernel_stream());
   int results = conv.shape.output_rows(x.shape(1), filters.w.taps);
   ops::Epilogue epilogue = conv.epilogue;
   if (conv.residual) {
-    auto residual = ops::whole(*conv.residual, cpu_stream());
+    auto residual = ops::to_array(*conv.residual, cpu_stream());
     int begin = conv.residual_begin;
     epilogue.residual = rows_of(residual, begin, begin + results);
   }
   auto expected = reference::conv1d(
       rounded(x),
       rounded(filters.w.matrix.w),
-      conv.shape,
-      epilogue,
+      {conv.shape, epilogue},
       cpu_stream());
   CHECK(output.y.shape() == expected.shape());
   CHECK(relative_error(output.y, values(expected)) < kTolerance);
@@ -125,7 +124,7 @@ TEST_CASE("kernel tile_conv: Snake, and a residual in two parts") {
     for (int begin : {0, 1, 20}) {
       CAPTURE(split);
       CAPTURE(begin);
-      conv.residual = parted(residual, split);
+      conv.residual = split_at(residual, split);
       conv.residual_begin = begin;
       check_conv(x, 5, filters, conv, 2);
       conv.epilogue.snake = std::nullopt;
@@ -141,7 +140,8 @@ TEST_CASE("kernel tile_conv: every size of a group gives the same") {
   auto filters = filters_of(128, 3, 32);
   auto conv = conv_of(128, {1, 1, 1, 1, 1});
   auto run = [&] {
-    auto y = gpu::tile_conv({{}, x}, filters, conv, 0, kernel_stream()).y;
+    auto y =
+        gpu::tile_conv({split_at(x, 0), filters, conv, 0}, kernel_stream()).y;
     mx::eval(y);
     return y;
   };
@@ -166,12 +166,12 @@ TEST_CASE("a convolution of halves takes two launches with Snake before it") {
     CAPTURE(snaked);
     conv.snake = snaked ? std::optional(alpha_of(32)) : std::nullopt;
     long before = gpu::kernel_launches();
-    auto output = gpu::conv1d(parted(x, 9), filters, conv, s);
+    auto output = gpu::streaming_conv1d(split_at(x, 9), filters, conv, s);
     mx::eval(output.y);
     CHECK(gpu::kernel_launches() - before == (snaked ? 2 : 1));
     auto read = snaked ? reference::snake(x, *conv.snake, cpu_stream()) : x;
     auto expected = reference::conv1d(
-        read, filters.w.matrix.w, conv.shape, conv.epilogue, cpu_stream());
+        read, filters.w.matrix.w, {conv.shape, conv.epilogue}, cpu_stream());
     CHECK(relative_error(output.y, values(expected)) < 1e-3);
     check_kept(output.kept, x, conv.first_kept(49));
   }
@@ -181,19 +181,23 @@ TEST_CASE("tile_conv leaves what it does not take to others") {
   auto x = noise_array({1, 40, 32}, 1);
   auto filters = filters_of(32, 3, 32);
   auto conv = conv_of(32, {});
-  CHECK(gpu::fits_tile_conv({{}, x}, filters, conv));
-  CHECK_FALSE(gpu::fits_tile_conv({{}, x}, filters_of(48, 3, 32), conv));
-  CHECK_FALSE(gpu::fits_tile_conv(
-      {{}, noise_array({1, 40, 48}, 1)}, filters_of(32, 3, 48), conv));
+  auto fits = [&](const ops::Filters& w, const ops::StreamingConv& conv) {
+    auto frames = noise_array({1, 40, w.w.channels()}, 1);
+    return gpu::fits_tile_conv({split_at(frames, 0), w, conv, 0});
+  };
+  CHECK(fits(filters, conv));
+  CHECK_FALSE(fits(filters_of(48, 3, 32), conv));
+  CHECK_FALSE(fits(filters_of(32, 3, 48), conv));
   auto strided = conv;
   strided.shape.stride = 2;
-  CHECK_FALSE(gpu::fits_tile_conv({{}, x}, filters, strided));
+  CHECK_FALSE(fits(filters, strided));
   auto active = conv;
   active.epilogue.activation = ops::Activation::elu;
-  CHECK_FALSE(gpu::fits_tile_conv({{}, x}, filters, active));
+  CHECK_FALSE(fits(filters, active));
   ops::Filters floats = filters;
   floats.halves = std::nullopt;
-  CHECK_FALSE(gpu::fits_tile_conv({{}, x}, floats, conv));
+  CHECK_FALSE(fits(floats, conv));
   CHECK_THROWS_AS(
-      gpu::tile_conv({{}, x}, floats, conv, 0, kernel_stream()), Error);
+      gpu::tile_conv({split_at(x, 0), floats, conv, 0}, kernel_stream()),
+      Error);
 }

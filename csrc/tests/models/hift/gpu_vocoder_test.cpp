@@ -16,10 +16,11 @@ mx::array tiny_mel(int frames) {
 std::shared_ptr<const Vocoder> vocoder_on(
     mx::Stream s,
     const TinyS3Gen& model = {},
-    const FilterForm& form = {}) {
+    const FilterFormat& format = {}) {
   TempDir dir;
   auto path = dir.write("s3gen.safetensors", model.checkpoint());
-  return std::make_shared<const Vocoder>(Vocoder::load(path, s, nullptr, form));
+  return std::make_shared<const Vocoder>(
+      Vocoder::load(path, s, nullptr, format));
 }
 
 Values in_chunks(
@@ -30,10 +31,10 @@ Values in_chunks(
   Values samples;
   int begin = 0, frames = mel.shape(0);
   for (int size : sizes) {
-    auto piece =
+    auto chunk =
         mx::slice(mel, {begin, 0}, {begin + size, kMels}, cpu_stream());
     begin += size;
-    auto fresh = values(vocoder.feed(state, piece, begin == frames));
+    auto fresh = values(vocoder.feed(state, chunk, begin == frames));
     samples.insert(samples.end(), fresh.begin(), fresh.end());
   }
   return samples;
@@ -41,7 +42,7 @@ Values in_chunks(
 
 } // namespace
 
-TEST_CASE("a GPU's vocoder sounds as the CPU's, whole and in pieces") {
+TEST_CASE("a GPU's vocoder sounds as the CPU's, whole and in chunks") {
   EmulatedGpu gpu;
   auto vocoder = vocoder_on(kernel_stream());
   auto mel = tiny_mel(46);
@@ -55,15 +56,15 @@ TEST_CASE("a GPU's vocoder sounds as the CPU's, whole and in pieces") {
   }
 }
 
-TEST_CASE("a piece costs a GPU as many launches as the whole") {
+TEST_CASE("a chunk costs a GPU as many launches as the whole") {
   EmulatedGpu gpu;
   auto vocoder = vocoder_on(kernel_stream());
   auto mel = tiny_mel(60);
   auto state = vocoder->begin({});
   auto launches = [&](int begin, int end, bool last) {
     long before = gpu::kernel_launches();
-    auto piece = mx::slice(mel, {begin, 0}, {end, kMels}, cpu_stream());
-    mx::eval(vocoder->feed(state, piece, last));
+    auto chunk = mx::slice(mel, {begin, 0}, {end, kMels}, cpu_stream());
+    mx::eval(vocoder->feed(state, chunk, last));
     return gpu::kernel_launches() - before;
   };
   launches(0, 20, false);
@@ -71,7 +72,7 @@ TEST_CASE("a piece costs a GPU as many launches as the whole") {
   CHECK(launches(40, 60, true) <= 190);
 }
 
-TEST_CASE("blocks in halves sound nearly the same, in fewer launches") {
+TEST_CASE("blocks in float16 sound nearly the same, in fewer launches") {
   EmulatedGpu gpu;
   KernelLimits limits({.tiles = true});
   auto s = kernel_stream();

@@ -28,8 +28,8 @@ in_chunks(const mx::array& mel, int size, const SourceDraws& draws = {}) {
   int frames = mel.shape(0);
   for (int begin = 0; begin < frames; begin += size) {
     int end = std::min(frames, begin + size);
-    auto piece = mx::slice(mel, {begin, 0}, {end, kMels}, cpu_stream());
-    auto fresh = floats(vocoder->feed(state, piece, end == frames));
+    auto chunk = mx::slice(mel, {begin, 0}, {end, kMels}, cpu_stream());
+    auto fresh = floats(vocoder->feed(state, chunk, end == frames));
     samples.insert(samples.end(), fresh.begin(), fresh.end());
     if (end < frames) {
       // No frame is later than promised, and none comes before it can.
@@ -53,7 +53,7 @@ TEST_CASE("a mel frame makes 480 samples within the limits") {
   }
 }
 
-TEST_CASE("pieces of a mel sound as the whole") {
+TEST_CASE("chunks of a mel sound as the whole") {
   auto mel = tiny_mel(75);
   auto expected = values(whole(mel));
   for (int size : {1, 3, 10, 25, 74, 75}) {
@@ -65,7 +65,7 @@ TEST_CASE("pieces of a mel sound as the whole") {
   }
 }
 
-TEST_CASE("the last piece may be empty") {
+TEST_CASE("the last chunk may be empty") {
   auto vocoder = tiny_vocoder();
   auto mel = tiny_mel(9);
   auto state = vocoder->begin({});

@@ -64,7 +64,7 @@ TEST_CASE("noise is a function of seed and frame") {
   request.seed = 3;
   auto seeded = solve(*flow, request);
   auto draw = [&](DrawStage stage, int rows) {
-    return floats(ops::normal_noise(3, stage, 0, 0, rows, kMels, cpu_stream()));
+    return floats(ops::normal_noise({3, stage, 0}, rows, kMels, cpu_stream()));
   };
   auto noise = draw(DrawStage::flow_prompt, 20);
   auto fresh = draw(DrawStage::flow_frame, 12);

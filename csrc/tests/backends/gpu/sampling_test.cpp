@@ -1,7 +1,8 @@
 #include <doctest/doctest.h>
 
 #include "kernel_stream.h"
-#include "nightingale/backends/gpu/sampling.h"
+#include "nightingale/backends/gpu/kernel.h"
+#include "nightingale/backends/signal_ops.h"
 #include "ops/arrays.h"
 
 using namespace nightingale;
@@ -197,7 +198,7 @@ TEST_CASE("kernel sample: a group of any size chooses the same") {
 }
 
 TEST_CASE(
-    "kernel sample: among equals the first is likeliest, the last stays") {
+    "kernel sample: among equals the first is most likely, the last stays") {
   auto choice = eight_likely();
   choice.rules.options.temperature = 0.0f;
   CHECK(token_of(choice) == 4);
@@ -231,7 +232,7 @@ TEST_CASE("kernel sample: top_p takes zero and minus zero for equals") {
   CHECK(token_of(choice) == 11);
 }
 
-TEST_CASE("kernel sample: min_p of 1 keeps the likeliest and its equals") {
+TEST_CASE("kernel sample: min_p of 1 keeps the most likely and its equals") {
   auto choice = eight_likely();
   choice.rules.options.min_p = 1.0f;
   choice.logits[9] = 0.999999f;
@@ -270,8 +271,9 @@ TEST_CASE("kernel sample: the draws are those of draw_key") {
   choice.rules.options.seed = 0x123456789abcdefull;
   choice.rules.sentence = 3;
   for (choice.position = 0; choice.position < 40; ++choice.position) {
+    auto position = static_cast<uint32_t>(choice.position);
     auto key = draw_key(
-        choice.rules.options.seed, DrawStage::speech_token, 3, choice.position);
+        {choice.rules.options.seed, DrawStage::speech_token, 3, position});
     uint32_t best = 0;
     for (uint32_t i = 0; i < 20; ++i) {
       bool higher =
@@ -282,14 +284,21 @@ TEST_CASE("kernel sample: the draws are those of draw_key") {
   }
 }
 
-TEST_CASE(
-    "kernel sample: more heads or tokens than it takes are left to others") {
-  auto s = kernel_stream();
+TEST_CASE("more heads or tokens than the kernel takes run without it") {
+  auto launches = [](const mx::array& logits, std::vector<mx::array> weights) {
+    ops::TokenRules rules{.analyser = !weights.empty(), .text_tokens = 9};
+    auto sampler =
+        ops::Sampler::start(rules, logits.shape(1), 0, kernel_stream());
+    long before = gpu::kernel_launches();
+    mx::eval(
+        gpu::choose_token(logits, weights, sampler, kernel_stream()).token);
+    return gpu::kernel_launches() - before;
+  };
   mx::array logits = mx::zeros({2, 8194}), weights = mx::zeros({1, 9});
   auto heads = [&](int n) { return std::vector<mx::array>(n, weights); };
-  CHECK(gpu::can_use_sample_kernel(logits, {}, s));
-  CHECK(gpu::can_use_sample_kernel(logits, heads(4), s));
-  CHECK(!gpu::can_use_sample_kernel(logits, heads(5), s));
-  CHECK(!gpu::can_use_sample_kernel(logits, {mx::zeros({3, 9})}, s));
-  CHECK(!gpu::can_use_sample_kernel(mx::zeros({1, 16384}), {}, s));
+  CHECK(launches(logits, {}) == 1);
+  CHECK(launches(logits, heads(4)) == 1);
+  CHECK(launches(logits, heads(5)) == 0);
+  CHECK(launches(logits, {mx::zeros({3, 9})}) == 0);
+  CHECK(launches(mx::zeros({1, 16384}), {}) == 0);
 }

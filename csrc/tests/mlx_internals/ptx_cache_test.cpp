@@ -1,4 +1,4 @@
-#include "nightingale/backends/gpu/cuda_modules.h"
+#include "nightingale/mlx_internals/ptx_cache.h"
 
 #include <doctest/doctest.h>
 
@@ -8,8 +8,7 @@
 
 #include "io/file_writers.h"
 #include "mlx/backend/cuda/cuda.h"
-#include "nightingale/backends/gpu/include_files.h"
-#include "nightingale/backends/gpu/nvrtc.h"
+#include "nightingale/mlx_internals/nvrtc.h"
 
 using namespace nightingale;
 using namespace nightingale::testing;
@@ -40,26 +39,26 @@ std::string read(const std::string& path) {
 } // namespace
 
 TEST_CASE("a module's name is its kernel's and a hash of its text") {
-  gpu::GeneratedKernel kernel{"twice", kText};
-  auto name = gpu::module_name(kernel);
+  mlx_internals::GeneratedKernel kernel{"twice", kText};
+  auto name = mlx_internals::module_name(kernel);
   CHECK(name.starts_with("twice_"));
-  CHECK(gpu::module_name({"twice", kText}) == name);
-  CHECK(gpu::module_name({"twice", kText + " "}) != name);
+  CHECK(mlx_internals::module_name({"twice", kText}) == name);
+  CHECK(mlx_internals::module_name({"twice", kText + " "}) != name);
 }
 
 TEST_CASE("a kernel does without MLX's headers where the text is as expected") {
-  auto light = gpu::without_headers(kText);
+  auto light = mlx_internals::without_headers(kText);
   REQUIRE(light);
   CHECK(light->find("mlx/backend") == std::string::npos);
   CHECK(light->find("cooperative_groups") == std::string::npos);
   CHECK(
       light->find("#define TWICE 2\nnamespace mlx::core::cu {\n\n__global__") !=
       std::string::npos);
-  CHECK_FALSE(gpu::without_headers("// new\n" + kText));
+  CHECK_FALSE(mlx_internals::without_headers("// new\n" + kText));
 }
 
 TEST_CASE("NVRTC, where there is one, compiles a kernel under its full name") {
-  auto compiler = gpu::Nvrtc::find();
+  auto compiler = mlx_internals::Nvrtc::find();
   if (!compiler) {
     return; // MLX's CUDA backend is not installed
   }
@@ -78,10 +77,11 @@ TEST_CASE("NVRTC, where there is one, compiles a kernel under its full name") {
 }
 
 TEST_CASE("a module is put where MLX looks, and taken away") {
-  gpu::GeneratedKernel kernel{"custom_kernel_twice_4", kText};
-  auto stem = gpu::module_folder() + "/" + gpu::module_name(kernel);
-  gpu::remove_module(kernel);
-  bool provided = gpu::provide_module(kernel, "sm_90a");
+  mlx_internals::GeneratedKernel kernel{"custom_kernel_twice_4", kText};
+  auto stem =
+      mlx_internals::module_folder() + "/" + mlx_internals::module_name(kernel);
+  mlx_internals::remove_module(kernel);
+  bool provided = mlx_internals::provide_module(kernel, "sm_90a");
   if (mlx::core::cu::is_available()) {
     CHECK(provided);
   }
@@ -92,32 +92,34 @@ TEST_CASE("a module is put where MLX looks, and taken away") {
     CHECK(read(stem + ".txt")
               .starts_with("mlx::core::cu::custom_kernel_twice_4\t_Z"));
     std::filesystem::remove(stem + ".txt"); // as a cleaner of such folders may
-    CHECK(gpu::provide_module(kernel, "sm_90a"));
+    CHECK(mlx_internals::provide_module(kernel, "sm_90a"));
     CHECK(std::filesystem::exists(stem + ".txt"));
   } else {
     std::ofstream(stem + ".ptx") << "damaged";
   }
-  CHECK(gpu::remove_module(kernel));
+  CHECK(mlx_internals::remove_module(kernel));
   CHECK_FALSE(std::filesystem::exists(stem + ".ptx"));
   CHECK_FALSE(std::filesystem::exists(stem + ".txt"));
-  CHECK_FALSE(gpu::remove_module(kernel));
+  CHECK_FALSE(mlx_internals::remove_module(kernel));
 }
 
 TEST_CASE("a text is included from a file that is the same whenever it is") {
   TempDir dir;
-  auto line = gpu::include_line(dir.path(), "norm", "int a;\n");
+  auto line = mlx_internals::include_line(dir.path(), "norm", "int a;\n");
   CHECK(line.starts_with("#include \"" + dir.path() + "/norm-"));
   auto path = line.substr(10, line.size() - 12);
   CHECK(read(path) == "int a;\n");
-  CHECK(gpu::include_line(dir.path(), "norm", "int a;\n") == line);
-  CHECK(gpu::include_line(dir.path(), "norm", "int b;\n") != line);
+  CHECK(mlx_internals::include_line(dir.path(), "norm", "int a;\n") == line);
+  CHECK(mlx_internals::include_line(dir.path(), "norm", "int b;\n") != line);
   // Whatever else is found under its name is replaced.
   std::ofstream(path) << "int";
-  CHECK(gpu::include_line(dir.path(), "norm", "int a;\n") == line);
+  CHECK(mlx_internals::include_line(dir.path(), "norm", "int a;\n") == line);
   CHECK(read(path) == "int a;\n");
 }
 
 TEST_CASE("a text goes without a file where none can be written") {
-  CHECK(gpu::include_line("", "norm", "int a;\n") == "int a;\n");
-  CHECK(gpu::include_line("/nowhere/to/be", "norm", "int a;\n") == "int a;\n");
+  CHECK(mlx_internals::include_line("", "norm", "int a;\n") == "int a;\n");
+  CHECK(
+      mlx_internals::include_line("/nowhere/to/be", "norm", "int a;\n") ==
+      "int a;\n");
 }

@@ -3,7 +3,8 @@
 #include <set>
 
 #include "emulated_gpu.h"
-#include "nightingale/backends/gpu/sampling.h"
+#include "nightingale/backends/gpu/kernel.h"
+#include "nightingale/backends/signal_ops.h"
 #include "ops/arrays.h"
 
 using namespace nightingale;

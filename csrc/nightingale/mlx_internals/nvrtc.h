@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-namespace nightingale::gpu {
+namespace nightingale::mlx_internals {
 
-// NVIDIA's run-time compiler, found at run time: MLX's CUDA backend brings it.
+// NVIDIA's run-time compiler, loaded at run time: MLX's CUDA backend brings it.
 class Nvrtc {
  public:
   struct Code {
@@ -14,10 +14,10 @@ class Nvrtc {
     std::string mangled; // the kernel's name in them
   };
 
-  // None where it is not there.
+  // nullptr if it is not installed.
   static const Nvrtc* find();
 
-  // Of a text with the kernel `name`; nothing if it does not compile.
+  // Compiles a text with the kernel `name`; nothing if that fails.
   std::optional<Code> compile(
       const std::string& text,
       const std::string& name,
@@ -39,4 +39,4 @@ class Nvrtc {
   int (*bytes_)(Program, char*) = nullptr;
 };
 
-} // namespace nightingale::gpu
+} // namespace nightingale::mlx_internals

@@ -10,8 +10,6 @@
 
 namespace nightingale::ops {
 
-constexpr int kStftOverlap = kStftSize / kStftHop; // frames that share a sample
-
 inline double stft_window(int sample) {
   return 0.5 - 0.5 * std::cos(2 * std::numbers::pi * sample / kStftSize);
 }

@@ -1,8 +1,8 @@
-#include "nightingale/backends/gpu/nvrtc.h"
+#include "nightingale/mlx_internals/nvrtc.h"
 
 #include <dlfcn.h>
 
-namespace nightingale::gpu {
+namespace nightingale::mlx_internals {
 
 namespace {
 
@@ -71,4 +71,4 @@ std::optional<Nvrtc::Code> Nvrtc::compile(
   return made ? std::optional(std::move(code)) : std::nullopt;
 }
 
-} // namespace nightingale::gpu
+} // namespace nightingale::mlx_internals

@@ -5,7 +5,7 @@
 #include "nightingale/ops/streaming_conv.h"
 #include "ops/arrays.h"
 
-// Rows in two parts, for the tests of what reads and keeps them.
+// Frames split over two arrays, for the tests of streaming ops.
 
 namespace nightingale::testing {
 
@@ -14,8 +14,8 @@ inline mx::array alpha_of(int channels) {
   return mx::add(mx::abs(noise_array({channels}, 5), s), mx::array(0.3f), s);
 }
 
-// The first `split` rows of x, then the others.
-inline ops::FrameSpan parted(const mx::array& x, int split) {
+// The first `split` frames of x in `before`.
+inline ops::FrameSpan split_at(const mx::array& x, int split) {
   int count = x.shape(1);
   if (split == 0) {
     return {std::nullopt, x};

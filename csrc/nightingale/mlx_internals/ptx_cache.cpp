@@ -1,26 +1,29 @@
-#include "nightingale/backends/gpu/cuda_modules.h"
+#include "nightingale/mlx_internals/ptx_cache.h"
 
 #include <dlfcn.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <functional>
+#include <iterator>
 #include <sstream>
 #include <string_view>
 #include <vector>
 
-#include "mlx/version.h"
-#include "nightingale/backends/gpu/include_files.h"
-#include "nightingale/backends/gpu/nvrtc.h"
+#include "nightingale/mlx_internals/nvrtc.h"
+#include "nightingale/mlx_internals/version.h"
 
-namespace nightingale::gpu {
+namespace nightingale::mlx_internals {
 
 namespace {
 
 namespace fs = std::filesystem;
 
-// MLX's own, and the words in them that it or our kernels use.
+// The start of the text that MLX generates, and the definitions in those
+// headers that it or our kernels use.
 constexpr std::string_view kHeaders =
     "\n#include \"mlx/backend/cuda/device/utils.cuh\"\n"
     "\n#include <cooperative_groups.h>\n\n";
@@ -38,7 +41,7 @@ constexpr std::string_view kTypes =
     "typedef unsigned long uint64_t;\n"
     "#define INFINITY __int_as_float(0x7f800000)\n";
 
-// Folders with the CUDA runtime's headers, the first that MLX would take first.
+// Folders with the CUDA runtime's headers, in the order in which MLX looks.
 std::vector<std::string> cuda_headers() {
   std::vector<fs::path> places;
   Dl_info library{};
@@ -64,6 +67,31 @@ std::vector<std::string> cuda_headers() {
   return found;
 }
 
+bool holds(const fs::path& path, const std::string& text) {
+  std::ifstream file(path, std::ios::binary);
+  std::string found(std::istreambuf_iterator<char>(file), {});
+  return file && found == text;
+}
+
+// Writes a file that appears complete or not at all.
+bool write_whole(const std::string& path, const std::string& bytes) {
+  static std::atomic<int> count{0};
+  auto partial = path + "." + std::to_string(::getpid()) + "." +
+      std::to_string(count++) + ".partial";
+  std::ofstream file(partial, std::ios::binary);
+  file << bytes;
+  file.close();
+  std::error_code error;
+  if (file) {
+    fs::rename(partial, path, error);
+  }
+  if (!file || error) {
+    fs::remove(partial, error);
+    return false;
+  }
+  return true;
+}
+
 } // namespace
 
 std::string module_name(const GeneratedKernel& kernel) {
@@ -79,9 +107,9 @@ struct ModuleFiles {
   fs::path code, names;
 };
 
-// Nothing where MLX does not look for files, or would elsewhere.
+// Nothing where MLX does not look for files or uses another folder.
 std::optional<ModuleFiles> files_of(const GeneratedKernel& kernel) {
-  constexpr size_t longest = 245; // MLX spreads longer names over folders
+  constexpr size_t longest = 245; // MLX splits longer names over folders
   auto name = module_name(kernel);
   if (module_folder().empty() || name.size() > longest) {
     return std::nullopt;
@@ -160,4 +188,20 @@ bool remove_module(const GeneratedKernel& kernel) {
   return fs::remove(files->names, ignored) || had_code;
 }
 
-} // namespace nightingale::gpu
+std::string include_line(
+    const std::string& folder,
+    const std::string& name,
+    const std::string& text) {
+  if (folder.empty()) {
+    return text;
+  }
+  std::ostringstream file;
+  file << name << "-" << std::hex << std::hash<std::string>{}(text) << ".h";
+  auto path = fs::path(folder) / file.str();
+  if (!holds(path, text) && !write_whole(path.string(), text)) {
+    return text;
+  }
+  return "#include \"" + path.string() + "\"\n";
+}
+
+} // namespace nightingale::mlx_internals
