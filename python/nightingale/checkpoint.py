@@ -53,20 +53,13 @@ CANGJIE_TABLE = "Cangjie5_TC.json"  # codes of Chinese glyphs, beside the multil
 DICTA_MODELS = ("dicta-1.0.onnx", "dicta-1.0.int8.onnx")  # of Hebrew's diacritics, not official
 
 # v2 is the reference's checkpoint and wins where a folder has both; .safetensors wins over .pt.
-FAMILIES = (
-    Family(
-        "multilingual v2",
-        ("t3_mtl23ls_v2.safetensors", "t3_mtl23ls_v2.pt"),
-        MULTILINGUAL_TOKENIZER,
-        True,
-    ),
-    Family(
-        "multilingual v3",
-        ("t3_mtl23ls_v3.safetensors", "t3_mtl23ls_v3.pt"),
-        MULTILINGUAL_TOKENIZER,
-        True,
-    ),
-    Family("english", ("t3_cfg.safetensors", "t3_cfg.pt"), "tokenizer.json", False),
+FAMILIES = tuple(
+    Family(name, (f"{t3}.safetensors", f"{t3}.pt"), tokenizer, tokenizer == MULTILINGUAL_TOKENIZER)
+    for name, t3, tokenizer in (
+        ("multilingual v2", "t3_mtl23ls_v2", MULTILINGUAL_TOKENIZER),
+        ("multilingual v3", "t3_mtl23ls_v3", MULTILINGUAL_TOKENIZER),
+        ("english", "t3_cfg", "tokenizer.json"),
+    )
 )
 
 T3_FILES = tuple(name for family in FAMILIES for name in family.t3)

@@ -39,14 +39,13 @@ def download(repository: str, offline: bool = False, progress: bool | None = Non
     )
 
     offline = offline or constants.HF_HUB_OFFLINE
-    quiet = progress is False
     try:
         names = _cached_names(repository) if offline else _listed_names(repository)
         folder = snapshot_download(
             repository,
             allow_patterns=_wanted(repository, names),
             local_files_only=offline,
-            **({"tqdm_class": _silent_tqdm()} if quiet else {}),
+            **({"tqdm_class": _silent_tqdm()} if progress is False else {}),
         )
     except GatedRepoError as error:
         raise Error(
@@ -57,7 +56,12 @@ def download(repository: str, offline: bool = False, progress: bool | None = Non
             f"the hub has no repository {repository!r} that you can read; check the name"
         ) from error
     except LocalEntryNotFoundError as error:
-        raise (_not_downloaded if offline else _no_network)(repository) from error
+        if not offline:
+            raise _no_network(repository) from error
+        raise Error(
+            f"{repository} has not been downloaded, or not wholly, and the hub was not asked "
+            "(offline); load it once with a network, or give the path of a local folder"
+        ) from error
     except HfHubHTTPError as error:
         raise Error(f"the hub cannot give {repository}: {' '.join(str(error).split())}") from error
     except Exception as error:
@@ -90,8 +94,8 @@ def _wanted(repository: str, names: list[str]) -> list[str]:
             cangjie = [CANGJIE_TABLE] if family.multilingual else []
             s3gen = [name for name in S3GEN_FILES if name in names][:1]
             encoder = [name for name in VOICE_ENCODER_FILES if name in names][:1]
-            voices = [*encoder, *VOICE_FILES]
-            return [found[0], family.tokenizer, *cangjie, SETTINGS_FILE, *s3gen, *voices]
+            shared = [SETTINGS_FILE, *s3gen, *encoder, *VOICE_FILES]
+            return [found[0], family.tokenizer, *cangjie, *shared]
     expected = ", ".join(family.t3[0] for family in FAMILIES)
     raise Error(f"{repository} has no T3 checkpoint; expected one of {expected}")
 
@@ -114,13 +118,6 @@ def _is_connection_error(error: Exception) -> bool:
     return bool(kinds & {"TransportError", "ConnectionError", "Timeout", "TimeoutError"})
 
 
-def _not_downloaded(repository: str) -> Error:
-    return Error(
-        f"{repository} has not been downloaded, or not wholly, and the hub was not asked "
-        "(offline); load it once with a network, or give the path of a local folder"
-    )
-
-
 def _no_network(repository: str) -> Error:
     return Error(
         f"cannot reach the hub to fetch {repository}; check the network, or pass offline=True to "
@@ -132,7 +129,12 @@ def resolve(model: str | Path | None, offline: bool = False, progress: bool | No
     """The folder of a model given as a path or as a hub id, where a path that exists wins; None is
     the model that comes with the package."""
     if model is None:
-        return _embedded()
+        if (folder := embedded_model()) is not None:
+            return folder
+        raise Error(
+            "no model was named and this installation carries none: give a folder, or a hub id "
+            "such as ResembleAI/chatterbox"
+        )
     if not isinstance(model, (str, Path)) or not str(model):
         raise ValueError(f"the model must be a folder or a hub id, not {model!r}")
     path = Path(model).expanduser()
@@ -145,13 +147,3 @@ def resolve(model: str | Path | None, offline: bool = False, progress: bool | No
         find_checkpoint(folder)
         return folder
     raise Error(f"there is no folder {path}, and it is not a hub id (owner/name)")
-
-
-def _embedded() -> Path:
-    folder = embedded_model()
-    if folder is None:
-        raise Error(
-            "no model was named and this installation carries none: give a folder, or a hub id "
-            "such as ResembleAI/chatterbox"
-        )
-    return folder

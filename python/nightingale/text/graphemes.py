@@ -26,28 +26,23 @@ def graphemes(text: str) -> list[str]:
 
 
 def _joins(previous: str, character: str, kind: str, flags: int) -> bool:
-    before = _kind(previous)
     if kind == "extend" or previous == _ZWJ:
         return True
     if kind == "flag":
         return flags % 2 == 0
     if kind == "letter":
         return combining(previous) == _VIRAMA_CLASS
-    return (before, kind) in _JOINED
+    return kind in _JOINED.get(_kind(previous), ())
 
 
+# The kinds of character that each kind is joined to when they follow it.
 _JOINED = {
-    ("lead", "lead"),
-    ("lead", "vowel"),
-    ("lead", "open"),
-    ("lead", "closed"),
-    ("vowel", "vowel"),
-    ("vowel", "tail"),
-    ("open", "vowel"),
-    ("open", "tail"),
-    ("closed", "tail"),
-    ("tail", "tail"),
-    ("high", "low"),
+    "lead": ("lead", "vowel", "open", "closed"),
+    "vowel": ("vowel", "tail"),
+    "open": ("vowel", "tail"),
+    "closed": ("tail",),
+    "tail": ("tail",),
+    "high": ("low",),
 }
 
 

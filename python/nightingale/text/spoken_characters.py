@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from unicodedata import category
 
 # Characters a second of ordinary reading. Unwritten vowels make Arabic and Hebrew slower by the
@@ -33,15 +34,7 @@ _REPEATED = re.compile(r"([^\w\s]|_)\1{4,}")
 _UNSPOKEN_RUN = re.compile(rf"([^\w{_SPOKEN_SYMBOLS}]{{24}})[^\w{_SPOKEN_SYMBOLS}]+")
 
 
-class _Seconds(dict[str, float]):
-    """Seconds by character, computed once each."""
-
-    def __missing__(self, character: str) -> float:
-        seconds = _seconds(character)
-        self[character] = seconds
-        return seconds
-
-
+@cache
 def _seconds(character: str) -> float:
     kind = category(character)
     if kind[0] == "N":
@@ -59,12 +52,9 @@ def _seconds(character: str) -> float:
     return 1 / _LETTER
 
 
-_BY_CHARACTER = _Seconds()
-
-
 def speaking_time(text: str) -> float:
     """Seconds that an average reader takes, without the pauses at punctuation."""
-    return sum(map(_BY_CHARACTER.__getitem__, text))
+    return sum(map(_seconds, text))
 
 
 def is_spoken(text: str) -> bool:

@@ -1,10 +1,9 @@
-"""Figures of an earlier run, kept in a file, beside those of this one."""
+"""Compares the results of a run with those of an earlier one, stored in a file."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,32 +18,26 @@ from .report import Result, skipped
 FORMAT = 1
 COUNTS_OFF = 0.25  # of a count, where rounding may differ
 PARTS = {"format": int, "context": dict, "inputs": dict, "utterances": list, "figures": dict}
-
-
-@dataclass(frozen=True)
-class Tolerance:
-    """How far a figure may move, and which way is worse: -1 lower, 1 higher, 0 either."""
-
-    distance: float
-    worse: int = 0
-
-
-# By check and figure; what is not here is not kept.
+UTTERANCE = {"sha256": str, "tokens_sha256": str, "tokens": int, "samples": int}
+# How far a figure may move, and which way is worse: -1 lower, 1 higher, 0 either. A figure that is
+# not listed is not stored.
 TOLERANCES = {
-    ("clipping", "near_limit_share"): Tolerance(0.001, 1),
-    ("clipping", "peak"): Tolerance(0.1),
-    ("DC offset", "dc"): Tolerance(0.005),
-    ("level", "rms_dbfs"): Tolerance(1.0),
-    ("silence", "silent_share"): Tolerance(0.05),
-    ("bands in Hz", "0-300 Hz"): Tolerance(0.03),
-    ("bands in Hz", "300-3400 Hz"): Tolerance(0.03),
-    ("bands in Hz", "3400-8000 Hz"): Tolerance(0.03),
-    ("bands in Hz", "8000-12000 Hz"): Tolerance(0.03),
-    ("seams: jump", "highest_ratio"): Tolerance(0.25, 1),
-    ("seams: kink", "highest_ratio"): Tolerance(0.25, 1),
-    ("stream: log-mel", "lowest_correlation"): Tolerance(0.005, -1),
-    ("seams: log-mel", "lowest_correlation"): Tolerance(0.02, -1),
+    "clipping: near_limit_share": (0.001, 1),
+    "clipping: peak": (0.1, 0),
+    "DC offset: dc": (0.005, 0),
+    "level: rms_dbfs": (1.0, 0),
+    "silence: silent_share": (0.05, 0),
+    "bands in Hz: 0-300 Hz": (0.03, 0),
+    "bands in Hz: 300-3400 Hz": (0.03, 0),
+    "bands in Hz: 3400-8000 Hz": (0.03, 0),
+    "bands in Hz: 8000-12000 Hz": (0.03, 0),
+    "seams: jump: highest_ratio": (0.25, 1),
+    "seams: kink: highest_ratio": (0.25, 1),
+    "stream: log-mel: lowest_correlation": (0.005, -1),
+    "seams: log-mel: lowest_correlation": (0.02, -1),
 }
+
+Pairs = Sequence[tuple[dict[str, Any], dict[str, Any]]]  # utterances of the baseline and this run
 
 
 def snapshot(
@@ -68,10 +61,10 @@ def snapshot(
             for audio in spoken
         ],
         "figures": {
-            f"{result.name}: {key}": result.values[key]
+            name: value
             for result in results
-            for key in result.values
-            if (result.name, key) in TOLERANCES
+            for key, value in result.values.items()
+            if (name := f"{result.name}: {key}") in TOLERANCES
         },
     }
 
@@ -100,22 +93,23 @@ def read(path: Path) -> dict[str, Any]:
         found = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
         raise _damaged(path, str(error)) from error
-    if not isinstance(found, dict) or not all(
-        isinstance(found.get(name), kind) for name, kind in PARTS.items()
-    ):
+    if not _has_fields(found, PARTS):
         raise _damaged(path, f"it must hold {', '.join(PARTS)}")
     if found["format"] != FORMAT:
         raise _damaged(path, f"its format is {found['format']}, expected {FORMAT}")
-    for utterance in found["utterances"]:
-        fields = utterance if isinstance(utterance, dict) else {}
-        kinds = {"sha256": str, "tokens_sha256": str, "tokens": int, "samples": int}
-        if not all(isinstance(fields.get(name), kind) for name, kind in kinds.items()):
-            raise _damaged(path, f"an utterance must hold {', '.join(kinds)}")
+    if not all(_has_fields(utterance, UTTERANCE) for utterance in found["utterances"]):
+        raise _damaged(path, f"an utterance must hold {', '.join(UTTERANCE)}")
     if len(found["utterances"]) != len(found["inputs"].get("texts", ())):
         raise _damaged(path, "it must hold an utterance for each text")
     if not all(isinstance(value, (int, float)) for value in found["figures"].values()):
         raise _damaged(path, "its figures must be numbers")
     return found
+
+
+def _has_fields(found: Any, kinds: dict[str, type]) -> bool:
+    return isinstance(found, dict) and all(
+        isinstance(found.get(name), kind) for name, kind in kinds.items()
+    )
 
 
 def _damaged(path: Path, reason: str) -> Error:
@@ -146,48 +140,50 @@ def compare(kept: dict[str, Any], found: dict[str, Any]) -> list[Result]:
         for name, value in found["context"].items()
         if kept["context"].get(name) != value
     ]
-    results = [_hashes(kept, found, moved), _counts(kept, found, exact=not moved)]
-    return [*results, _figures(kept["figures"], found["figures"])]
+    pairs = list(zip(kept["utterances"], found["utterances"], strict=True))
+    return [
+        _hashes(pairs, moved),
+        _counts(pairs, exact=not moved),
+        _figures(kept["figures"], found["figures"]),
+    ]
 
 
-def _hashes(kept: dict[str, Any], found: dict[str, Any], moved: list[str]) -> Result:
+def _hashes(pairs: Pairs, moved: list[str]) -> Result:
     name = "baseline: hashes"
     if moved:
         return skipped(name, f"made elsewhere: {'; '.join(moved)}")
-    differing = [
-        number
-        for number, (was, now) in enumerate(_pairs(kept, found), 1)
-        if was["sha256"] != now["sha256"]
-    ]
-    total = len(found["utterances"])
+    differing = [i for i, (was, now) in enumerate(pairs, 1) if was["sha256"] != now["sha256"]]
+    total = len(pairs)
     notes = tuple(f"the audio of text {number} is another" for number in differing)
     figure = f"{total - len(differing)} of {total} equal"
     return Result(name, figure, "all equal", not differing, {"differing": differing}, notes)
 
 
-def _counts(kept: dict[str, Any], found: dict[str, Any], exact: bool) -> Result:
+def _counts(pairs: Pairs, exact: bool) -> Result:
     notes = []
-    for number, (was, now) in enumerate(_pairs(kept, found), 1):
+    for number, (was, now) in enumerate(pairs, 1):
         for what in ("tokens", "samples"):
             off = abs(now[what] - was[what])
             if off > (0 if exact else COUNTS_OFF * was[what]):
                 notes.append(f"text {number} had {was[what]} {what}, has {now[what]}")
-    total = len(found["utterances"])
-    figure = f"{len(notes)} of {2 * total} counts differ" if notes else f"{2 * total} counts kept"
+    total = 2 * len(pairs)
+    figure = f"{len(notes)} of {total} counts differ" if notes else f"{total} counts kept"
     bound = "equal" if exact else f"within {COUNTS_OFF:.0%}, made elsewhere"
     return Result("baseline: counts", figure, bound, not notes, {"off": len(notes)}, tuple(notes))
 
 
 def _figures(kept: dict[str, float], found: dict[str, float]) -> Result:
     worse, notes = [], []
-    for name, was, now, tolerance in _compared(kept, found):
-        change = now - was
-        if abs(change) <= tolerance.distance:
+    for name, (distance, worse_sign) in TOLERANCES.items():
+        if name not in kept or name not in found:
             continue
-        better = change * tolerance.worse < 0
+        was, now = kept[name], found[name]
+        if abs(now - was) <= distance:
+            continue
+        better = (now - was) * worse_sign < 0
         notes.append(
             f"{name} was {was:.4g}, is {now:.4g}{', which is better' if better else ''} "
-            f"(tolerance {tolerance.distance:g})"
+            f"(tolerance {distance:g})"
         )
         if not better:
             worse.append(name)
@@ -196,22 +192,5 @@ def _figures(kept: dict[str, float], found: dict[str, float]) -> Result:
     total = len(set(kept) & set(found))
     figure = f"{total - len(worse)} of {total} kept"
     values = {"worse": worse, "gone": gone}
-    passed = not worse and not gone
-    return Result(
-        "baseline: figures", figure, "each within its tolerance", passed, values, tuple(notes)
-    )
-
-
-def _compared(
-    kept: dict[str, float], found: dict[str, float]
-) -> Iterator[tuple[str, float, float, Tolerance]]:
-    for (check, key), tolerance in TOLERANCES.items():
-        name = f"{check}: {key}"
-        if name in kept and name in found:
-            yield name, kept[name], found[name], tolerance
-
-
-def _pairs(
-    kept: dict[str, Any], found: dict[str, Any]
-) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
-    yield from zip(kept["utterances"], found["utterances"], strict=True)
+    bound, passed = "each within its tolerance", not worse and not gone
+    return Result("baseline: figures", figure, bound, passed, values, tuple(notes))

@@ -86,7 +86,7 @@ def _seam_ratios(
     values = _spread("ratio", ratios) | {"seams": len(ratios)}
     text = figure.format(ratios.max(), np.median(ratios), len(ratios))
     bound = f"<= {largest:g} of {compared_with}"
-    return Result(name, text, bound, _below(ratios, largest), values)
+    return Result(name, text, bound, bool((ratios <= largest).all()), values)
 
 
 def likeness(runs: Sequence[StreamRun]) -> list[Result]:
@@ -198,7 +198,3 @@ def _spread(what: str, values: np.ndarray) -> dict[str, float]:
         f"middle_{what}": float(np.median(values)),
         f"highest_{what}": float(values.max()),
     }
-
-
-def _below(values: np.ndarray, bound: float) -> bool:
-    return bool((values <= bound).all())

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 
-from . import abbreviations, calendar, identifiers, money, numerals, roman, symbols, units, web
+from . import abbreviations, calendar, identifiers, numbers, quantities, roman, symbols
 from .acronyms import spell_acronyms
 
 __all__ = ["expand"]
@@ -18,12 +18,12 @@ __all__ = ["expand"]
 # The rules in their order, each set with what a text must hold for any of them to apply.
 _NUMBER = re.compile("[0-9¼-¾⅐-⅞²³]")
 _STAGES = (
-    (re.compile(r"[@#]|\.\w|://"), web.RULES),
+    (re.compile(r"[@#]|\.\w|://"), identifiers.WEB_RULES),
     (_NUMBER, identifiers.RULES + symbols.BEFORE_NUMBERS + calendar.RULES),
     (re.compile("[A-Z.]|etc|vs|aka"), abbreviations.RULES),
-    (_NUMBER, money.RULES + calendar.DECADE_RULES + units.RULES),
+    (_NUMBER, quantities.MONEY_RULES + calendar.DECADE_RULES + quantities.UNIT_RULES),
     (re.compile(r"[IVXLC]\b"), roman.RULES),
-    (_NUMBER, calendar.YEAR_RULES + numerals.RULES + identifiers.MODEL_RULES),
+    (_NUMBER, calendar.YEAR_RULES + numbers.RULES + identifiers.MODEL_RULES),
     (re.compile("[&@#+=<>≤≥≠≈±×÷→%§©/]"), symbols.RULES),
 )
 _MOST_ROUNDS = 8

@@ -6,100 +6,34 @@ import re
 from collections.abc import Callable
 
 from .calendar import MONTHS, month_name
-from .rules import Rule, ends_sentence, kept_stop, rule
+from .rules import Rule, ends_sentence, kept_stop, rule, word_table
 
-_TITLES = {
-    "Mr": "Mister",
-    "Mrs": "Missus",
-    "Ms": "Miz",
-    "Messrs": "Messieurs",
-    "Prof": "Professor",
-    "Gen": "General",
-    "Col": "Colonel",
-    "Sgt": "Sergeant",
-    "Capt": "Captain",
-    "Lt": "Lieutenant",
-    "Cmdr": "Commander",
-    "Maj": "Major",
-    "Adm": "Admiral",
-    "Rev": "Reverend",
-    "Hon": "Honorable",
-    "Sen": "Senator",
-    "Rep": "Representative",
-    "Gov": "Governor",
-    "Pres": "President",
-    "Fr": "Father",
-    "Mt": "Mount",
-    "Ft": "Fort",
-}
+_TITLES = word_table(
+    "Mr: Mister, Mrs: Missus, Ms: Miz, Messrs: Messieurs, Prof: Professor, Gen: General, "
+    "Col: Colonel, Sgt: Sergeant, Capt: Captain, Lt: Lieutenant, Cmdr: Commander, Maj: Major, "
+    "Adm: Admiral, Rev: Reverend, Hon: Honorable, Sen: Senator, Rep: Representative, "
+    "Gov: Governor, Pres: President, Fr: Father, Mt: Mount, Ft: Fort"
+)
 _WRITTEN_BARE = "Mr|Mrs|Ms|Messrs|Prof|Mt"  # also without a stop
-_STREETS = {
-    "Ave": "Avenue",
-    "Blvd": "Boulevard",
-    "Rd": "Road",
-    "Ln": "Lane",
-    "Hwy": "Highway",
-    "Pkwy": "Parkway",
-}
-_SUFFIXES = {
-    "Jr": "Junior",
-    "Sr": "Senior",
-    "Inc": "Incorporated",
-    "Ltd": "Limited",
-    "Co": "Company",
-    "Corp": "Corporation",
-    "Bros": "Brothers",
-    "Esq": "Esquire",
-    "Dept": "Department",
-    "dept": "department",
-    "Apt": "Apartment",
-    "apt": "apartment",
-    "Assn": "Association",
-    "Univ": "University",
-    "approx": "approximately",
-    "Approx": "Approximately",
-    "esp": "especially",
-    "incl": "including",
-    "excl": "excluding",
-    "misc": "miscellaneous",
-    "viz": "namely",
-    "cf": "compare",
-    "et al": "et al",
-}
-_BEFORE_NUMBERS = {
-    "no": "number",
-    "nos": "numbers",
-    "p": "page",
-    "pp": "pages",
-    "vol": "volume",
-    "vols": "volumes",
-    "ch": "chapter",
-    "fig": "figure",
-    "figs": "figures",
-    "sec": "section",
-    "art": "article",
-    "para": "paragraph",
-    "eq": "equation",
-    "c": "circa",
-    "ca": "circa",
-    "est": "established",
-    "op": "opus",
-    "pg": "page",
-}
-_DAYS = {
-    "Mon": "Monday",
-    "Tues": "Tuesday",
-    "Tue": "Tuesday",
-    "Wed": "Wednesday",
-    "Thurs": "Thursday",
-    "Thur": "Thursday",
-    "Thu": "Thursday",
-    "Fri": "Friday",
-    "Sat": "Saturday",
-    "Sun": "Sunday",
-}
-
-
+_STREETS = word_table(
+    "Ave: Avenue, Blvd: Boulevard, Rd: Road, Ln: Lane, Hwy: Highway, Pkwy: Parkway"
+)
+_SUFFIXES = {"et al": "et al"} | word_table(
+    "Jr: Junior, Sr: Senior, Inc: Incorporated, Ltd: Limited, Co: Company, Corp: Corporation, "
+    "Bros: Brothers, Esq: Esquire, Dept: Department, dept: department, Apt: Apartment, "
+    "apt: apartment, Assn: Association, Univ: University, approx: approximately, "
+    "Approx: Approximately, esp: especially, incl: including, excl: excluding, "
+    "misc: miscellaneous, viz: namely, cf: compare"
+)
+_BEFORE_NUMBERS = word_table(
+    "no: number, nos: numbers, p pg: page, pp: pages, vol: volume, vols: volumes, ch: chapter, "
+    "fig: figure, figs: figures, sec: section, art: article, para: paragraph, eq: equation, "
+    "c ca: circa, est: established, op: opus"
+)
+_DAYS = word_table(
+    "Mon: Monday, Tues Tue: Tuesday, Wed: Wednesday, Thurs Thur Thu: Thursday, Fri: Friday, "
+    "Sat: Saturday, Sun: Sunday"
+)
 _CAPITAL_FOLLOWS = re.compile(r"\s[A-Z]")
 
 

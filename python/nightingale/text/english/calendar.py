@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 
-from .numbers import DASH, END, START, cardinal, in_words, ordinal, plural, year
+from .numbers import DASH, END, START, cardinal, in_words, ordinal, plural, two_digits, year
 from .rules import Rule, kept_stop, rule
 
 MONTHS = (
@@ -23,32 +23,28 @@ def month_name(written: str) -> str:
     return _MONTH_OF["Sept" if written.startswith("Sept") else written[:3]]
 
 
-def _date(year_number: int, month: int, day: int) -> str:
-    return f"{MONTHS[month - 1]} {ordinal(day)}, {year(year_number)}"
+def _date(year_number: int, month: int, day: int) -> str | None:
+    """None if there is no such month or day."""
+    if 1 <= month <= 12 and 1 <= day <= 31:
+        return f"{MONTHS[month - 1]} {ordinal(day)}, {year(year_number)}"
+    return None
 
 
 def _numeric_date(match: re.Match[str]) -> str:
     """Year first, or month first unless only day first is possible."""
     first, second = int(match["first"]), int(match["second"])
     written = match["year"]
-    number = (
-        int(written) if len(written) == 4 else int(written) + (2000 if written < "50" else 1900)
-    )
+    century = 0 if len(written) == 4 else 2000 if written < "50" else 1900
     day_first = match["separator"] == "." or first > 12
     month, day = (second, first) if day_first else (first, second)
-    if not (1 <= month <= 12 and 1 <= day <= 31):
-        return match[0]
-    return _date(number, month, day)
+    return _date(century + int(written), month, day) or match[0]
 
 
 def _iso_date(match: re.Match[str]) -> str:
-    month, day = int(match["month"]), int(match["day"])
-    if not (1 <= month <= 12 and 1 <= day <= 31):
-        return match[0]
-    words = _date(int(match["year"]), month, day)
-    if match["hour"] is not None:
-        words += f" at {_clock(int(match['hour']), int(match['minute']))}"
-    return words
+    words = _date(int(match["year"]), int(match["month"]), int(match["day"]))
+    if words is None or match["hour"] is None:
+        return words or match[0]
+    return f"{words} at {_clock(int(match['hour']), int(match['minute']))}"
 
 
 def _month_first(match: re.Match[str]) -> str:
@@ -72,16 +68,11 @@ def _day_first(match: re.Match[str]) -> str:
     return words + kept_stop(match)
 
 
-def _month_and_year(match: re.Match[str]) -> str:
-    return f"{month_name(match['month'])} {year(int(match['year']))}"
-
-
 def _clock(hour: int, minute: int, half: str = "") -> str:
     if half:
         half = f" {half[0].upper()} M"
     if minute:
-        words = cardinal(minute) if minute >= 10 else f"oh {cardinal(minute)}"
-        return f"{cardinal(hour)} {words}{half}"
+        return f"{cardinal(hour)} {two_digits(minute)}{half}"
     if half:
         return cardinal(hour) + half
     if hour in (0, 24):
@@ -138,9 +129,7 @@ def _single_year(match: re.Match[str]) -> str:
 
 def _years(match: re.Match[str]) -> str:
     first, last = match["year"], match["last"]
-    if len(last) == 2:
-        return f"{year(int(first))} to {cardinal(int(last))}"
-    return f"{year(int(first))} to {year(int(last))}"
+    return f"{year(int(first))} to {(cardinal if len(last) == 2 else year)(int(last))}"
 
 
 def _decade(match: re.Match[str]) -> str:
@@ -150,11 +139,6 @@ def _decade(match: re.Match[str]) -> str:
     if tens == "10":
         return f"{cardinal(int(century))} tens" if century else "tens"
     return f"{cardinal(int(century)) + ' ' if century else ''}{plural(cardinal(int(tens)))}"
-
-
-def _short_year(match: re.Match[str]) -> str:
-    number = int(match[1])
-    return cardinal(number) if number >= 10 else f"oh {cardinal(number)}"
 
 
 RULES: tuple[Rule, ...] = (
@@ -180,7 +164,10 @@ RULES: tuple[Rule, ...] = (
         rf"(?:,?\s{_YEAR})?",
         _day_first,
     ),
-    rule(rf"\b(?P<month>{_MONTH})(?:\sof)?,?\s{_YEAR}", _month_and_year),
+    rule(
+        rf"\b(?P<month>{_MONTH})(?:\sof)?,?\s{_YEAR}",
+        lambda match: f"{month_name(match['month'])} {year(int(match['year']))}",
+    ),
     # Ranges of times, then times.
     rule(
         r"([0-9](?:\s?[AaPp]\.?[Mm]\.?)?)\s?[-–]\s?(?=[0-9]{1,2}(?::[0-9]{2})?\s?[AaPp]\.?[Mm]\b)",
@@ -210,7 +197,7 @@ DECADE_RULES: tuple[Rule, ...] = (
         r"(?= (?:music|rock|pop|fashion|style|film|movie|song|show|hit|kid)s?\b)",
         _decade,
     ),
-    rule(r"(?<![\w'’])['’]([0-9]{2})(?![\w'’])", _short_year),
+    rule(r"(?<![\w'’])['’]([0-9]{2})(?![\w'’])", lambda match: two_digits(int(match[1]))),
 )
 
 YEAR_RULES: tuple[Rule, ...] = (

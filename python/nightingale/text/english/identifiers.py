@@ -1,4 +1,6 @@
-"""Numbers that are names: versions, addresses, telephone numbers, models."""
+"""Identifiers: web addresses, file names, versions, telephone numbers, model names."""
+
+# ruff: noqa: RUF001, SIM905
 
 from __future__ import annotations
 
@@ -6,11 +8,75 @@ import re
 
 from .acronyms import is_spelled, spelled
 from .numbers import code, digits, in_words
-from .rules import Rule, rule
+from .rules import Rule, rule, word_table
+
+_SIGNS = word_table(
+    ".: dot, /: slash, -: dash, _: underscore, @: at, ?: question mark, =: equals, &: and, "
+    "#: hash, :: colon, +: plus, %: percent, ~: tilde"
+)
+_DOMAINS = (
+    "com org net edu gov info io ai co uk de fr dev app me tv us eu ch nl ca au jp in ly fm"
+).split()
+_READ_DOMAINS = {"com", "org", "net", "edu", "gov", "info", "dev", "app"}
+_FILES = (
+    "pdf txt docx? xlsx? pptx? csv json xml yaml toml html? css js ts py cpp java md png jpe?g gif "
+    "svg mp3 mp4 wav flac ogg mkv avi zip tar gz exe dll iso log ini conf safetensors onnx"
+).split()
+_PARTS = re.compile(r"[0-9]+|[^\W\d_]+|.")
+_TRAILING = re.compile(r"[.,;:!?)\]'\"”’/]+\Z")
 
 
-def _version(match: re.Match[str]) -> str:
-    return f"version {_dotted(match[1])}"
+def _aloud(address: str, signs: dict[str, str] = _SIGNS) -> str:
+    words = []
+    parts = _PARTS.findall(address)
+    for i, part in enumerate(parts):
+        if part[0] in "0123456789":
+            words.append(code(part))
+        elif not part.isalpha():
+            words.append(signs.get(part, ""))
+        elif (i and parts[i - 1] == "." and part in _DOMAINS and part not in _READ_DOMAINS) or (
+            is_spelled(part)
+        ):
+            words.append(spelled(part))
+        else:
+            words.append(part)
+    return " ".join(filter(None, words))
+
+
+def _address(match: re.Match[str]) -> str:
+    found = re.sub(r"^(?:[a-z]+://)?(?:www\.)?", "", match[0])
+    trailing = _TRAILING.search(found)
+    end = trailing.start() if trailing else len(found)
+    return _aloud(found[:end]) + found[end:].replace("/", "")
+
+
+def _file(match: re.Match[str]) -> str:
+    name = _aloud(match["name"], {".": "dot"})
+    ending = match["ending"]
+    read = ending in ("zip", "doc", "gif", "wav", "json", "jpeg", "java", "log", "flac", "onnx")
+    return f"{name} dot {_aloud(ending) if read or len(ending) > 4 else _letters(ending)}"
+
+
+def _letters(ending: str) -> str:
+    return " ".join(code(part) if part in "0123456789" else part.upper() for part in ending)
+
+
+WEB_RULES: tuple[Rule, ...] = (
+    rule(r"(?<![\w.+-])[\w+-][\w.+-]*@[\w-]+(?:\.[\w-]+)+", _address),
+    rule(r"\b(?:https?|ftp)://[^\s<>\"]+|\bwww\.[^\s<>\"]+", _address),
+    rule(
+        r"(?<![\w@.-])(?:[A-Za-z0-9][A-Za-z0-9-]+\.)+(?:"
+        + "|".join(_DOMAINS)
+        + r")(?![\w-]|\.\w)(?:/[^\s<>\"]*)?",
+        _address,
+    ),
+    rule(
+        r"(?<![\w/.-])(?P<name>\w[\w.-]{0,80})\.(?P<ending>" + "|".join(_FILES) + r")(?!\w)",
+        _file,
+    ),
+    rule(r"(?<![\w@])@(?=\w)", "at "),
+    rule(r"(?<![\w#])#(?=[^\W\d_])", "hashtag "),
+)
 
 
 def _dotted(numeral: str) -> str:
@@ -45,10 +111,6 @@ def _model(match: re.Match[str]) -> str:
     return " ".join(words)
 
 
-def _scientific(match: re.Match[str]) -> str:
-    return f"{in_words(match[1])} times ten to the {in_words(match[2].lstrip('+'))}"
-
-
 _GAP = "[ .-]"
 
 RULES: tuple[Rule, ...] = (
@@ -60,8 +122,14 @@ RULES: tuple[Rule, ...] = (
     rule(rf"(?<![\w.-])(?:1{_GAP})?[0-9]{{3}}([.-])[0-9]{{3}}\1[0-9]{{4}}(?![\w-])", _telephone),
     rule(r"(?<![\w.-])(?:\(0[0-9]{2,4}\)|0[0-9]{2,4}) [0-9]{3,4} [0-9]{3,4}(?!\w)", _telephone),
     rule(r"(?<![\w.,$£€-])[0-9]{3}-[0-9]{4}(?<!00)(?![\w-])", _telephone),
-    rule(r"(?<![\w.])([0-9]+(?:\.[0-9]+)?)[eE]([+-]?[0-9]{1,3})(?!\w)", _scientific),
-    rule(r"(?<![\w.])v\.?([0-9]+(?:\.[0-9]+)*)(?!\w|\.[0-9])", _version),
+    rule(
+        r"(?<![\w.])([0-9]+(?:\.[0-9]+)?)[eE]([+-]?[0-9]{1,3})(?!\w)",
+        lambda match: f"{in_words(match[1])} times ten to the {in_words(match[2].lstrip('+'))}",
+    ),
+    rule(
+        r"(?<![\w.])v\.?([0-9]+(?:\.[0-9]+)*)(?!\w|\.[0-9])",
+        lambda match: f"version {_dotted(match[1])}",
+    ),
     rule(
         r"(?<![\w.])(?![0-9]{1,2}\.[0-9]{1,2}\.[0-9]{4}\b)[0-9]+(?:\.[0-9]+){2,}(?!\w)",
         _several_stops,

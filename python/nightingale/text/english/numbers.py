@@ -1,8 +1,13 @@
-"""Numerals to English words."""
+"""Numbers in English words: cardinals, ordinals, years, fractions, powers, ranges."""
 
 # ruff: noqa: RUF001, SIM905
 
 from __future__ import annotations
+
+import re
+from unicodedata import normalize
+
+from .rules import Rule, rule, word_table
 
 # A whole or decimal number as written in running text, without its sign.
 NUMERAL = r"(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)(?:\.[0-9]+)?"
@@ -19,15 +24,16 @@ _ONES = (
 _TENS = "zero ten twenty thirty forty fifty sixty seventy eighty ninety".split()
 _SCALES = ("", " thousand", " million", " billion", " trillion", " quadrillion", " quintillion")
 _LONGEST = 3 * len(_SCALES)  # digits
-_ORDINALS = {
-    "one": "first",
-    "two": "second",
-    "three": "third",
-    "five": "fifth",
-    "eight": "eighth",
-    "nine": "ninth",
-    "twelve": "twelfth",
-}
+_ORDINALS = word_table(
+    "one: first, two: second, three: third, five: fifth, eight: eighth, nine: ninth, "
+    "twelve: twelfth"
+)
+_POWERS = {"²": "squared", "³": "cubed"}
+_VULGAR = "½⅓⅔¼¾⅕⅖⅗⅘⅙⅛⅜⅝⅞⅒"
+FRACTION = (
+    rf"{START}(?:(?:(?P<whole>[0-9]+)\s)?(?P<over>[0-9]{{1,3}})/(?P<under>[0-9]{{1,3}})(?![0-9/])"
+    rf"|(?P<before>[0-9]+)?\s?(?P<vulgar>[{_VULGAR}]))"
+)
 
 
 def digits(numeral: str) -> str:
@@ -106,7 +112,7 @@ def year(number: int) -> str:
         return cardinal(number)
     if rest == 0:
         return f"{cardinal(century)} hundred"
-    return f"{cardinal(century)} {_two_digits(rest)}"
+    return f"{cardinal(century)} {two_digits(rest)}"
 
 
 def code(numeral: str) -> str:
@@ -119,13 +125,71 @@ def code(numeral: str) -> str:
     if number % 1000 == 0 or (number < 1000 and number % 100 == 0):
         return cardinal(number)
     head, rest = divmod(number, 100)
-    return f"{cardinal(head)} {_two_digits(rest) if rest else 'hundred'}"
+    return f"{cardinal(head)} {two_digits(rest) if rest else 'hundred'}"
 
 
-def _two_digits(number: int) -> str:
+def two_digits(number: int) -> str:
+    """The end of a year, a time or a model's name: "oh five", "fifteen"."""
     return cardinal(number) if number >= 10 else f"oh {_ONES[number]}"
 
 
 def range_in_words(first: str, last: str | None) -> str:
     """ "one", or "one to two" where there is a last."""
     return in_words(first) if last is None else f"{in_words(first)} to {in_words(last)}"
+
+
+def fraction_in_words(match: re.Match[str]) -> str:
+    """What `FRACTION` found, as a fraction where it can be one: "two and a half"."""
+    if match["vulgar"]:
+        over, under = normalize("NFKD", match["vulgar"]).split("\u2044")
+        return _fraction(int(over), int(under), match["before"])
+    whole, over, under = match["whole"], int(match["over"]), int(match["under"])
+    if not whole and under in (10, 100) and over <= under:
+        return f"{cardinal(over)} out of {cardinal(under)}"
+    if 0 < over < under <= 100 or (not whole and 1 < under < 10):
+        return _fraction(over, under, whole)
+    words = f"{cardinal(over)} over {cardinal(under)}"
+    return f"{in_words(whole)} {words}" if whole else words
+
+
+def _fraction(over: int, under: int, whole: str | None) -> str:
+    if under == 2:
+        name = "half" if over == 1 else "halves"
+    else:
+        name = "quarter" if under == 4 else ordinal(under)
+        name = name if over == 1 else plural(name)
+    if not whole:
+        return f"{cardinal(over)} {name}"
+    article = "a" if over == 1 and under in (2, 4) else cardinal(over)
+    return f"{in_words(whole)} and {article} {name}"
+
+
+def _list(match: re.Match[str]) -> str:
+    return match[0] if re.fullmatch(NUMERAL, match[0]) else match[0].replace(",", ", ")
+
+
+RULES: tuple[Rule, ...] = (
+    rule(rf"{FRACTION}(?!\w|\.[0-9])", fraction_in_words),
+    rule(
+        r"([0-9A-Za-z)])\^([-−]?[0-9]+)",
+        lambda match: f"{match[1]} to the power of {in_words(match[2])}",
+    ),
+    rule(r"(?<=[\w)])([²³])", lambda match: f" {_POWERS[match[1]]}"),
+    rule(
+        rf"{START}([0-9]{{1,3}}(?:,[0-9]{{3}}){{1,5}}|[0-9]{{1,18}})(?:st|nd|rd|th)\b",
+        lambda match: ordinal(int(match[1].replace(",", ""))),
+    ),
+    rule(
+        r"(?<![\w.,-])[0-9]+(?:-[0-9]+){2,}(?![\w-])",
+        lambda match: ", ".join(map(digits, match[0].split("-"))),
+    ),
+    rule(
+        rf"{START}({SIGN}{NUMERAL})(?:-|\s?–\s?)({NUMERAL}){END}(?!-[0-9])",
+        lambda match: range_in_words(match[1], match[2]),
+    ),
+    rule(r"(?<=[0-9])\s[-−]\s(?=[0-9])", " minus "),
+    rule(r"(?<![\w:.])([0-9]+):([0-9]+)(?![\w:]|\.[0-9])", r"\1 to \2"),
+    rule(r"(?<![0-9,.])[0-9]+(?:,[0-9]+)+(?![0-9,]|\.[0-9])", _list),
+    rule(rf"{START}{SIGN}{NUMERAL}{END}", lambda match: in_words(match[0])),
+    rule(r"(?<![\w.])\.([0-9]+)(?!\w)", lambda match: f"point {digits(match[1])}"),
+)

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 from .numbers import cardinal, ordinal
 from .rules import Rule, rule
@@ -22,8 +23,6 @@ _HEADINGS = (
     "Chapter|Part|Volume|Book|Section|Act|Scene|Article|Appendix|Title|Phase|Type|Class|Level|"
     "Stage|Grade|Figure|Table|War|Bowl|Fantasy|Unit|Module|Lesson|Canto|Psalm|Number|Schedule"
 )
-
-
 # "Elizabeth I" is a numeral only where no verb follows: "with Elizabeth I went home".
 _FIRST = r"I(?=[.,;:!?)]|['’]s\b|\s+(?:of|and|to)\b|\s*\Z)"
 
@@ -36,39 +35,28 @@ def _value(numeral: str) -> int:
     )
 
 
-def _counted(match: re.Match[str]) -> str:
-    numeral = match["numeral"]
-    if not _VALID.fullmatch(numeral):
-        return match[0]
-    return f"{match['before']} {cardinal(_value(numeral)).capitalize()}"
+def _numeral(words: Callable[[int], str], joint: str = " ") -> Callable[[re.Match[str]], str]:
+    """What is `before` a numeral, if anything, and the words for it; no change if it is invalid."""
+
+    def spoken(match: re.Match[str]) -> str:
+        if not _VALID.fullmatch(match["numeral"]):
+            return match[0]
+        before = match.groupdict().get("before")
+        return (before + joint if before else "") + words(_value(match["numeral"]))
+
+    return spoken
 
 
-def _ruler(match: re.Match[str]) -> str:
-    if not _VALID.fullmatch(match["numeral"]):
-        return match[0]
-    return f"{match['before']} the {ordinal(_value(match['numeral']))}"
-
-
-def _century(match: re.Match[str]) -> str:
-    if not _VALID.fullmatch(match["numeral"]):
-        return match[0]
-    return ordinal(_value(match["numeral"]))
-
-
-def _alone(match: re.Match[str]) -> str:
-    numeral = match["numeral"]
-    if numeral in ("IV", "VI", "XX", "XXX") or not _VALID.fullmatch(numeral):
-        return match[0]
-    return cardinal(_value(numeral))
-
+_counted = _numeral(lambda value: cardinal(value).capitalize())
+_ordinal = _numeral(ordinal, " the ")
 
 RULES: tuple[Rule, ...] = (
     rule(r"\bWWII\b", "World War Two"),
     rule(r"\bWWI\b", "World War One"),
     rule(rf"\b(?P<before>(?i:{_HEADINGS}))\s(?P<numeral>{_FIRST}|[VX]|[IVXLC]{{2,}})\b", _counted),
     rule(r"\b(?P<before>World War)\s(?P<numeral>I)\b", _counted),
-    rule(rf"\b(?P<before>{_RULERS})\s(?P<numeral>{_FIRST}|(?!I\b)[IVX]+)\b", _ruler),
-    rule(r"\b(?P<numeral>[IVX]+)(?=\s[Cc]entur(?:y|ies)\b)", _century),
+    rule(rf"\b(?P<before>{_RULERS})\s(?P<numeral>{_FIRST}|(?!I\b)[IVX]+)\b", _ordinal),
+    rule(r"\b(?P<numeral>[IVX]+)(?=\s[Cc]entur(?:y|ies)\b)", _ordinal),
     rule(r"\b(?P<before>[A-Z][a-z]+)\s(?P<numeral>[IVX]{2,})\b", _counted),
-    rule(r"\b(?P<numeral>[IVX]{2,})\b", _alone),
+    rule(r"\b(?!(?:IV|VI|XXX?)\b)(?P<numeral>[IVX]{2,})\b", _numeral(cardinal)),
 )

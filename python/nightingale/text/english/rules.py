@@ -1,4 +1,4 @@
-"""What a rule of expansion is: a pattern and what is read in its place."""
+"""A rule of expansion: a pattern and what is spoken in its place."""
 
 # ruff: noqa: RUF001
 
@@ -18,6 +18,15 @@ _NEXT_WORD = re.compile(r"['\"”’»)\]]*\s+['\"“‘«(]*([A-Z]\w*)")
 def rule(pattern: str, spoken: Callable[[re.Match[str]], str] | str) -> Rule:
     """A rule from its pattern and a replacement, as `re.sub` takes it."""
     return re.compile(pattern), spoken
+
+
+def word_table(entries: str) -> dict[str, str]:
+    """Spoken words by what is written for them: "yd yds: yard, mi: mile"."""
+    table = {}
+    for entry in entries.split(", "):
+        written, spoken = entry.split(": ")
+        table.update(dict.fromkeys(written.split(), spoken))
+    return table
 
 
 def ends_sentence(text: str, end: int) -> bool:

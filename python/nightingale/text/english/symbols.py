@@ -5,30 +5,13 @@
 from __future__ import annotations
 
 from .acronyms import spelled
-from .rules import Rule, rule
+from .rules import Rule, rule, word_table
 
-_PER = {
-    "hour": "hour",
-    "hr": "hour",
-    "day": "day",
-    "week": "week",
-    "month": "month",
-    "mo": "month",
-    "year": "year",
-    "yr": "year",
-    "minute": "minute",
-    "min": "minute",
-    "second": "second",
-    "sec": "second",
-    "person": "person",
-    "share": "share",
-    "unit": "unit",
-    "mile": "mile",
-    "gallon": "gallon",
-    "barrel": "barrel",
-    "kg": "kilogram",
-    "lb": "pound",
-}
+_PER = word_table(
+    "hour hr: hour, day: day, week: week, month mo: month, year yr: year, minute min: minute, "
+    "second sec: second, person: person, share: share, unit: unit, mile: mile, gallon: gallon, "
+    "barrel: barrel, kg: kilogram, lb: pound"
+)
 
 # Those that only a number tells apart from ordinary punctuation, while there are numbers.
 BEFORE_NUMBERS: tuple[Rule, ...] = (

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from .chinese import Chinese
-from .hebrew import hebrew
-from .japanese import to_kana
-from .korean import to_jamo
+from .diacritics import add_stress, hebrew
+from .east_asian import Chinese, to_jamo, to_kana
 from .packages import FrontEnd
-from .russian import add_stress
 
 __all__ = ["FrontEnd", "front_ends"]
 

@@ -1,4 +1,4 @@
-"""Chinese: words set apart, glyphs spelt by the keys that write them in Cangjie."""
+"""Chinese in words and Cangjie codes, Japanese in hiragana, Korean in jamo."""
 
 from __future__ import annotations
 
@@ -7,13 +7,17 @@ import threading
 from collections import Counter
 from pathlib import Path
 from typing import Any
-from unicodedata import category
+from unicodedata import category, normalize
 
 from ..._core import Error
 from ...checkpoint import CANGJIE_TABLE
 from .packages import Once, missing
 
 _segmenting = threading.Lock()
+_NO_VARIATION_SELECTORS = dict.fromkeys((*range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0)))
+# The end of the block, past the last syllable, as in the reference.
+_FIRST_SYLLABLE, _LAST_SYLLABLE = 0xAC00, 0xD7AF
+_MEDIALS, _FINALS = 21, 28
 
 
 class Chinese:
@@ -85,3 +89,46 @@ def _load_segmenter() -> Any:
 
 
 _segmenter = Once(_load_segmenter)
+
+
+def to_kana(text: str) -> str:
+    """Phrases with kanji in hiragana, and all in NFKD: voicing marks apart from their kana."""
+    kakasi = _kakasi()
+    try:
+        phrases = kakasi.convert(text)
+    except IndexError:  # pykakasi trips over a variation selector near the end
+        phrases = kakasi.convert(text.translate(_NO_VARIATION_SELECTORS))
+    return normalize("NFKD", "".join(_reading(phrase) for phrase in phrases))
+
+
+def _reading(phrase: dict[str, str]) -> str:
+    if not any("\u4e00" <= character <= "\u9fff" for character in phrase["orig"]):
+        return phrase["orig"]
+    # As in the reference: set apart, a word's は or へ is not taken for the particle.
+    return " " + phrase["hira"] if phrase["hira"].startswith(("は", "へ")) else phrase["hira"]
+
+
+def _load_kakasi() -> Any:
+    try:
+        from pykakasi import Kakasi
+    except ImportError as error:
+        raise missing("Japanese", "pykakasi", error) from error
+    return Kakasi()
+
+
+_kakasi = Once(_load_kakasi)
+
+
+def to_jamo(text: str) -> str:
+    """Hangul syllables as two or three jamo each; no white space at the ends."""
+    return "".join(_jamo(character) for character in text).strip()
+
+
+def _jamo(character: str) -> str:
+    index = ord(character) - _FIRST_SYLLABLE
+    if not 0 <= index <= _LAST_SYLLABLE - _FIRST_SYLLABLE:
+        return character
+    initial, rest = divmod(index, _MEDIALS * _FINALS)
+    medial, final = divmod(rest, _FINALS)
+    pair = chr(0x1100 + initial) + chr(0x1161 + medial)
+    return pair + chr(0x11A7 + final) if final else pair
