@@ -1,7 +1,5 @@
 """The layout of a text: paragraphs, list items, lines of dialogue."""
 
-# ruff: noqa: RUF001
-
 from __future__ import annotations
 
 import re

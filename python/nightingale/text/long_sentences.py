@@ -1,21 +1,21 @@
-"""Splitting a sentence that is too long for one segment."""
-
-# ruff: noqa: RUF001
+"""Splits a sentence that is too long for one segment, and groups parts into segments."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 
 from .graphemes import graphemes
-from .grouping import balanced_groups
 from .spoken_characters import is_spoken, speaking_time
 
 # The cost of a cut, in squares of full segments: at a clause, at a conjunction or a particle, at
 # any space, between East Asian characters, inside a word.
 _CLAUSE, _PHRASE, _SPACE, _CHARACTER, _WORD = 0.0, 0.15, 0.3, 0.5, 1.0
+# The cost of one more group, added to the squares of the group sizes: more than merging any two
+# that together fill 60 % of a group, less than splitting a full one at a bad position.
+_GROUP_COST = 0.4
 _FINEST = 1 / 30  # of a segment: closer positions for a cut are not considered, but for good ones
 _CHARACTER_SECONDS = 0.01  # added to the speaking time: marks take no time, but tokens
 
@@ -174,3 +174,37 @@ def _joined(first: _Atom, second: _Atom) -> _Atom:
     if not is_spoken(second.text) and _CLAUSE_END.search(first.text + second.text):
         cost = _CLAUSE
     return _Atom(first.text + second.text, first.size + second.size, cost)
+
+
+def balanced_groups(
+    sizes: Sequence[float],
+    costs: Sequence[float],
+    fits: Callable[[float, float], bool],
+) -> list[int]:
+    """The end index of each group, of the grouping with the lowest cost.
+
+    costs[i] is added for a group that ends after member i. fits(total, largest member) says whether
+    members may form a group; once it is False it must stay False as the group grows.
+    """
+    best = [0.0]
+    starts = [0]
+    for end in range(1, len(sizes) + 1):
+        total = largest = 0.0
+        lowest, chosen = float("inf"), end - 1
+        for start in range(end - 1, -1, -1):
+            size = sizes[start]
+            total += size
+            largest = max(largest, size)
+            if start < end - 1 and not fits(total, largest):
+                break
+            cost = best[start] + total * total
+            if cost < lowest:
+                lowest, chosen = cost, start
+        best.append(lowest + _GROUP_COST + costs[end - 1])
+        starts.append(chosen)
+    ends = []
+    end = len(sizes)
+    while end:
+        ends.append(end)
+        end = starts[end]
+    return ends[::-1]

@@ -1,4 +1,4 @@
-"""Sentences to segments: long sentences are split, short ones merged."""
+"""Sentences to segments: long ones are split, short ones merged, `[pause 500ms]` marks read."""
 
 from __future__ import annotations
 
@@ -7,9 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from unicodedata import category
 
-from .grouping import balanced_groups
-from .long_sentences import cut
-from .pauses import split_pauses
+from .long_sentences import balanced_groups, cut
 from .segment import Segment
 from .sentences import Sentence, sentences
 from .spoken_characters import is_spoken, shorten_runs, speaking_time
@@ -18,9 +16,14 @@ _COMFORTABLE = 0.6  # of a segment, up to which sentences are merged
 _VERY_SHORT = 1.0  # seconds; a shorter sentence is merged with its neighbour
 _GAP = 0.3  # seconds between two sentences
 
+_DEFAULT_PAUSE = 0.5  # seconds of a bare [pause]
+_LONGEST_PAUSE = 30.0
+
+_PAUSE = re.compile(r"\[\s*pause(?![a-z_])([^\[\]]*)\]", re.IGNORECASE)
+_LENGTH = re.compile(r"\s+([0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*(ms|s)\s*", re.IGNORECASE)
 _PARAGRAPH_AFTER = re.compile(r"\n[^\S\n]*\n\s*\Z")
 _PARAGRAPH_BEFORE = re.compile(r"\A[^\S\n]*\n[^\S\n]*\n")
-_TERMINATED = re.compile(r"[.．!?…‥。｡！？؟۔।॥׃‽\u037e][\"'”’»)\]」』）]*\Z")  # noqa: RUF001
+_TERMINATED = re.compile(r"[.．!?…‥。｡！？؟۔।॥׃‽\u037e][\"'”’»)\]」』）]*\Z")
 
 
 @dataclass(frozen=True)
@@ -35,7 +38,7 @@ class Segmenter:
     sizes: dict[str, float] = field(default_factory=dict)  # counting tokens is not cheap
 
     def segments(self, text: str) -> list[Segment]:
-        parts = split_pauses(text)
+        parts = _split_pauses(text)
         found: list[Segment] = []
         silence = 0.0  # before the first text
         unspoken = ""  # marks before the first text
@@ -158,3 +161,29 @@ def _joined(units: list[Segment]) -> Segment:
             text += "。" if east_asian else "."
         text += unit.text if east_asian and unit.text[0] > "\u3000" else f" {unit.text}"
     return replace(units[-1], text=text)
+
+
+def _split_pauses(text: str) -> list[tuple[str, float]]:
+    """The text between the marks, each with the seconds of silence asked for after it."""
+    parts = []
+    start = 0
+    for mark in _PAUSE.finditer(text):
+        parts.append((text[start : mark.start()], _seconds(mark)))
+        start = mark.end()
+    parts.append((text[start:], 0.0))
+    return parts
+
+
+def _seconds(mark: re.Match[str]) -> float:
+    if not mark[1].strip():
+        return _DEFAULT_PAUSE
+    length = _LENGTH.fullmatch(mark[1])
+    seconds = _LONGEST_PAUSE + 1
+    if length is not None:
+        seconds = float(length[1]) / (1000 if length[2].lower() == "ms" else 1)
+    if seconds > _LONGEST_PAUSE:
+        raise ValueError(
+            f"{mark[0]!r} is no pause: write [pause], [pause 500ms] or [pause 1.5s], "
+            f"at most {_LONGEST_PAUSE:g} s"
+        )
+    return seconds

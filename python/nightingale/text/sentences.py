@@ -1,7 +1,5 @@
 """Where sentences end, in every script."""
 
-# ruff: noqa: RUF001
-
 from __future__ import annotations
 
 import re

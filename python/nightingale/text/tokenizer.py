@@ -19,15 +19,15 @@ _REPLACED_PUNCTUATION = (
     (" - ", ", "),
     (";", ", "),
     ("—", "-"),
-    ("–", "-"),  # noqa: RUF001
+    ("–", "-"),
     (" ,", ","),
     ("“", '"'),
     ("”", '"'),
-    ("‘", "'"),  # noqa: RUF001
-    ("’", "'"),  # noqa: RUF001
+    ("‘", "'"),
+    ("’", "'"),
 )
 _ENDERS = (".", "!", "?", "-", ",")
-_MULTILINGUAL_ENDERS = (*_ENDERS, "、", "，", "。", "？", "！")  # noqa: RUF001
+_MULTILINGUAL_ENDERS = (*_ENDERS, "、", "，", "。", "？", "！")
 
 
 def normalise_punctuation(text: str, multilingual: bool = True) -> str:

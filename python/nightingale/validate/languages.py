@@ -10,7 +10,7 @@ SENTENCES = {
     "ar": "الطقس جميل اليوم، هل نذهب إلى الحديقة؟",
     "da": "Vejret er godt i dag, skal vi gå ud i haven?",
     "de": "Das Wetter ist heute schön, gehen wir in den Garten?",
-    "el": "Ο καιρός είναι ωραίος σήμερα, πάμε στον κήπο;",  # noqa: RUF001
+    "el": "Ο καιρός είναι ωραίος σήμερα, πάμε στον κήπο;",
     "en": "The weather is fine today, shall we go into the garden?",
     "es": "Hoy hace buen tiempo, ¿vamos al jardín?",
     "fi": "Tänään on kaunis sää, mennäänkö puutarhaan?",
@@ -29,7 +29,7 @@ SENTENCES = {
     "sv": "Vädret är fint idag, ska vi gå ut i trädgården?",
     "sw": "Hali ya hewa ni nzuri leo, twende bustanini?",
     "tr": "Bugün hava güzel, bahçeye gidelim mi?",
-    "zh": "大家好，你们今天好吗？",  # noqa: RUF001
+    "zh": "大家好，你们今天好吗？",
 }
 UNKNOWN = "[UNK]"
 

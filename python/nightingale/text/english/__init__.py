@@ -4,8 +4,6 @@ A small module of our own: num2words and inflect turn a number into words, but w
 in running text (dates, times, amounts, units, ranges, acronyms) they leave to the caller.
 """
 
-# ruff: noqa: RUF001
-
 from __future__ import annotations
 
 import re

@@ -1,7 +1,5 @@
 """Acronyms: which are spelled and which are read as words."""
 
-# ruff: noqa: RUF001, SIM905
-
 from __future__ import annotations
 
 import re

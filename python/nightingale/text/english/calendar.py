@@ -1,7 +1,5 @@
 """Dates, years and times of day."""
 
-# ruff: noqa: RUF001, SIM905
-
 from __future__ import annotations
 
 import re

@@ -1,7 +1,5 @@
 """Identifiers: web addresses, file names, versions, telephone numbers, model names."""
 
-# ruff: noqa: RUF001, SIM905
-
 from __future__ import annotations
 
 import re

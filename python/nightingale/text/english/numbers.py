@@ -1,7 +1,5 @@
 """Numbers in English words: cardinals, ordinals, years, fractions, powers, ranges."""
 
-# ruff: noqa: RUF001, SIM905
-
 from __future__ import annotations
 
 import re

@@ -1,7 +1,5 @@
 """Quantities: amounts of money, measures with their units, percentages and multiples."""
 
-# ruff: noqa: RUF001
-
 from __future__ import annotations
 
 import re

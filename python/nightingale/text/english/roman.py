@@ -1,7 +1,5 @@
 """Roman numerals after names and headings."""
 
-# ruff: noqa: RUF001
-
 from __future__ import annotations
 
 import re

@@ -1,7 +1,5 @@
 """A rule of expansion: a pattern and what is spoken in its place."""
 
-# ruff: noqa: RUF001
-
 from __future__ import annotations
 
 import re

@@ -1,7 +1,5 @@
 """Signs that are read."""
 
-# ruff: noqa: RUF001
-
 from __future__ import annotations
 
 from .acronyms import spelled
