@@ -1,4 +1,4 @@
-"""What became of each line of a batch, kept in its folder so that another run can go on."""
+"""The result of each line of a batch, stored in its folder so that another run can resume."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def locked(folder: Path) -> Iterator[None]:
 
 
 class Journal:
-    """What became of each line, in a folder's results.jsonl: one line of JSON for each."""
+    """The result of each line, in a folder's results.jsonl: one line of JSON for each."""
 
     def __init__(self, folder: Path, requests: Sequence[Request]) -> None:
         self._folder = folder
@@ -66,7 +66,9 @@ class Journal:
         with open(self._path, "a", encoding="utf-8") as file:
 
             def record(number: int, result: dict[str, Any]) -> None:
-                entry = self._entry(number) | result
+                request = self._requests[number]
+                known = {"line": number, "output": request.line.output, "request": request.digest}
+                entry = known | result
                 file.write(f"{json.dumps(entry)}\n")
                 file.flush()
                 self._entries[number] = entry
@@ -78,10 +80,6 @@ class Journal:
         """Writes a line's file, which appears whole or not at all."""
         with atomic_path(self._folder / self._requests[number].line.output) as partial:
             partial.write_bytes(content)
-
-    def _entry(self, number: int) -> dict[str, Any]:
-        request = self._requests[number]
-        return {"line": number, "output": request.line.output, "request": request.digest}
 
     def _read(self) -> list[dict[str, Any]]:
         """All entries but one that a killed process left half written."""

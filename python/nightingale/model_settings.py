@@ -32,19 +32,15 @@ class ModelSettings:
     def of(cls, folder: Path, family: dict[str, str]) -> ModelSettings:
         """family: the languages of a model that lists none"""
         file = folder / SETTINGS_FILE
-        found = _read(file) if file.is_file() else {}
+        try:
+            text = file.read_text("utf-8") if file.is_file() else "{}"
+            found = _object(json.loads(text), str(file))
+        except ValueError as error:
+            raise Error(f"{file} is not JSON in UTF-8: {error}") from error
         return cls(
             _languages(found.get("languages", list(family)), family, file),
             _flow(found.get("s3gen", {}), file),
         )
-
-
-def _read(file: Path) -> dict[str, Any]:
-    try:
-        found = json.loads(file.read_text("utf-8"))
-    except ValueError as error:
-        raise Error(f"{file} is not JSON in UTF-8: {error}") from error
-    return _object(found, str(file))
 
 
 def _object(found: Any, name: str) -> dict[str, Any]:

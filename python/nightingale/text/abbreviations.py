@@ -31,7 +31,7 @@ _BY_LANGUAGE: dict[str, dict[str, str]] = {
         "Gov Pres Supt Fr viz incl excl resp a.k.a i.a ca",
         NUMBER: "c no nos nr art sec para eq ex Jan Feb Mar Apr Jun Jul Aug Sept Sep Oct Nov "
         "Dec Mon Tue Tues Wed Thu Thur Thurs Fri Sat Sun ed",
-        EITHER: "St Ave Blvd Rd Ln Hwy Bros dept Dept est Est min hr hrs sq oz lb lbs ft Esq",
+        EITHER: "St Ave Blvd Rd Ln Hwy Bros dept est min hr hrs sq oz lb lbs ft Esq",
     },
     "de": {
         NEVER: "z.B z.Bsp d.h d.i bzw ca vgl evtl ggf inkl exkl insb insbes sog bspw Hr Hrn "
@@ -51,27 +51,26 @@ _BY_LANGUAGE: dict[str, dict[str, str]] = {
     },
     "es": {
         NEVER: "Sr Sres Sra Sras Srta Srtas Dra D Dña Lic Ing Arq Gral Cnel Mons Sto Sta Fr "
-        "Hno Hna p.ej av Av Avda tel tfno aprox máx mín Ntra",
+        "Hno Hna p.ej av Avda tel tfno aprox máx mín Ntra",
         NUMBER: "pág págs núm núms art arts cap párr ene feb mar abr may jun jul ago sept oct "
         "nov dic",
-        EITHER: "Ud Uds Vd Vds EE.UU S.A S.L a.C d.C a.m p.m Cía Ltda ed",
+        EITHER: "Ud Uds Vd Vds EE.UU S.A S.L a.C d.C Cía Ltda ed",
     },
     "it": {
-        NEVER: "sig sigg Sig Sigg dott Dott Dr prof Prof ing Ing avv Avv arch Arch geom Geom "
-        "rag on On S p.es es ca tel c.a Mons Gen",
+        NEVER: "sig sigg dott prof ing avv arch geom rag on S p.es es ca tel c.a Mons Gen",
         NUMBER: "pag pagg n nn art artt cap gen feb mar apr mag giu lug ago set sett ott nov "
         "dic sec",
         LAST: "ecc",
         EITHER: "a.C d.C S.p.A S.r.l max min",
     },
     "pt": {
-        NEVER: "Sr Srs Sra Sras Srta Dra Drs Profa D Eng p.ex Av av R aprox máx mín tel Exmo "
+        NEVER: "Sr Srs Sra Sras Srta Dra Drs Profa D Eng p.ex av R aprox máx mín tel Exmo "
         "Exma Sto Sta Pe Gen Cel V",
         NUMBER: "pág págs pag n nº art cap séc jan fev mar abr mai jun jul ago set out nov dez",
         EITHER: "Exa a.C d.C Ltda S.A Cia ed",
     },
     "nl": {
-        NEVER: "dhr mevr mw dr drs ir ing mr prof Dhr Mevr Mw bijv bv d.w.z o.a m.a.w t.a.v "
+        NEVER: "dhr mevr mw dr drs ir ing mr prof bijv bv d.w.z o.a m.a.w t.a.v "
         "i.p.v i.v.m t.o.v m.b.t n.a.v ca incl excl ds jhr resp vgl zgn",
         NUMBER: "nr blz pag art hfst jan feb mrt apr jun jul aug sep sept okt nov dec",
         LAST: "enz",
@@ -120,26 +119,26 @@ _BY_LANGUAGE: dict[str, dict[str, str]] = {
         EITHER: "г гг в вв н.э руб коп тыс млн млрд см мм км кг мин сек чел экз у.е им",
     },
     "el": {
-        NEVER: "κ κα κος κκ Δρ δρ π.χ δηλ λ.χ βλ Αγ καθ καθηγ τηλ υπ Αφοί περ πρβλ",
+        NEVER: "κ κα κος κκ δρ π.χ δηλ λ.χ βλ Αγ καθ καθηγ τηλ υπ Αφοί περ πρβλ",
         NUMBER: "αρ αριθ σελ κεφ τομ άρθ εικ Ιαν Φεβ Μαρ Απρ Ιουν Ιουλ Αυγ Σεπ Οκτ Νοε Δεκ",
         LAST: "κ.λπ κλπ κ.τ.λ κτλ κ.ά κ.ο.κ",
         EITHER: "π.μ μ.μ π.Χ μ.Χ Α.Ε Ο.Ε",
     },
     "tr": {
-        NEVER: "Dr Doç Av Sn Yrd Arş Öğr Gör Uzm Op Ecz Müh Alb Gen örn bkz yak M.Ö M.S T.C "
+        NEVER: "Doç Av Sn Yrd Arş Öğr Gör Uzm Op Ecz Müh Alb Gen örn bkz yak M.Ö M.S T.C "
         "Hz krş ör Bn By",
-        NUMBER: "s sf sn no No md böl şek",
+        NUMBER: "s sf sn no md böl şek",
         LAST: "vb vs vd",
         EITHER: "Cad Sok Mah Apt Şti A.Ş yy",
     },
     "ms": {
-        NEVER: "En Pn Tn Prof spt cth Jln Kg",
+        NEVER: "En Pn Tn spt cth Jln Kg",
         NUMBER: "hlm bil no",
         LAST: "dll dsb",
         EITHER: "Bhd S.M T.M Sdn",
     },
     "sw": {
-        NEVER: "Bw Bi Dkt Mhe Prof k.m k.v",
+        NEVER: "Bw Bi Dkt Mhe k.m k.v",
         NUMBER: "uk Na",
         LAST: "n.k nk",
         EITHER: "K.K B.K",

@@ -12,14 +12,12 @@ _LETTER, _ABJAD, _DEVANAGARI, _KANA, _SYLLABLE, _HAN = 14.0, 10.0, 11.0, 7.5, 5.
 _DIGIT, _SYMBOL = 3.0, 2.5
 
 _SCRIPTS = (
-    (0x0590, 0x05FF, _ABJAD),
-    (0x0600, 0x077F, _ABJAD),
+    (0x0590, 0x077F, _ABJAD),
     (0x08A0, 0x08FF, _ABJAD),
     (0x0900, 0x0D7F, _DEVANAGARI),
     (0x3040, 0x30FF, _KANA),
     (0x31F0, 0x31FF, _KANA),
-    (0x3400, 0x4DBF, _HAN),
-    (0x4E00, 0x9FFF, _HAN),
+    (0x3400, 0x9FFF, _HAN),
     (0xAC00, 0xD7A3, _SYLLABLE),
     (0xF900, 0xFAFF, _HAN),
     (0xFB1D, 0xFDFF, _ABJAD),

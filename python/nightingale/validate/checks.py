@@ -50,14 +50,9 @@ class Plan:
     @property
     def steps(self) -> int:
         """How often `Checklist` tells of progress."""
+        spoken = self.runs + len(THREADS) + len(self.texts)
         streams = len(self.texts) - 1 + len(self.chunkings)
-        return (
-            self.runs
-            + len(THREADS)
-            + len(self.texts)
-            + streams
-            + (0 if self.quick else len(DTYPES))
-        )
+        return spoken + streams + (0 if self.quick else len(DTYPES))
 
 
 class Checklist:
@@ -75,14 +70,11 @@ class Checklist:
         yield from self._streaming()
         yield from self._precision()
         clips = [audio.samples for audio in self.spoken]
-        for check in (
-            spectrum.clipping,
-            spectrum.dc_offset,
-            spectrum.level,
-            spectrum.silence,
-            spectrum.bands,
-        ):
-            yield check(clips)
+        yield spectrum.clipping(clips)
+        yield spectrum.dc_offset(clips)
+        yield spectrum.level(clips)
+        yield spectrum.silence(clips)
+        yield spectrum.bands(clips)
         yield languages.tokenised(self._tts)
 
     def _repeatability(self) -> Iterator[Result]:

@@ -16,14 +16,14 @@ import numpy as np
 from .. import load
 from .._core import Error
 from ..atomic_files import atomic_path
-from ..checkpoint import FAMILIES
+from ..audio_writer import FORMATS
+from ..checkpoint import T3_FILES
 from ..hub import is_hub_id
 from ..option import options_of
 from ..options import LoadOptions, SpeechOptions
 from ..voice_folder import VoiceFolder, default_voice_folder, find_voice
 
 TEMPLATE = Path(__file__).with_name("listening.html")
-RECORDINGS = ("wav", "flac", "ogg", "mp3")
 # What a model of --ab can have of its own.
 LOADING = {
     option.name: option for option in options_of(LoadOptions, "cli") if option.kind != "bool"
@@ -106,10 +106,8 @@ def side(given: str, loading: dict[str, Any], speech: dict[str, Any]) -> Side:
     place, *own = [given] if Path(given).exists() else given.split(",")
     path = Path(place)
     changed = _own_options(given, own)
-    is_model = (is_hub_id(place) and not path.exists()) or any(
-        (path / name).is_file() for family in FAMILIES for name in family.t3
-    )
-    if is_model:
+    holds_model = any((path / name).is_file() for name in T3_FILES)
+    if holds_model or (is_hub_id(place) and not path.exists()):
         own_loading = {name: value for name, value in changed.items() if name in LOADING}
         own_speech = {name: value for name, value in changed.items() if name in SPEECH}
         return Model(place, loading | own_loading, speech | own_speech)
@@ -119,13 +117,13 @@ def side(given: str, loading: dict[str, Any], speech: dict[str, Any]) -> Side:
         raise ValueError(f"{given}: recordings take no options")
     files = (path,) if path.is_file() else tuple(sorted(filter(_is_recording, path.iterdir())))
     if not files:
-        endings = ", .".join(RECORDINGS)
+        endings = ", .".join(FORMATS)
         raise Error(f"{path} has neither a T3 checkpoint nor recordings (.{endings})")
     return Recordings(files)
 
 
 def _is_recording(path: Path) -> bool:
-    return path.is_file() and path.suffix.lstrip(".").lower() in RECORDINGS
+    return path.is_file() and path.suffix.lstrip(".").lower() in FORMATS
 
 
 def _own_options(given: str, own: Sequence[str]) -> dict[str, Any]:
@@ -180,11 +178,8 @@ def _matched(one: Recordings, other: Recordings) -> tuple[Recordings, Recordings
     names = [name for name in first if name in second]
     if not names:
         raise ValueError("no recording of A has the name of one of B")
-    return (
-        Recordings(tuple(first[name] for name in names)),
-        Recordings(tuple(second[name] for name in names)),
-        names,
-    )
+    one, other = (Recordings(tuple(files[name] for name in names)) for files in (first, second))
+    return one, other, names
 
 
 def _at_one_level(one: Clip, other: Clip) -> tuple[Clip, Clip]:
@@ -193,11 +188,11 @@ def _at_one_level(one: Clip, other: Clip) -> tuple[Clip, Clip]:
     target = min(levels)
     if target == 0:
         return one, other
-    scaled = [
+    first, second = (
         Clip(clip.samples * np.float32(target / level), clip.sample_rate)
         for clip, level in zip((one, other), levels, strict=True)
-    ]
-    return scaled[0], scaled[1]
+    )
+    return first, second
 
 
 def write_page(path: Path, found: Sequence[Trial], names: Sequence[str], seed: int) -> None:

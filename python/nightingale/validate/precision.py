@@ -1,7 +1,7 @@
-"""Other precisions beside the one that was loaded.
+"""Compares other precisions with the one that was loaded.
 
-Rounding decides near-draws, after which two readings go their own ways, so that tokens drawn freely
-are only counted. What can be compared value by value is compared with the same tokens on all sides.
+Rounding can change which token is sampled, and everything after it, so sampled tokens are only
+counted. Logits and mels are compared value by value, for the same tokens in each precision.
 """
 
 from __future__ import annotations

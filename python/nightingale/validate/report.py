@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -44,9 +45,7 @@ def table(results: Sequence[Result]) -> str:
     ]
     lines.insert(1, "  ".join("-" * width for width in widths))
     lines += [f"{result.name}: {note}" for result in results for note in result.notes]
-    counts = dict.fromkeys(("pass", "FAIL", "skipped"), 0)
-    for result in results:
-        counts[result.verdict] += 1
+    counts = Counter(result.verdict for result in results)
     lines.append(f"{counts['pass']} passed, {counts['FAIL']} failed, {counts['skipped']} skipped")
     return "\n".join(lines)
 

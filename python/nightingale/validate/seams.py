@@ -1,4 +1,4 @@
-"""Streamed sound beside the whole: the same tokens and length, and no trace of a seam."""
+"""Compares streamed audio with `generate`: same tokens, same length, no audible seams."""
 
 from __future__ import annotations
 

@@ -45,25 +45,16 @@ def _iso_date(match: re.Match[str]) -> str:
     return f"{words} at {_clock(int(match['hour']), int(match['minute']))}"
 
 
-def _month_first(match: re.Match[str]) -> str:
+def _day_and_month(match: re.Match[str]) -> str:
+    """ "May third to fifth", "the third to the fifth of May", with the year where there is one."""
     if not 1 <= int(match["day"]) <= 31:
         return match[0]
-    words = f"{month_name(match['month'])} {ordinal(int(match['day']))}"
-    if match["last"] is not None:
-        words += f" to {ordinal(int(match['last']))}"
-    return words + (f", {year(int(match['year']))}" if match["year"] else "")
-
-
-def _day_first(match: re.Match[str]) -> str:
-    if not 1 <= int(match["day"]) <= 31:
-        return match[0]
-    words = f"the {ordinal(int(match['day']))}"
-    if match["last"] is not None:
-        words += f" to the {ordinal(int(match['last']))}"
-    words += f" of {month_name(match['month'])}"
-    if match["year"]:
-        return f"{words}, {year(int(match['year']))}"
-    return words + kept_stop(match)
+    month_first = match.start("month") < match.start("day")
+    article = "" if month_first else "the "
+    days = " to ".join(article + ordinal(int(day)) for day in match.group("day", "last") if day)
+    month = month_name(match["month"])
+    words = f"{month} {days}" if month_first else f"{days} of {month}"
+    return words + (f", {year(int(match['year']))}" if match["year"] else kept_stop(match))
 
 
 def _clock(hour: int, minute: int, half: str = "") -> str:
@@ -154,13 +145,13 @@ RULES: tuple[Rule, ...] = (
     rule(
         rf"\b(?P<month>{_MONTH})\s(?P<day>[0-9]{{1,2}}){_SUFFIX}?"
         rf"(?:{DASH}(?P<last>[0-9]{{1,2}}){_SUFFIX}?)?(?![\w:%]|[.,][0-9])(?:,?\s{_YEAR})?",
-        _month_first,
+        _day_and_month,
     ),
     rule(
         rf"(?<![\w.,:$£€])(?:[Tt]he\s)?(?P<day>[0-9]{{1,2}}){_SUFFIX}?"
         rf"(?:{DASH}(?P<last>[0-9]{{1,2}}){_SUFFIX}?)?(?:\sof)?\s(?P<month>{_MONTH})(?!\w)"
         rf"(?:,?\s{_YEAR})?",
-        _day_first,
+        _day_and_month,
     ),
     rule(
         rf"\b(?P<month>{_MONTH})(?:\sof)?,?\s{_YEAR}",
