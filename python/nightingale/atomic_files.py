@@ -1,7 +1,5 @@
 """Files that appear under their name whole or not at all."""
 
-from __future__ import annotations
-
 import os
 import secrets
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """What synthesis gives back."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from pathlib import Path
 

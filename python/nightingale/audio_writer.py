@@ -1,7 +1,5 @@
 """Sound to a file, as it comes."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

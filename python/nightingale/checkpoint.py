@@ -1,7 +1,5 @@
 """Which files of a checkpoint folder are what."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property

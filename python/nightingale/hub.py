@@ -1,7 +1,5 @@
 """Checkpoints from the Hugging Face hub."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The result of each line of a batch, stored in its folder so that another run can resume."""
 
-from __future__ import annotations
-
 import fcntl
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence

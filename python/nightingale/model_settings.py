@@ -1,7 +1,5 @@
 """What a checkpoint says of itself in nightingale.json, beside what the core reads of T3 there."""
 
-from __future__ import annotations
-
 import json
 import math
 from dataclasses import dataclass, fields
@@ -29,7 +27,7 @@ class ModelSettings:
     flow: FlowSettings
 
     @classmethod
-    def of(cls, folder: Path, family: dict[str, str]) -> ModelSettings:
+    def of(cls, folder: Path, family: dict[str, str]) -> "ModelSettings":
         """family: the languages of a model that lists none"""
         file = folder / SETTINGS_FILE
         try:

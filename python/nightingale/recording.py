@@ -1,7 +1,5 @@
 """Recordings of a speaker: read, judged and resampled as the reference hears them."""
 
-from __future__ import annotations
-
 import logging
 import math
 import os

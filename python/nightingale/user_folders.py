@@ -1,7 +1,5 @@
 """Where a system keeps what programs hold for their user."""
 
-from __future__ import annotations
-
 import os
 import sys
 from pathlib import Path

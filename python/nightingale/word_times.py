@@ -1,7 +1,5 @@
 """Start and end of each word, from the position of T3's attention in the text."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import pairwise
 

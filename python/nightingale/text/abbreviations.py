@@ -4,8 +4,6 @@ Entries stand without their last stop; inner stops may be followed by a space in
 also reads "z. B."). An entry with a capital is one only when written with it.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from functools import cache

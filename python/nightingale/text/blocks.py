@@ -1,7 +1,5 @@
 """The layout of a text: paragraphs, list items, lines of dialogue."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass

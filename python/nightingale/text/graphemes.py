@@ -1,7 +1,5 @@
 """What a reader sees as one character, so that no cut falls inside it."""
 
-from __future__ import annotations
-
 from functools import cache
 from unicodedata import category, combining
 

@@ -1,7 +1,5 @@
 """Splits a sentence that is too long for one segment, and groups parts into segments."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

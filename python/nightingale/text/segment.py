@@ -1,7 +1,5 @@
 """What a text is split into."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 

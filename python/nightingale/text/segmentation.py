@@ -1,7 +1,5 @@
 """Sentences to segments: long ones are split, short ones merged, `[pause 500ms]` marks read."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace

@@ -1,7 +1,5 @@
 """Text of any length as segments that T3 can speak, with the pauses that are marked in it."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 

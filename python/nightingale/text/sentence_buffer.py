@@ -1,7 +1,5 @@
 """Text that arrives in parts: which of its sentences are complete."""
 
-from __future__ import annotations
-
 from .sentences import split_sentences
 
 # Characters of the next sentence that decide where the last one ended: `"Really?" John asked.`

@@ -1,7 +1,5 @@
 """Where sentences end, in every script."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """Which characters of a text are spoken, and about how long they take."""
 
-from __future__ import annotations
-
 import re
 from functools import cache
 from unicodedata import category

@@ -1,7 +1,5 @@
 """A checkpoint's tokenizer: text to token ids, as the reference does it."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from unicodedata import category, normalize

@@ -1,7 +1,5 @@
 """Compares the results of a run with those of an earlier one, stored in a file."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The checklist: what is spoken for it, and which checks judge it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Every language of a model must make tokens of a sentence in it."""
 
-from __future__ import annotations
-
 from .._core import Error
 from ..tts import TTS
 from .report import Result, skipped

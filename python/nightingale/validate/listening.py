@@ -1,7 +1,5 @@
 """A page for blind listening to two models or sets of recordings: one file, no network."""
 
-from __future__ import annotations
-
 import base64
 import io
 import json

@@ -1,7 +1,5 @@
 """The log-mel of a sound, at the resolution that S3Gen works in, and how alike two are."""
 
-from __future__ import annotations
-
 from functools import cache
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A picture of one sentence: waveform with its words, mel, and the pitch the vocoder was told."""
 
-from __future__ import annotations
-
 import textwrap
 import warnings
 from pathlib import Path

@@ -4,8 +4,6 @@ Rounding can change which token is sampled, and everything after it, so sampled 
 counted. Logits and mels are compared value by value, for the same tokens in each precision.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """The same seed must give the same audio, bit for bit, and another seed another one."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Sequence
 

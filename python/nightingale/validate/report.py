@@ -1,7 +1,5 @@
 """What a check found, and all of them as a table or as JSON."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Compares streamed audio with `generate`: same tokens, same length, no audible seams."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Level and spectrum: bounds that any sound meant to be heard keeps, speech or not."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import pairwise
 

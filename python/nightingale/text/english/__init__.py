@@ -4,8 +4,6 @@ A small module of our own: num2words and inflect turn a number into words, but w
 in running text (dates, times, amounts, units, ranges, acronyms) they leave to the caller.
 """
 
-from __future__ import annotations
-
 import re
 
 from . import abbreviations, calendar, identifiers, numbers, quantities, roman, symbols

@@ -1,7 +1,5 @@
 """Abbreviations to the words they stand for."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 

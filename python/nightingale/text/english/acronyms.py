@@ -1,7 +1,5 @@
 """Acronyms: which are spelled and which are read as words."""
 
-from __future__ import annotations
-
 import re
 
 _PRONOUNCED = frozenset(

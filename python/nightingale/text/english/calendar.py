@@ -1,7 +1,5 @@
 """Dates, years and times of day."""
 
-from __future__ import annotations
-
 import re
 
 from .numbers import DASH, END, START, cardinal, in_words, ordinal, plural, two_digits, year

@@ -1,7 +1,5 @@
 """Identifiers: web addresses, file names, versions, telephone numbers, model names."""
 
-from __future__ import annotations
-
 import re
 
 from .acronyms import is_spelled, spelled

@@ -1,7 +1,5 @@
 """Numbers in English words: cardinals, ordinals, years, fractions, powers, ranges."""
 
-from __future__ import annotations
-
 import re
 from unicodedata import normalize
 

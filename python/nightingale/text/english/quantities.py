@@ -1,7 +1,5 @@
 """Quantities: amounts of money, measures with their units, percentages and multiples."""
 
-from __future__ import annotations
-
 import re
 
 from .numbers import (

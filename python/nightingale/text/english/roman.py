@@ -1,7 +1,5 @@
 """Roman numerals after names and headings."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 

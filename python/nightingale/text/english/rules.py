@@ -1,7 +1,5 @@
 """A rule of expansion: a pattern and what is spoken in its place."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 

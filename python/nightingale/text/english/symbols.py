@@ -1,7 +1,5 @@
 """Signs that are read."""
 
-from __future__ import annotations
-
 from .acronyms import spelled
 from .rules import Rule, rule, word_table
 

@@ -1,7 +1,5 @@
 """What the text of some languages goes through before the tokenizer reads it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from .diacritics import add_stress, hebrew

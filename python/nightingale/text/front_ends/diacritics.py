@@ -1,7 +1,5 @@
 """Hebrew with its vowels, Russian with its stress: marks that are seldom written."""
 
-from __future__ import annotations
-
 import logging
 import threading
 from collections.abc import Callable

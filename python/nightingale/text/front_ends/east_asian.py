@@ -1,7 +1,5 @@
 """Chinese in words and Cangjie codes, Japanese in hiragana, Korean in jamo."""
 
-from __future__ import annotations
-
 import json
 import threading
 from collections import Counter

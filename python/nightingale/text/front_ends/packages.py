@@ -1,7 +1,5 @@
 """Packages of the `languages` extra, which are imported when they are first used."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable
 from typing import Generic, TypeVar
