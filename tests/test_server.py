@@ -142,7 +142,7 @@ def test_the_page_is_told_the_options_and_their_ranges(server: Running) -> None:
     body = schema["components"]["schemas"]["SpeechRequest"]["properties"]
     speed, _, cfg_weight, exaggeration, seed = found
     assert (int(seed["minimum"]), int(seed["maximum"])) == (0, 2**64 - 1)
-    assert (body["seed"]["minimum"], body["seed"]["maximum"]) == (0, 2**64 - 1)
+    assert (body["seed"]["minimum"], body["seed"]["maximum"]) == (0, float(2**64 - 1))
     assert (speed["minimum"], speed["maximum"], speed["default"]) == (0.5, 2.0, 1.0)
     assert cfg_weight["default"] == 0.5  # the model's own
     assert (exaggeration["default"], exaggeration["unset"]) == (None, "the voice's own")

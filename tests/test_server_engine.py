@@ -50,7 +50,7 @@ class Model:
 
     voices = ("default",)
     languages = {"en": "English"}  # noqa: RUF012
-    info = {"bakes_voices": True}  # noqa: RUF012
+    info = {"bakes_voices": True, "defaults": {}}  # noqa: RUF012
 
 
 @contextmanager
