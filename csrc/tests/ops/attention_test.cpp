@@ -27,7 +27,7 @@ struct Backend {
   }
 };
 
-const std::vector<Backend>& backends() {
+const std::vector<Backend>& all_backends() {
   static const std::vector<Backend> both{
       {"cpu",
        cpu_stream(),
@@ -120,7 +120,7 @@ struct Sequence {
 } // namespace
 
 TEST_CASE("cached attention is causal attention, whatever came before") {
-  for (const auto& backend : backends()) {
+  for (const auto& backend : all_backends()) {
     for (mx::Dtype dtype : kFloatTypes) {
       for (int past : {0, 1, 37}) {
         for (int length : {1, 2, 16, 17, 70}) {
@@ -139,7 +139,7 @@ TEST_CASE("cached attention is causal attention, whatever came before") {
 }
 
 TEST_CASE("cached attention of head sizes that no vector divides") {
-  for (const auto& backend : backends()) {
+  for (const auto& backend : all_backends()) {
     for (mx::Dtype dtype : kFloatTypes) {
       for (int head_dim : {1, 7, 33, 48, 80}) {
         CAPTURE(backend.name);
@@ -153,7 +153,7 @@ TEST_CASE("cached attention of head sizes that no vector divides") {
 }
 
 TEST_CASE("cached attention in chunks equals all at once") {
-  for (const auto& backend : backends()) {
+  for (const auto& backend : all_backends()) {
     for (mx::Dtype dtype : kFloatTypes) {
       CAPTURE(backend.name);
       Sequence x(2, 40, 2, 64);
@@ -172,7 +172,7 @@ TEST_CASE("cached attention in chunks equals all at once") {
 
 TEST_CASE("attention weights are the softmax that one head gives") {
   constexpr int batch = 2, heads = 3, head_dim = 64, head = 1;
-  for (const auto& backend : backends()) {
+  for (const auto& backend : all_backends()) {
     auto s = backend.stream;
     for (mx::Dtype dtype : kFloatTypes) {
       for (auto [past, length, rows] :
@@ -204,7 +204,7 @@ TEST_CASE("attention weights are the softmax that one head gives") {
 }
 
 TEST_CASE("attention weights are 0 for positions that are not there yet") {
-  for (const auto& backend : backends()) {
+  for (const auto& backend : all_backends()) {
     CAPTURE(backend.name);
     Sequence x(1, 4, 1, 8);
     auto keys = backend.make_cache({1, 1, 10, 8}, mx::float32);
@@ -221,7 +221,7 @@ TEST_CASE("attention weights are 0 for positions that are not there yet") {
 }
 
 TEST_CASE("write_heads puts heads in their places and nothing elsewhere") {
-  for (const auto& backend : backends()) {
+  for (const auto& backend : all_backends()) {
     for (mx::Dtype dtype : kFloatTypes) {
       CAPTURE(backend.name);
       auto s = backend.stream;
@@ -242,7 +242,7 @@ TEST_CASE("write_heads puts heads in their places and nothing elsewhere") {
 }
 
 TEST_CASE("cached attention and its caches take every layout of their rows") {
-  for (const auto& b : backends()) {
+  for (const auto& b : all_backends()) {
     CAPTURE(b.name);
     auto s = b.stream;
     Sequence x(2, 3, 2, 8);
@@ -263,7 +263,7 @@ TEST_CASE("cached attention and its caches take every layout of their rows") {
 }
 
 TEST_CASE("cached attention reads keys and values of every layout") {
-  for (const auto& b : backends()) {
+  for (const auto& b : all_backends()) {
     CAPTURE(b.name);
     auto s = b.stream;
     auto q = noise_array({2, 3, 16}, 1);
@@ -282,7 +282,7 @@ TEST_CASE("cached attention reads keys and values of every layout") {
 }
 
 TEST_CASE("write_heads into a cache that is a view keeps the rest of it") {
-  for (const auto& b : backends()) {
+  for (const auto& b : all_backends()) {
     CAPTURE(b.name);
     auto s = b.stream;
     auto cache = noise_array({2, 2, 5, 8}, 1);

@@ -33,7 +33,7 @@ struct Backend {
   }
 };
 
-const std::vector<Backend>& backends() {
+const std::vector<Backend>& all_backends() {
   static const std::vector<Backend> both{
       {"cpu",
        cpu_stream(),
@@ -54,7 +54,7 @@ const std::vector<Backend>& backends() {
 
 template <typename F>
 void for_each_backend(F body) {
-  for (const auto& backend : backends()) {
+  for (const auto& backend : all_backends()) {
     CAPTURE(backend.name);
     for (int bits : {8, 4}) {
       CAPTURE(bits);
@@ -179,9 +179,9 @@ TEST_CASE(
   auto s = cpu_stream();
   for (int bits : {8, 4}) {
     auto keys =
-        backends()[0].filled(noise_array({2, 64, kChannels}, 2), 64, bits);
+        all_backends()[0].filled(noise_array({2, 64, kChannels}, 2), 64, bits);
     auto values_ =
-        backends()[0].filled(noise_array({2, 64, kChannels}, 3), 64, bits);
+        all_backends()[0].filled(noise_array({2, 64, kChannels}, 3), 64, bits);
     for (int length = 2; length <= 16; ++length) {
       auto q = noise_array({2, length, kChannels}, 1);
       auto whole = cpu::cached_attention({q, 40}, {keys, values_}, s);
@@ -206,7 +206,7 @@ TEST_CASE(
           std::pair(3, 30)}) {
       CAPTURE(past);
       CAPTURE(length);
-      const Backend& b = backends()[0];
+      const Backend& b = all_backends()[0];
       auto before = [&](uint32_t seed) {
         return past == 0
             ? b.empty(2, 40, bits)
