@@ -332,7 +332,8 @@ def test_drawing_without_matplotlib_says_what_to_install(
 def test_a_picture_is_drawn_of_the_first_sentence(tts: nightingale.TTS, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     text = "Hello, it costs $5 or $6. And more follows here."
-    plot.draw(tts, text, {"max_tokens": 12, "steps": 2}, tmp_path / "p.png")
+    options = nightingale.SpeechOptions(max_tokens=12, steps=2)
+    plot.draw(tts, text, options, tmp_path / "p.png")
     assert names_in(tmp_path) == ["p.png"]
     assert (tmp_path / "p.png").read_bytes().startswith(b"\x89PNG")
     assert (tmp_path / "p.png").stat().st_size > 20000
@@ -341,8 +342,8 @@ def test_a_picture_is_drawn_of_the_first_sentence(tts: nightingale.TTS, tmp_path
 def test_importing_the_command_line_loads_none_of_it() -> None:
     from .test_package import output_of
 
-    program = "import sys, argparse, nightingale.validate as v; p = argparse.ArgumentParser(); "
-    program += "v.add_command(p.add_subparsers()); print(*sys.modules)"
+    program = "import sys, argparse, nightingale.cli.validate as v; p = argparse.ArgumentParser(); "
+    program += "v.add_commands(p.add_subparsers()); print(*sys.modules)"
     loaded = output_of(program).split()
-    assert "nightingale.validate" in loaded
+    assert "nightingale.cli.validate" in loaded
     assert not {name for name in loaded if name.startswith("nightingale.validate.")}

@@ -12,7 +12,7 @@ from pathlib import Path
 from tqdm import tqdm
 
 from nightingale.cli import run_command
-from nightingale.model_options import DTYPES
+from nightingale.options import DTYPES
 
 from .checkpoint import MODELS, write_checkpoint
 from .t3 import T3_SIZES
