@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 MODELS_OWN, VOICES_OWN = "the model's own", "the voice's own"
 BITS = (8, 4)
 DTYPES = ("float32", "float16", "bfloat16")
+DEVICES = ("auto", "cpu", "gpu")
 LARGEST_SEED = 2**64 - 1
 # Interfaces of options that are not offered over HTTP.
 LOCAL = ("cli", "manifest")
@@ -71,7 +72,7 @@ class LoadOptions(Options):
     device: str = option(
         "auto",
         "where the model runs; auto takes a GPU where MLX has one",
-        choices=("auto", "cpu", "gpu"),
+        choices=DEVICES,
     )
     threads: int | None = option(
         None,
