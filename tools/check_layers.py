@@ -1,4 +1,5 @@
-"""Checks the direction of dependencies: no circular imports in python/nightingale.
+"""Checks the direction of dependencies: of includes in csrc, and no circular imports in
+python/nightingale.
 
     python tools/check_layers.py
 
@@ -8,12 +9,54 @@ Prints what is wrong and exits with 1.
 from __future__ import annotations
 
 import ast
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 EXTENSION = "nightingale._core"
+
+# What the files of a layer may include of csrc/nightingale, as folders; "." are the headers that
+# stand in none. The headers of ops are stricter than its sources, which choose a backend.
+LAYERS = {
+    "bindings": {".", "io", "mlx_internals", "models", "ops"},
+    "models": {".", "io", "models", "ops"},
+    "ops": {".", "ops", "backends", "backends/cpu", "backends/gpu", "backends/reference"},
+    "ops headers": {".", "ops"},
+    "backends": {".", "ops", "backends", "backends/gpu"},  # test hooks replace the GPU
+    "backends/cpu": {".", "ops", "backends", "backends/cpu"},
+    "backends/gpu": {
+        ".", "ops", "backends", "backends/gpu", "backends/reference", "mlx_internals",
+    },
+    "backends/reference": {".", "ops", "backends", "backends/reference"},
+    "io": {".", "io"},
+    "mlx_internals": {".", "mlx_internals"},
+    ".": {"."},
+}  # fmt: skip
+INCLUDE = re.compile(r'^\s*#\s*include\s+"nightingale/([^"]+)"', re.M)
+
+
+def check_includes(source: Path = ROOT / "csrc") -> list[str]:
+    """Includes that point from a layer to one above it, or from a backend to another."""
+    problems = []
+    for folder in ("bindings", "nightingale"):
+        for path in sorted((source / folder).rglob("*")):
+            if path.suffix not in (".h", ".cpp", ".inl"):
+                continue
+            layer = folder if folder == "bindings" else _layer(path.relative_to(source / folder))
+            rules = "ops headers" if layer == "ops" and path.suffix != ".cpp" else layer
+            for included in INCLUDE.findall(path.read_text("utf-8")):
+                if _layer(Path(included)) not in LAYERS[rules]:
+                    name = path.relative_to(source).as_posix()
+                    problems.append(f"{name} includes nightingale/{included}")
+    return problems
+
+
+def _layer(path: Path) -> str:
+    """The folder of LAYERS that holds a file, by its path inside csrc/nightingale."""
+    folders = path.parent.parts[: 2 if path.parts[0] == "backends" else 1]
+    return "/".join(folders) or "."
 
 
 def python_cycles(source: Path = ROOT / "python") -> list[str]:
@@ -71,7 +114,8 @@ def _statements(node: ast.AST) -> Iterator[ast.Import | ast.ImportFrom]:
 
 def main() -> int:
     problems = [f"circular import: {cycle}" for cycle in python_cycles()]
-    print("\n".join(problems) or "no circular imports")
+    problems += [f"upward include: {include}" for include in check_includes()]
+    print("\n".join(problems) or "no upward includes, no circular imports")
     return 1 if problems else 0
 
 
