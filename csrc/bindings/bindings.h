@@ -22,7 +22,6 @@ namespace nb = nanobind;
 namespace mx = mlx::core;
 
 void bind_checkpoint(nb::module_& m);
-void bind_machine(nb::module_& m);
 void bind_flow(nb::module_& m);
 void bind_ops(nb::module_& m);
 void bind_t3(nb::module_& m);

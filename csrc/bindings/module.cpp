@@ -1,9 +1,13 @@
 #include "bindings.h"
+#include "mlx/device.h"
+#include "mlx/memory.h"
 #include "mlx/ops.h"
 #include "mlx/transforms.h"
+#include "mlx/version.h"
 #include "nightingale/error.h"
 #include "nightingale/io/dtype.h"
 #include "nightingale/mlx_internals/cache_check.h"
+#include "nightingale/ops/machine.h"
 
 namespace {
 
@@ -59,6 +63,28 @@ mx::Stream model_stream(const nightingale::LoadOptions& options) {
 
 const char* device_name(const mx::Stream& stream) {
   return stream.device == mx::Device::cpu ? "cpu" : "gpu";
+}
+
+static void bind_machine(nb::module_& m) {
+  namespace ops = nightingale::ops;
+  m.def("set_threads", &ops::set_threads, nb::arg("count"));
+  m.def("threads", &ops::threads);
+  m.def("idle_bytes", &ops::idle_bytes);
+  m.def("system_allocations", &ops::system_allocations);
+  m.def("simd_name", &ops::simd_name);
+  m.def("has_bf16_matrix_units", &ops::has_bf16_matrix_units);
+  m.def("blas_name", &ops::blas_name);
+  m.def("measure_read_bandwidth", &ops::measure_read_bandwidth);
+  m.def("measure_best_bandwidth", &ops::measure_best_bandwidth);
+  m.def("measure_gemm_flops", &ops::measure_gemm_flops);
+  m.def(
+      "set_cache_limit",
+      &mx::set_cache_limit,
+      nb::arg("bytes"),
+      "How much freed memory MLX may keep; gives the limit before.");
+  m.def("mlx_version", &mx::version);
+  m.def("kernel_launches", &ops::kernel_launches);
+  m.def("gpu_available", [] { return mx::is_available(mx::Device::gpu); });
 }
 
 NB_MODULE(_core, m) {

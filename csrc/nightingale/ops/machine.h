@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+// The processor that ops run on, and what they have used of it so far.
+
+namespace nightingale::ops {
+
+void set_threads(int count);
+int threads();
+
+const char* simd_name();
+const char* blas_name();
+bool has_bf16_matrix_units();
+
+// Bytes a second and floating-point operations a second, measured now.
+double measure_read_bandwidth();
+double measure_best_bandwidth();
+double measure_gemm_flops();
+
+// Memory that CPU ops keep for the next ones, and how often they have asked the
+// system for more.
+size_t idle_bytes();
+uint64_t system_allocations();
+
+// Launches of our GPU kernels in this process.
+long kernel_launches();
+
+} // namespace nightingale::ops
