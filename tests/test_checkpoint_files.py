@@ -21,6 +21,7 @@ import nightingale
 from nightingale import _core
 from nightingale.options import LoadOptions
 from nightingale.safetensors_writer import stream_safetensors, write_safetensors
+from nightingale.torch_file import open_tensors
 from tools import synthetic
 from tools.synthetic.torch_file import write_torch
 
@@ -32,7 +33,7 @@ UNUSED = ("text_head.weight", "tfmr.embed_tokens.weight")
 
 
 def read_all(path: Path) -> dict[str, np.ndarray]:
-    file = _core.TensorFile.open(str(path))
+    file = open_tensors(path)
     return {name: file.read(name) for name in file.names()}
 
 
@@ -51,7 +52,7 @@ def tiny_t3(path: Path, **changes: Any) -> Path:
 
 def load_error(path: Path) -> str:
     with pytest.raises(nightingale.Error) as caught:
-        _core.T3.load(str(path), LoadOptions())
+        _core.T3.load(open_tensors(path), LoadOptions())
     message = str(caught.value)
     assert str(path) in message
     assert "\n" not in message
@@ -70,7 +71,7 @@ def test_a_missing_tensor_is_named(tmp_path: Path, name: str) -> None:
 
 def test_tensors_of_no_use_when_speaking_may_be_missing(tmp_path: Path) -> None:
     path = tiny_t3(tmp_path / "t3_cfg.safetensors", **dict.fromkeys(UNUSED))
-    model, unknown = _core.T3.load(str(path), LoadOptions())
+    model, unknown = _core.T3.load(open_tensors(path), LoadOptions())
     assert model.describe()["layers"] == 2
     assert unknown == []
 
@@ -284,7 +285,7 @@ def test_a_pickle_that_would_run_code_is_refused(
     target.unlink()
 
     path = torch_zip(tmp_path / "conds.pt", payload)
-    for load in (_core.TensorFile.open, nightingale.Voice.load):
+    for load in (open_tensors, nightingale.Voice.load):
         with pytest.raises(nightingale.Error) as caught:
             load(str(path))
         message = str(caught.value)
@@ -301,7 +302,7 @@ def test_a_pickle_extension_is_refused(tmp_path: Path) -> None:
         copyreg.remove_extension(os.system.__module__, "system", 240)
     path = torch_zip(tmp_path / "conds.pt", payload)
     with pytest.raises(nightingale.Error, match="refuses to load 'extension 240'"):
-        _core.TensorFile.open(str(path))
+        open_tensors(path)
     assert not (tmp_path / "executed").exists()
 
 

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import nightingale
 from nightingale import _core, cli
+from nightingale.checkpoint import find_checkpoint
 from nightingale.cli import doctor, machine
+from nightingale.torch_file import open_tensors
+from tools.synthetic.torch_file import write_torch
 
 from .command import run
 from .test_hub import Hub
@@ -67,6 +72,39 @@ def test_pull_wants_a_hub_id(capsys: pytest.CaptureFixture[str], checkpoint: Pat
     assert cli.main(["pull", str(checkpoint)]) == 1
     expected = f"nightingale: {str(checkpoint)!r} is not a hub id (owner/name)\n"
     assert capsys.readouterr() == ("", expected)
+
+
+def test_pull_converts_torch_files(
+    capsys: pytest.CaptureFixture[str], checkpoint: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "model"
+    shutil.copytree(checkpoint, folder)
+    found = find_checkpoint(folder)
+    tensors: dict[Path, dict[str, np.ndarray]] = {}
+    for path in (found.t3, found.s3gen, found.voice_encoder):
+        file = open_tensors(path)
+        tensors[path] = {name: file.read(name) for name in file.names()}
+        path.unlink()
+        write_torch(path.with_suffix(".pt"), tensors[path])
+    torch_files = sorted(path.name for path in folder.glob("*.pt"))
+    assert len(torch_files) == 4
+
+    assert cli.main(["pull", "--convert", str(folder)]) == 0
+    printed = capsys.readouterr()
+    assert printed.out == f"{folder}\n"
+    assert printed.err.count("wrote ") == 4
+    for path, expected in tensors.items():
+        converted = _core.TensorFile.open(str(path.with_suffix(".safetensors")))
+        assert converted.names() == sorted(expected)
+        for name, array in expected.items():
+            np.testing.assert_array_equal(converted.read(name), array)
+            assert converted.dtype(name) == str(array.dtype)
+    voice = nightingale.Voice.load(folder / "conds.safetensors")
+    assert repr(voice) == repr(nightingale.Voice.load(folder / "conds.pt"))
+    assert sorted(path.name for path in folder.glob("*.pt")) == torch_files
+    assert find_checkpoint(folder).t3.suffix == ".safetensors"
+    assert cli.main(["pull", "--convert", str(folder)]) == 0  # again: there is nothing to do
+    assert capsys.readouterr() == (f"{folder}\n", "")
 
 
 def test_bench_gives_every_figure_and_its_spread(

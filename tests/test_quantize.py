@@ -19,10 +19,11 @@ import pytest
 
 import nightingale
 from nightingale import _core, cli, quantized_cache
-from nightingale._core import T3, TensorFile, Vocoder
+from nightingale._core import T3, Vocoder
 from nightingale.options import LoadOptions
 from nightingale.quantization import notes_of, s3gen_bits, t3_bits, write_quantized
 from nightingale.safetensors_writer import write_safetensors
+from nightingale.torch_file import open_tensors
 from tools.synthetic import S3GEN_SIZES, s3gen_weights
 
 from .command import names_in, run
@@ -55,7 +56,7 @@ def test_ahead_and_at_load_are_the_same_bits(
 
 
 def test_codes_take_the_room_they_should(t3_file: Path) -> None:
-    file = TensorFile.open(str(t3_file))
+    file = open_tensors(t3_file)
     bits = {name: t3_bits(4)(file, name) for name in file.names()}
     assert bits[HEAD] == 8
     assert bits[MATRIX] == 4
@@ -70,7 +71,7 @@ def test_codes_take_the_room_they_should(t3_file: Path) -> None:
         floats = 4 if vector else 2  # on a CPU
         return size * bits[name] // 8 + size // 64 * 4 if bits[name] else size * floats
 
-    model, _ = T3.load(str(t3_file), LoadOptions(bits=4))
+    model, _ = T3.load(open_tensors(t3_file), LoadOptions(bits=4))
     expected = sum(nbytes(name) for name in file.names() if name not in unused)
     # The last tile of the head's rows is filled up.
     assert model.describe()["weight_bytes"] == pytest.approx(expected, rel=1e-3)
@@ -81,7 +82,7 @@ def test_mlx_reads_the_file(t3_file: Path, tmp_path: Path) -> None:
     target = tmp_path / "t3.safetensors"
     write_quantized(t3_file, target, t3_bits(4))
     tensors = mx.load(str(target))
-    read = TensorFile.open(str(target))
+    read = open_tensors(target)
     for name, bits in ((MATRIX, 4), (HEAD, 8)):
         prefix = name.removesuffix(".weight")
         scales, biases = tensors[prefix + ".scales"], tensors[prefix + ".biases"]
@@ -89,13 +90,13 @@ def test_mlx_reads_the_file(t3_file: Path, tmp_path: Path) -> None:
         floats = [part.astype(mx.float32) for part in (scales, biases)]
         dense = np.array(mx.dequantize(tensors[name], *floats, group_size=64, bits=bits))
         np.testing.assert_allclose(dense, read.read(name), rtol=0, atol=1e-6)
-        source = TensorFile.open(str(t3_file)).read(name)
+        source = open_tensors(t3_file).read(name)
         steps = np.repeat(np.abs(np.array(floats[0])), 64, axis=1)
         assert (np.abs(dense - source) <= 2 * steps).all()
         assert np.abs(dense - source).mean() < 0.3 * steps.mean()
         assert read.bits(name) == bits
     kept = "text_emb.weight"
-    np.testing.assert_array_equal(np.array(tensors[kept]), TensorFile.open(str(t3_file)).read(kept))
+    np.testing.assert_array_equal(np.array(tensors[kept]), open_tensors(t3_file).read(kept))
 
 
 def test_a_folder_of_codes_is_a_checkpoint(
@@ -158,7 +159,7 @@ def test_sound_in_8_bits_is_near_that_of_floats(tmp_path: Path) -> None:
     mel = rng.normal(-6, 2, (40, 80)).astype(np.float32)
     sounds = {}
     for bits in (0, 8):
-        vocoder, _ = Vocoder.load(str(path), LoadOptions(bits=bits or None))
+        vocoder, _ = Vocoder.load(open_tensors(path), LoadOptions(bits=bits or None))
         sounds[bits] = vocoder.feed(vocoder.begin(seed=1), mel, last=True)
     error = np.square(sounds[8] - sounds[0]).mean()
     assert 10 * np.log10(np.square(sounds[0]).mean() / error) > 35
@@ -174,7 +175,7 @@ def test_with_tables_whatever_can_be_is_in_codes(
         source = next(checkpoint.glob(f"{path.stem}.*"))
         if notes_of(path) is None:
             continue
-        stored, before = TensorFile.open(str(path)), TensorFile.open(str(source))
+        stored, before = open_tensors(path), open_tensors(source)
         for name in before.names():
             shape, floats = before.shape(name), before.read(name)
             assert stored.shape(name) == shape
@@ -202,7 +203,7 @@ def test_with_tables_whatever_can_be_is_in_codes(
 
 def test_s3gen_keeps_its_ends_in_floats(checkpoint: Path) -> None:
     path = next(checkpoint.glob("s3gen*"))
-    file = TensorFile.open(str(path))
+    file = open_tensors(path)
     bits = {name: s3gen_bits(file, name) for name in file.names()}
     assert bits["flow.input_embedding.weight"] == 0
     assert bits["flow.encoder_proj.weight"] == 0
@@ -216,15 +217,15 @@ def test_s3gen_keeps_its_ends_in_floats(checkpoint: Path) -> None:
 def test_unknown_tensors_stay_and_are_told(
     tiny_source: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    file = TensorFile.open(str(tiny_source))
+    file = open_tensors(tiny_source)
     tensors = {name: file.read(name) for name in file.names()}
     tensors["extra.weight"] = np.arange(64, dtype=np.int32).reshape(1, 64)
     write_safetensors(tmp_path / "more.safetensors", tensors)
     write_quantized(tmp_path / "more.safetensors", tmp_path / "out.safetensors", t3_bits(8))
-    _, unknown = T3.load(str(tmp_path / "out.safetensors"), LoadOptions())
+    _, unknown = T3.load(open_tensors(tmp_path / "out.safetensors"), LoadOptions())
     assert unknown == ["extra.weight"]
     np.testing.assert_array_equal(
-        TensorFile.open(str(tmp_path / "out.safetensors")).read("extra.weight"),
+        open_tensors(tmp_path / "out.safetensors").read("extra.weight"),
         tensors["extra.weight"],
     )
 
@@ -232,11 +233,11 @@ def test_unknown_tensors_stay_and_are_told(
 def test_other_bits_than_the_file_has_are_an_error(tiny_source: Path, tmp_path: Path) -> None:
     target = tmp_path / "t3.safetensors"
     write_quantized(tiny_source, target, t3_bits(8))
-    assert T3.load(str(target), LoadOptions())[0].describe()["bits"] == 8
-    assert T3.load(str(target), LoadOptions(bits=8))[0].describe()["bits"] == 8
-    expected = "holds codes of 8 bits, which cannot be loaded as 4: ask for none or 8"
+    assert T3.load(open_tensors(target), LoadOptions())[0].describe()["bits"] == 8
+    assert T3.load(open_tensors(target), LoadOptions(bits=8))[0].describe()["bits"] == 8
+    expected = "is quantized to 8 bits, which cannot be loaded as 4: ask for none or 8"
     with pytest.raises(nightingale.Error, match=expected):
-        T3.load(str(target), LoadOptions(bits=4))
+        T3.load(open_tensors(target), LoadOptions(bits=4))
     with pytest.raises(nightingale.Error, match="is quantised already, in 8 bits"):
         write_quantized(target, tmp_path / "again.safetensors", t3_bits(4))
     assert names_in(tmp_path) == ["t3.safetensors"]

@@ -19,6 +19,7 @@ from nightingale import cli, quantized_cache
 from nightingale._core import T3
 from nightingale.options import LoadOptions
 from nightingale.quantization import notes_of, t3_bits, write_quantized
+from nightingale.torch_file import open_tensors
 
 from .command import names_in
 
@@ -37,7 +38,7 @@ def test_the_type_beside_codes_is_the_one_asked_for(
 ) -> None:
     quantized_cache.write_cached(t3_file, 8)
     cached, _ = quantized_cache.load_t3(t3_file, LoadOptions(dtype=dtype, bits=8))
-    at_load, _ = T3.load(str(t3_file), LoadOptions(dtype=dtype, bits=8))
+    at_load, _ = T3.load(open_tensors(t3_file), LoadOptions(dtype=dtype, bits=8))
     assert cached.describe()["dtype"] == dtype
     assert cached.describe() == at_load.describe()
     np.testing.assert_array_equal(logits(cached), logits(at_load))
@@ -85,7 +86,7 @@ def test_damage_anywhere_is_found_or_harmless(tiny_source: Path, tmp_path: Path)
     path = tmp_path / "t3.safetensors"
     write_quantized(tiny_source, path, t3_bits(8))
     whole = path.read_bytes()
-    expected = logits(T3.load(str(path), LoadOptions())[0])
+    expected = logits(T3.load(open_tensors(path), LoadOptions())[0])
     header = 8 + int.from_bytes(whole[:8], "little")
     draw = random.Random(5)
     places = [draw.randrange(header) for _ in range(100)]
@@ -96,7 +97,7 @@ def test_damage_anywhere_is_found_or_harmless(tiny_source: Path, tmp_path: Path)
         damaged[place] ^= draw.randrange(1, 256)
         path.write_bytes(damaged)
         try:
-            model, _ = T3.load(str(path), LoadOptions())
+            model, _ = T3.load(open_tensors(path), LoadOptions())
         except nightingale.Error:
             found += 1
         else:

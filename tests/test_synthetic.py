@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nightingale import _core
+from nightingale.torch_file import open_tensors
 from tools import synthetic
 from tools.synthetic import checkpoint as writer
 from tools.synthetic.__main__ import main
@@ -29,7 +29,7 @@ TABLES = {"tokenizer._mel_filters", "tokenizer.window"}
 
 
 def read_all(path: Path) -> dict[str, np.ndarray]:
-    file = _core.TensorFile.open(str(path))
+    file = open_tensors(path)
     return {name: file.read(name) for name in file.names()}
 
 
@@ -126,7 +126,7 @@ def test_full_size_voice_models_have_the_parameters_of_the_official_ones() -> No
 @pytest.mark.parametrize("model", ["multilingual", "english"])
 def test_batch_norms_divide_by_positive_variances(checkpoints: Path, model: str) -> None:
     (path,) = (checkpoints / model).glob("s3gen.*")
-    file = _core.TensorFile.open(str(path))
+    file = open_tensors(path)
     variances = [file.read(name) for name in file.names() if name.endswith(".running_var")]
     assert len(variances) == 122
     assert min(array.min() for array in variances) > 0.5
@@ -138,7 +138,7 @@ def test_batch_norms_divide_by_positive_variances(checkpoints: Path, model: str)
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_half_precision_keeps_counts_and_tables(tmp_path: Path, dtype: str) -> None:
     synthetic.write_checkpoint(tmp_path, dtype=dtype)
-    file = _core.TensorFile.open(str(tmp_path / "s3gen.pt"))
+    file = open_tensors(tmp_path / "s3gen.pt")
     others = {name: file.dtype(name) for name in file.names() if file.dtype(name) != dtype}
     assert {name for name, kind in others.items() if kind == "float32"} == TABLES
     assert {kind for name, kind in others.items() if name not in TABLES} == {"int64"}
@@ -179,7 +179,7 @@ def test_a_streamed_torch_file_asks_for_one_tensor_at_a_time(tmp_path: Path, dty
 
     stream_torch(tmp_path / "file.pt", layout, values)
     assert asked == list(layout)
-    file = _core.TensorFile.open(str(tmp_path / "file.pt"))
+    file = open_tensors(tmp_path / "file.pt")
     assert {file.dtype(name) for name in file.names()} == {dtype}
     for i, (name, (_, shape)) in enumerate(layout.items()):
         found = np.asarray(file.read(name), np.float32)

@@ -15,8 +15,8 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
-from nightingale._core import TensorFile
 from nightingale.checkpoint import Checkpoint, find_checkpoint
+from nightingale.torch_file import open_tensors
 
 from .evaluate import to_markdown
 from .options import command_parser
@@ -38,7 +38,7 @@ def parameters(checkpoint: Checkpoint) -> dict[str, int]:
     for whole, path in files.items():
         if path is None:
             continue
-        file = TensorFile.open(str(path))
+        file = open_tensors(path)
         for name in file.names():
             part = next((part for at, part in S3GEN_PARTS.items() if name.startswith(at)), whole)
             found[part] += math.prod(file.shape(name))

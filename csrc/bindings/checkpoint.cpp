@@ -1,10 +1,14 @@
+#include <nanobind/stl/tuple.h>
+
 #include <algorithm>
+#include <tuple>
 
 #include "bindings.h"
 #include "mlx/allocator.h"
 #include "mlx/transforms.h"
-#include "nightingale/io/affine_quantization.h"
 #include "nightingale/io/dtype.h"
+#include "nightingale/io/quantized_tensors.h"
+#include "nightingale/io/strided_file.h"
 #include "nightingale/io/tensor_file.h"
 #include "nightingale/ops/matrix.h"
 
@@ -45,6 +49,46 @@ nb::tuple quantize(const TensorFile& file, const std::string& name, int bits) {
       to_bytes(parts->biases));
 }
 
+using Ranges =
+    std::vector<std::tuple<std::string, uint64_t, uint64_t, uint32_t>>;
+using Tensors = std::vector<std::tuple<
+    std::string,
+    std::string,
+    std::string,
+    int64_t,
+    std::vector<int64_t>,
+    std::vector<int64_t>>>;
+
+std::shared_ptr<TensorFile> open_strided(
+    const std::string& path,
+    const Ranges& ranges,
+    const Tensors& tensors,
+    std::vector<std::pair<std::string, double>> scalars) {
+  nightingale::StridedLayout layout;
+  for (const auto& [name, offset, size, crc] : ranges) {
+    layout.ranges.push_back({name, offset, size, crc});
+  }
+  for (const auto& [name, type, range, offset, shape, strides] : tensors) {
+    auto dtype = nightingale::find_dtype(type);
+    if (!dtype) {
+      throw std::invalid_argument("there is no dtype '" + type + "'");
+    }
+    layout.tensors.push_back({name, *dtype, range, offset, shape, strides});
+  }
+  layout.scalars = std::move(scalars);
+  return std::const_pointer_cast<TensorFile>(
+      nightingale::open_strided_file(path, layout));
+}
+
+// The elements as they are in a file of their type: uint8 [nbytes].
+nb::object stored_bytes(const TensorFile& file, const std::string& name) {
+  const auto& info = file.info(name);
+  mx::array tensor(
+      mx::allocator::malloc(info.nbytes()), info.shape, info.dtype);
+  file.read(name, info.dtype, tensor.data<void>());
+  return to_bytes(std::move(tensor));
+}
+
 } // namespace
 
 void bind_checkpoint(nb::module_& m) {
@@ -55,6 +99,16 @@ void bind_checkpoint(nb::module_& m) {
             return std::const_pointer_cast<TensorFile>(TensorFile::open(path));
           },
           nb::arg("path"))
+      .def_static(
+          "open_strided",
+          &open_strided,
+          nb::arg("path"),
+          nb::arg("ranges"),
+          nb::arg("tensors"),
+          nb::arg("scalars"),
+          "A file whose format the caller has read. ranges: name, offset, "
+          "bytes and CRC-32 each; tensors: name, dtype, the range's name, "
+          "offset, shape and strides in elements each.")
       .def("names", &TensorFile::names)
       .def("__contains__", &TensorFile::contains)
       .def(
@@ -74,11 +128,16 @@ void bind_checkpoint(nb::module_& m) {
       .def("metadata", &TensorFile::metadata)
       .def("scalar", &TensorFile::scalar)
       .def(
+          "stored_bytes",
+          &stored_bytes,
+          nb::arg("name"),
+          "The tensor's elements in its own type: uint8 [nbytes].")
+      .def(
           "quantize",
           &quantize,
           nb::arg("name"),
           nb::arg("bits"),
-          "The tensor, its rows flattened, as the bytes of MLX's codes "
+          "The tensor, its rows flattened, as the bytes of MLX's words "
           "(uint32), scales and biases (float16). Rows that are no whole "
           "groups of 64 follow each other in rows of one group.")
       .def(

@@ -84,16 +84,16 @@ void bind_flow(nb::module_& m) {
   nb::class_<Flow>(m, "Flow")
       .def_static(
           "load",
-          [](const std::string& path, nb::handle given) {
+          [](std::shared_ptr<TensorFile> file, nb::handle given) {
             auto options = options_from<LoadOptions>(given);
             auto type = dtype_from(options.dtype);
             return load_model([&](auto* unknown) {
               auto s = model_stream(options);
               return Flow::load(
-                  path, type, s, unknown, options.bits.value_or(0));
+                  file, type, s, unknown, options.bits.value_or(0));
             });
           },
-          nb::arg("path"),
+          nb::arg("file"),
           nb::arg("options"),
           "The model and the names of tensors it does not know.")
       .def("describe", &describe)

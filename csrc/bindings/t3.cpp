@@ -1,9 +1,7 @@
 #include "nightingale/models/t3/t3.h"
 #include "bindings.h"
 #include "nightingale/io/dtype.h"
-#include "nightingale/models/t3/quantization.h"
 #include "nightingale/models/t3/speech_tokens.h"
-#include "nightingale/models/t3/text_positions.h"
 
 using namespace nightingale;
 
@@ -96,7 +94,7 @@ void bind_t3(nb::module_& m) {
   nb::class_<T3>(m, "T3")
       .def_static(
           "load",
-          [](const std::string& path,
+          [](std::shared_ptr<TensorFile> file,
              nb::handle given,
              const std::optional<std::string>& settings_of) {
             auto options = options_from<LoadOptions>(given);
@@ -104,10 +102,10 @@ void bind_t3(nb::module_& m) {
             return load_model([&](auto* unknown) {
               auto s = model_stream(options);
               return T3::load(
-                  path, type, options.bits, s, unknown, settings_of);
+                  file, type, options.bits, s, unknown, settings_of);
             });
           },
-          nb::arg("path"),
+          nb::arg("file"),
           nb::arg("options"),
           nb::arg("settings_of") = nb::none(),
           "The model and the names of tensors it does not know.")

@@ -36,17 +36,17 @@ void bind_vocoder(nb::module_& m) {
   nb::class_<Vocoder>(m, "Vocoder")
       .def_static(
           "load",
-          [](const std::string& path, nb::handle given) {
+          [](std::shared_ptr<TensorFile> file, nb::handle given) {
             auto options = options_from<LoadOptions>(given);
             // Sums and what stands between products stay in float32.
             bool halves = options.dtype && options.dtype != "float32";
             return load_model([&](auto* unknown) {
               FilterFormat format{options.bits.value_or(0), halves};
               return Vocoder::load(
-                  path, model_stream(options), unknown, format);
+                  file, model_stream(options), unknown, format);
             });
           },
-          nb::arg("path"),
+          nb::arg("file"),
           nb::arg("options"),
           "The model and the names of tensors it does not know.")
       .def_prop_ro("weight_bytes", &Vocoder::weight_bytes)

@@ -30,20 +30,17 @@ void bind_voice(nb::module_& m) {
   nb::class_<VoiceBaker>(m, "VoiceBaker")
       .def_static(
           "load",
-          [](const std::string& s3gen_path,
-             const std::string& voice_encoder_path) {
+          [](std::shared_ptr<TensorFile> s3gen,
+             std::shared_ptr<TensorFile> voice_encoder) {
             // On the CPU wherever the other models run: a voice is baked once,
             // and is then the same on every machine but for rounding.
             return load_model([&](auto* unknown) {
               return VoiceBaker::load(
-                  s3gen_path,
-                  voice_encoder_path,
-                  model_stream(LoadOptions{}),
-                  unknown);
+                  s3gen, voice_encoder, model_stream(LoadOptions{}), unknown);
             });
           },
-          nb::arg("s3gen_path"),
-          nb::arg("voice_encoder_path"),
+          nb::arg("s3gen"),
+          nb::arg("voice_encoder"),
           "The models and the names of tensors they do not know.")
       .def_prop_ro("weight_bytes", &VoiceBaker::weight_bytes)
       .def(

@@ -11,6 +11,7 @@ from . import _core
 from ._core import Error
 from .checkpoint import T3_FILES
 from .options import LoadOptions
+from .torch_file import open_tensors
 
 KINDS = ("ngram", "layers")
 
@@ -26,7 +27,9 @@ class Drafts:
         self._counts = {"utterances": 0, "rounds": 0, "proposed": 0, "accepted": 0}
         if choice not in KINDS:
             path = find_draft(choice)
-            self._model, self.unknown = _core.T3.load(str(path), replace(options, bits=None))
+            self._model, self.unknown = _core.T3.load(
+                open_tensors(path), replace(options, bits=None)
+            )
             _core.check_draft(t3, self._model)
 
     def in_voice(

@@ -20,6 +20,7 @@ from .option import number
 from .options import LoadOptions, SpeechOptions
 from .quantized_cache import load_t3
 from .recording import Recording
+from .torch_file import open_tensors
 from .voice import Voice
 
 logger = logging.getLogger(__name__)
@@ -54,9 +55,9 @@ class Engine:
         self.flow_settings = checkpoint.settings.flow
         self.vocoder: _core.Vocoder | None = None
         if checkpoint.s3gen is not None:
-            path = str(checkpoint.s3gen)
-            self.flow, unknown = _core.Flow.load(path, options)
-            self.vocoder, unknown_too = _core.Vocoder.load(path, options)
+            file = open_tensors(checkpoint.s3gen)
+            self.flow, unknown = _core.Flow.load(file, options)
+            self.vocoder, unknown_too = _core.Vocoder.load(file, options)
             _warn_of(sorted({*unknown, *unknown_too}), checkpoint.s3gen)
         self.settings = self.t3.describe()
         self._baker: _core.VoiceBaker | None = None
@@ -192,8 +193,8 @@ class Engine:
                     f"{folder} has no voice encoder, which baking a voice needs; expected one of "
                     + ", ".join(VOICE_ENCODER_FILES)
                 )
-            paths = (str(self.checkpoint.s3gen), str(encoder))
-            self._baker, unknown = _core.VoiceBaker.load(*paths)
+            files = (open_tensors(self.checkpoint.s3gen), open_tensors(encoder))
+            self._baker, unknown = _core.VoiceBaker.load(*files)
             _warn_of(unknown, folder)
         return self._baker
 

@@ -18,7 +18,9 @@ from ._core import Error, TensorFile
 from .atomic_files import atomic_path
 from .checkpoint import VOICES_FOLDER, Checkpoint
 from .model_settings import SETTINGS_FILE
-from .safetensors_writer import SAFETENSORS_DTYPES, safetensors_header, stored_bytes
+from .safetensors_writer import SAFETENSORS_DTYPES, safetensors_header
+from .torch_file import open_tensors
+from .voice import Voice
 
 GROUP = 64  # columns that share a scale and a bias
 VERSION = 1  # of what is noted in a file
@@ -84,7 +86,7 @@ def write_quantized(
     """Writes the model file `source` with the tensors that `bits_of` names as codes, the others as
     they are. The file appears whole, and on the disk, or not at all. made: codes of tensors for
     which there are better ones than the nearest."""
-    file = TensorFile.open(str(source))
+    file = open_tensors(source)
     if file.fewest_bits():
         raise Error(f"{source} is quantised already, in {file.fewest_bits()} bits")
     bits = {name: bits_of(file, name) for name in file.names()}
@@ -122,6 +124,23 @@ def notes_of(path: Path) -> dict[str, Any] | None:
     """What `write_quantized` noted in a file, None where it wrote none."""
     text = TensorFile.open(str(path)).metadata(NOTES)
     return None if text is None else json.loads(text)
+
+
+def convert_torch_files(checkpoint: Checkpoint) -> list[Path]:
+    """Writes a .safetensors file, with the same elements, beside every torch file of a checkpoint;
+    gives their paths. A voice becomes a voice file."""
+    files = (checkpoint.t3, checkpoint.s3gen, checkpoint.voice_encoder, checkpoint.voice)
+    written = []
+    for path in files:
+        if path is None or path.suffix != ".pt":
+            continue
+        target = path.with_suffix(".safetensors")
+        if path == checkpoint.voice:
+            Voice.load(path).save(target)
+        else:
+            write_quantized(path, target, lambda _file, _name: 0, {"source": {"name": path.name}})
+        written.append(target)
+    return written
 
 
 def write_folder(
@@ -230,10 +249,9 @@ def _stored(
     file: TensorFile, name: str, bits: int, made: Codes | None
 ) -> Iterable[tuple[str, memoryview]]:
     """The parts of a tensor and their bytes."""
-    dtype, shape = file.dtype(name), file.shape(name)
-    parts = _parts(name, dtype, shape, bits)
     if bits == 0:
-        return [(name, stored_bytes(name, dtype, shape, lambda: file.read(name)))]
+        return [(name, file.stored_bytes(name).data)]
+    parts = _parts(name, file.dtype(name), file.shape(name), bits)
     if made is None:
         return zip(parts, (array.data for array in file.quantize(name, bits)), strict=True)
     for (part, expected), array in zip(parts.items(), made, strict=True):
@@ -243,6 +261,6 @@ def _stored(
 
 
 def _checksum(name: str, dtype: str, shape: tuple[int, ...], data: memoryview) -> str:
-    """As csrc/nightingale/io/file_notes.h says."""
+    """As csrc/nightingale/io/safetensors.h says."""
     line = f"{name} {SAFETENSORS_DTYPES[dtype]} {list(shape)}"
     return f"{zlib.crc32(data, zlib.crc32(line.encode())):08x}"

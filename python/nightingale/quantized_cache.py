@@ -17,6 +17,7 @@ from ._core import Error
 from .atomic_files import unfinished_files
 from .options import LoadOptions
 from .quantization import Progress, notes_of, t3_bits, write_quantized
+from .torch_file import open_tensors
 from .user_folders import user_folder
 
 logger = logging.getLogger(__name__)
@@ -124,7 +125,7 @@ def load_t3(source: Path, options: LoadOptions) -> tuple[_core.T3, list[str]]:
     """T3 and the names of tensors it does not know. With `bits` the cached copy is taken where
     there is one; a damaged one is made again."""
     if options.bits is None:
-        return _core.T3.load(str(source), options)
+        return _core.T3.load(open_tensors(source), options)
     identity = source_identity(source)
     cached = _path_of(source, identity, options.bits)
 
@@ -135,10 +136,10 @@ def load_t3(source: Path, options: LoadOptions) -> tuple[_core.T3, list[str]]:
         same_path = notes.get("path") == os.path.abspath(source)
         if notes.get("source") != identity or not (same_path or _is_current(cached)):
             raise Error(f"{cached} does not say that it was made of {source}")
-        return _core.T3.load(str(cached), options, str(source))
+        return _core.T3.load(open_tensors(cached), options, str(source))
 
     if not cached.is_file():
-        return _core.T3.load(str(source), options)
+        return _core.T3.load(open_tensors(source), options)
     try:
         return load_cached()
     except Error as error:
@@ -148,4 +149,4 @@ def load_t3(source: Path, options: LoadOptions) -> tuple[_core.T3, list[str]]:
         return load_cached()
     except Error as error:
         logger.warning("%s; %s is quantised in memory", error, source.name)
-    return _core.T3.load(str(source), options)
+    return _core.T3.load(open_tensors(source), options)

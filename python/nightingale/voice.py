@@ -12,6 +12,7 @@ from ._core import Error, TensorFile
 from .arguments import floats, token_ids
 from .option import number
 from .safetensors_writer import write_safetensors
+from .torch_file import open_tensors
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,7 +29,7 @@ class Voice:
     @classmethod
     def load(cls, path: str | Path) -> Voice:
         """Reads a .safetensors voice or an official conds.pt."""
-        file = TensorFile.open(str(path))
+        file = open_tensors(path)
         if "t3.speaker_emb" not in file:
             raise Error(f"{path} is not a voice: it has no tensor t3.speaker_emb")
         found = {name: _read(file, path, name) for name in _DIMENSIONS}

@@ -7,7 +7,8 @@ import unicodedata
 from collections.abc import Collection
 from pathlib import Path
 
-from ._core import Error, TensorFile
+from ._core import Error
+from .torch_file import open_tensors
 from .user_folders import user_folder
 from .voice import Voice
 
@@ -133,7 +134,7 @@ class VoiceFolder:
 
 def _is_voice(file: Path) -> bool:
     try:
-        return stat.S_ISREG(file.lstat().st_mode) and "t3.speaker_emb" in TensorFile.open(str(file))
+        return stat.S_ISREG(file.lstat().st_mode) and "t3.speaker_emb" in open_tensors(file)
     except (Error, OSError):
         return False
 

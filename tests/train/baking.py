@@ -49,7 +49,7 @@ def baker_of(folder: Path, tokenizer: SpeechTokenizer, speakers: Speakers) -> _c
     paths = [str(folder / name) for name in ("s3gen.safetensors", "ve.safetensors")]
     for path, tensors in zip(paths, (s3gen, voice_encoder), strict=True):
         write_safetensors(path, {name: tensor.numpy() for name, tensor in tensors.items()})
-    baker, unknown = _core.VoiceBaker.load(*paths)
+    baker, unknown = _core.VoiceBaker.load(*map(_core.TensorFile.open, paths))
     assert unknown == []
     return baker
 

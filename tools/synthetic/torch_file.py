@@ -14,19 +14,7 @@ import numpy as np
 
 from nightingale.atomic_files import atomic_path
 from nightingale.safetensors_writer import stored_bytes
-
-TORCH_STORAGES = {
-    "bool": "BoolStorage",
-    "uint8": "ByteStorage",
-    "int8": "CharStorage",
-    "int16": "ShortStorage",
-    "int32": "IntStorage",
-    "int64": "LongStorage",
-    "float16": "HalfStorage",
-    "bfloat16": "BFloat16Storage",
-    "float32": "FloatStorage",
-    "float64": "DoubleStorage",
-}
+from nightingale.torch_pickle import STORAGES
 
 
 def write_torch(path: str | Path, tree: Mapping[str, Any]) -> None:
@@ -119,7 +107,7 @@ class _TorchPickler:
         raise TypeError(f"cannot write a {type(value).__name__} to a torch file")
 
     def _encode_tensor(self, tensor: _Tensor) -> bytes:
-        if tensor.dtype not in TORCH_STORAGES:
+        if tensor.dtype not in STORAGES:
             raise ValueError(f"no torch storage for dtype {tensor.dtype}")
         shape = tensor.shape
         strides = np.cumprod((1, *shape[:0:-1]), dtype=np.int64)[::-1]
@@ -128,7 +116,7 @@ class _TorchPickler:
         persistent_id = (
             b"("
             + self._encode("storage")
-            + _global("torch", TORCH_STORAGES[tensor.dtype])
+            + _global("torch", STORAGES[tensor.dtype])
             + self._encode(key)
             + self._encode("cpu")
             + self._encode(tensor.size)

@@ -11,6 +11,26 @@ static_assert(
     std::endian::native == std::endian::little,
     "checkpoints hold little-endian elements, which are used as they are");
 
+namespace {
+
+constexpr std::pair<mx::Dtype, std::string_view> dtypes[] = {
+    {mx::bool_, "bool"},
+    {mx::uint8, "uint8"},
+    {mx::uint16, "uint16"},
+    {mx::uint32, "uint32"},
+    {mx::uint64, "uint64"},
+    {mx::int8, "int8"},
+    {mx::int16, "int16"},
+    {mx::int32, "int32"},
+    {mx::int64, "int64"},
+    {mx::float16, "float16"},
+    {mx::float32, "float32"},
+    {mx::float64, "float64"},
+    {mx::bfloat16, "bfloat16"},
+    {mx::complex64, "complex64"}};
+
+} // namespace
+
 uint16_t float16_bits(float value) {
   uint32_t bits = std::bit_cast<uint32_t>(value);
   uint32_t sign = (bits >> 16) & 0x8000;
@@ -182,37 +202,21 @@ convert_to_integer(const void* src, mx::Dtype from, void* dst, size_t count) {
 } // namespace
 
 std::string dtype_name(mx::Dtype dtype) {
-  switch (dtype) {
-    case mx::bool_:
-      return "bool";
-    case mx::uint8:
-      return "uint8";
-    case mx::uint16:
-      return "uint16";
-    case mx::uint32:
-      return "uint32";
-    case mx::uint64:
-      return "uint64";
-    case mx::int8:
-      return "int8";
-    case mx::int16:
-      return "int16";
-    case mx::int32:
-      return "int32";
-    case mx::int64:
-      return "int64";
-    case mx::float16:
-      return "float16";
-    case mx::float32:
-      return "float32";
-    case mx::float64:
-      return "float64";
-    case mx::bfloat16:
-      return "bfloat16";
-    case mx::complex64:
-      return "complex64";
+  for (auto& [known, name] : dtypes) {
+    if (known == dtype) {
+      return std::string(name);
+    }
   }
   return "unknown";
+}
+
+std::optional<mx::Dtype> find_dtype(std::string_view name) {
+  for (auto& [dtype, known] : dtypes) {
+    if (known == name) {
+      return dtype;
+    }
+  }
+  return std::nullopt;
 }
 
 bool is_float(mx::Dtype dtype) {

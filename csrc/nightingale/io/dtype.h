@@ -2,7 +2,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include "mlx/dtype.h"
 
@@ -11,6 +13,7 @@ namespace nightingale {
 namespace mx = mlx::core;
 
 std::string dtype_name(mx::Dtype dtype);
+std::optional<mx::Dtype> find_dtype(std::string_view name);
 bool is_float(mx::Dtype dtype);
 
 // Whether convert_elements knows the pair: any float to any float, any integer

@@ -1,4 +1,4 @@
-// The part of TensorFile that reads tensors stored as codes.
+#include "nightingale/io/quantized_tensors.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -6,7 +6,6 @@
 #include <string_view>
 #include <vector>
 
-#include "nightingale/io/affine_quantization.h"
 #include "nightingale/io/dtype.h"
 #include "nightingale/io/tensor_file.h"
 
@@ -37,6 +36,44 @@ bool holds(const mx::Shape& shape, uint64_t size) {
 
 } // namespace
 
+int quantized_bits(int64_t words, int64_t groups) {
+  for (int bits : {8, 4}) {
+    if (groups > 0 && words * 32 == groups * kQuantizedGroup * bits) {
+      return bits;
+    }
+  }
+  return 0;
+}
+
+void dequantize(
+    const uint32_t* quantized,
+    const float* scales,
+    const float* biases,
+    int bits,
+    int64_t count,
+    float* out) {
+  int per_word = 32 / bits;
+  uint32_t mask = (1u << bits) - 1;
+  for (int64_t i = 0; i < count; i += per_word) {
+    int64_t group = i / kQuantizedGroup;
+    uint32_t word = quantized[i / per_word];
+    for (int j = 0; j < per_word; ++j) {
+      uint32_t q = (word >> (j * bits)) & mask;
+      out[i + j] = scales[group] * static_cast<float>(q) + biases[group];
+    }
+  }
+}
+
+void widen_quantized(const uint32_t* quantized, int64_t count, uint32_t* out) {
+  for (int64_t i = 0; i < count / 8; ++i) {
+    for (int half = 0; half < 2; ++half) {
+      uint32_t nibbles = quantized[i] >> (16 * half);
+      out[2 * i + half] = (nibbles & 0xf) | (nibbles & 0xf0) << 4 |
+          (nibbles & 0xf00) << 8 | (nibbles & 0xf000) << 12;
+    }
+  }
+}
+
 int TensorFile::bits(const std::string& name) const {
   auto found = quantized_.find(name);
   if (found == quantized_.end()) {
@@ -63,7 +100,7 @@ void TensorFile::read_quantized(
     void* biases) const {
   auto found = quantized_.find(name);
   if (found == quantized_.end()) {
-    file_->fail("tensor '" + name + "' is not stored as codes");
+    file_->fail("tensor '" + name + "' is not quantized");
   }
   const QuantizedTensor& parts = found->second;
   read_elements(name, parts.words, mx::uint32, quantized);
@@ -98,7 +135,8 @@ void TensorFile::read_dequantized(
   }
 }
 
-void TensorFile::join_codes(const std::map<std::string, mx::Shape>& shapes) {
+void TensorFile::join_quantized(
+    const std::map<std::string, mx::Shape>& shapes) {
   for (const std::string& name : names()) {
     std::string parts = part_prefix(name);
     bool is_quantized = contains(name) && info(name).dtype == mx::uint32 &&
@@ -113,7 +151,7 @@ void TensorFile::join_codes(const std::map<std::string, mx::Shape>& shapes) {
     if (found == quantized_.end()) {
       file_->fail(
           "header: there is a shape for '" + name +
-          "', which is not stored as codes");
+          "', which is not quantized");
     }
     TensorInfo& tensor = tensors_.at(name);
     // Rows that are no whole groups follow each other in rows of one group.
@@ -121,7 +159,7 @@ void TensorFile::join_codes(const std::map<std::string, mx::Shape>& shapes) {
         (shape[0] == tensor.shape[0] || tensor.shape[1] == kQuantizedGroup);
     if (!fits || !holds(shape, tensor.size)) {
       file_->fail(
-          "header: tensor '" + name + "' has codes for " +
+          "header: tensor '" + name + "' is quantized as " +
           to_string(tensor.shape) + ", which cannot be " + to_string(shape));
     }
     tensor.shape = shape;
@@ -133,7 +171,7 @@ TensorFile::QuantizedTensor TensorFile::take_quantized(
   std::string prefix = part_prefix(name);
   std::string scales = prefix + "scales", biases = prefix + "biases";
   auto fail = [&](const std::string& message) {
-    file_->fail("tensor '" + name + "' holds codes, but " + message);
+    file_->fail("tensor '" + name + "' is quantized, but " + message);
   };
   for (const std::string& part : {scales, biases}) {
     if (!contains(part)) {

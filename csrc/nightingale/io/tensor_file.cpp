@@ -1,13 +1,13 @@
 #include "nightingale/io/tensor_file.h"
 
 #include <algorithm>
+#include <charconv>
 #include <limits>
 #include <string_view>
 
 #include "nightingale/error.h"
 #include "nightingale/io/dtype.h"
 #include "nightingale/io/safetensors.h"
-#include "nightingale/io/torch_file.h"
 
 namespace nightingale {
 
@@ -40,7 +40,10 @@ std::shared_ptr<const TensorFile> TensorFile::open(const std::string& path) {
   std::string_view start(head, head_size);
 
   if (start.starts_with("PK\x03\x04")) {
-    return open_torch_file(std::move(file));
+    file->fail(
+        "this is a torch archive, which only the Python package reads; convert "
+        "its folder with `nightingale pull --convert FOLDER` and open the "
+        ".safetensors file");
   }
   if (start.size() > 8 && start[8] == '{') {
     return open_safetensors(std::move(file));
@@ -207,6 +210,39 @@ void TensorFile::check_is_new(const std::string& name) const {
   if (tensors_.size() + scalars_.size() >= max_tensors) {
     file_->fail("expected at most " + std::to_string(max_tensors) + " tensors");
   }
+}
+
+int size_of(
+    const TensorFile& file,
+    const std::string& name,
+    int ndim,
+    int axis) {
+  const auto& shape = file.info(name).shape;
+  if (static_cast<int>(shape.size()) != ndim) {
+    throw Error(
+        name + ": expected " + std::to_string(ndim) +
+        " dimensions, found shape " + to_string(shape) + " in " + file.path());
+  }
+  return shape[axis];
+}
+
+int count_layers(const TensorFile& file, const std::string& prefix) {
+  int highest = -1;
+  for (const auto& name : file.names()) {
+    if (name.starts_with(prefix)) {
+      int layer = -1;
+      const char* digits = name.data() + prefix.size();
+      std::from_chars(digits, name.data() + name.size(), layer);
+      highest = std::max(highest, layer);
+    }
+  }
+  return highest == std::numeric_limits<int>::max() ? highest : highest + 1;
+}
+
+mx::Dtype stored_dtype(const TensorFile& file, const std::string& name) {
+  auto dtype = file.info(name).dtype;
+  bool half = dtype == mx::float16 || dtype == mx::bfloat16;
+  return half ? dtype : mx::float32;
 }
 
 } // namespace nightingale

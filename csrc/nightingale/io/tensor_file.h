@@ -33,7 +33,7 @@ std::string to_string(const mx::Shape& shape);
 // asked for. Reading from several threads is safe.
 class TensorFile {
  public:
-  // Opens a safetensors file or a torch zip archive, told apart by content.
+  // Opens a safetensors file.
   static std::shared_ptr<const TensorFile> open(const std::string& path);
 
   virtual ~TensorFile();
@@ -49,15 +49,14 @@ class TensorFile {
   // which has room for all of them.
   void read(const std::string& name, mx::Dtype dtype, void* dst) const;
 
-  // Bits of the codes that a tensor's rows are stored as (see
-  // affine_quantization.h); 0 where it is stored as it is, or as codes that go
-  // from one row into the next. info() and read() are of what the codes stand
-  // for; the type is that of the scales.
+  // Bits of the elements of a quantized tensor (see quantized_tensors.h); 0
+  // where it is not quantized, or in groups that go from one row into the next.
+  // info() and read() are of its floats; the type is that of the scales.
   int bits(const std::string& name) const;
-  // The fewest bits of any tensor's codes; 0 where there are no codes.
+  // The fewest bits of any quantized tensor; 0 where there is none.
   int fewest_bits() const;
 
-  // The codes of a tensor with n elements: n * bits / 32 words, and n / 64
+  // A quantized tensor of n elements: n * bits / 32 words, and n / 64
   // scales and biases as `dtype`.
   void read_quantized(
       const std::string& name,
@@ -96,9 +95,9 @@ class TensorFile {
       const std::vector<int64_t>& dims);
   void add_scalar(const std::string& name, double value);
   void add_metadata(const std::string& key, const std::string& value);
-  // From codes, scales and biases makes one tensor each: a matrix, or of the
+  // From words, scales and biases makes one tensor each: a matrix, or of the
   // shape that `shapes` has for it.
-  void join_codes(const std::map<std::string, mx::Shape>& shapes);
+  void join_quantized(const std::map<std::string, mx::Shape>& shapes);
   void check_name(const std::string& name) const;
 
   virtual std::unique_ptr<ElementReader> elements(
@@ -132,5 +131,21 @@ class TensorFile {
   std::map<std::string, double> scalars_;
   std::map<std::string, std::string> metadata_;
 };
+
+// Dimension `axis` of a tensor that must have `ndim` of them.
+int size_of(
+    const TensorFile& file,
+    const std::string& name,
+    int ndim,
+    int axis);
+
+// One more than the highest number that follows `prefix` in any tensor's name,
+// so that a layer with tensors missing is an error and not the end of the
+// stack; 0 where there is none.
+int count_layers(const TensorFile& file, const std::string& prefix);
+
+// The type to keep a model's matrices in where the caller names none: that of
+// the tensor `name` if it is float16 or bfloat16, otherwise float32.
+mx::Dtype stored_dtype(const TensorFile& file, const std::string& name);
 
 } // namespace nightingale

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <map>
 #include <random>
 
 #include "file_writers.h"
@@ -19,25 +20,6 @@ std::string good_safetensors() {
       .add("gen.ids", "I64", "[2]", bytes_of(std::vector<int64_t>{6561, -1}))
       .add("gen.flags", "BOOL", "[3]", std::string("\1\0\1", 3))
       .finish();
-}
-
-std::string good_pickle() {
-  auto pickle = PickleWriter().global("collections", "OrderedDict").raw(")R(");
-  pickle.text("t3").raw("}q\1(");
-  pickle.text("emb").tensor("FloatStorage", "0", 12, 0, {4, 3}, {1, 4});
-  pickle.text("none").raw("N").text("row").tensor(
-      "FloatStorage", "0", 12, 4, {4}, {1});
-  pickle.raw("u").text("gen").raw("}(");
-  pickle.text("ids").tensor("LongStorage", "1", 2, 0, {2}, {1});
-  pickle.text("len").integer(150).raw("uu}").text("_metadata").raw("}sb");
-  return pickle.finish();
-}
-
-std::string archive_of(const std::string& pickle) {
-  return torch_archive(
-      pickle,
-      {{"0", bytes_of(std::vector<float>(12, 2.5f))},
-       {"1", bytes_of(std::vector<int64_t>{6561, -1})}});
 }
 
 // Everything the file holds, as text.
@@ -88,27 +70,21 @@ std::string mutate(std::string bytes, std::mt19937& random) {
 
 } // namespace
 
-TEST_CASE("600 damaged checkpoints load fully or throw an Error") {
+TEST_CASE("200 damaged checkpoints load fully or throw an Error") {
   TempDir dir;
   std::mt19937 random(20240601);
   const std::string tensors = good_safetensors();
-  const std::string archive = archive_of(good_pickle());
   CHECK(load(dir, tensors).size() == 4);
-  CHECK(load(dir, archive).size() == 3);
   int loaded = 0;
   int refused = 0;
-  auto attempt = [&](const std::string& bytes) {
+  for (int i = 0; i < 200; ++i) {
+    auto bytes = mutate(tensors, random);
     bool failed = !error_of([&] { load(dir, bytes); }).empty();
     ++(failed ? refused : loaded);
-  };
-  for (int i = 0; i < 200; ++i) {
-    attempt(mutate(tensors, random));
-    attempt(mutate(archive, random));
-    attempt(archive_of(mutate(good_pickle(), random))); // with a correct sum
   }
-  CHECK(loaded + refused == 600);
+  CHECK(loaded + refused == 200);
   CHECK(loaded > 10); // harmless damage exists: names, padding, elements
-  CHECK(refused > 400);
+  CHECK(refused > 100);
 }
 
 TEST_CASE("damage to a safetensors header is an error or changes nothing") {
@@ -137,24 +113,10 @@ TEST_CASE("damage to a safetensors header is an error or changes nothing") {
 
 TEST_CASE("a checkpoint cut off anywhere is an error") {
   TempDir dir;
-  for (auto& good : {good_safetensors(), archive_of(good_pickle())}) {
-    int accepted = 0;
-    for (size_t size = 0; size < good.size(); ++size) {
-      accepted += error_of([&] { load(dir, good.substr(0, size)); }).empty();
-    }
-    CHECK(accepted == 0);
+  const std::string good = good_safetensors();
+  int accepted = 0;
+  for (size_t size = 0; size < good.size(); ++size) {
+    accepted += error_of([&] { load(dir, good.substr(0, size)); }).empty();
   }
-}
-
-TEST_CASE("no flipped bit in a torch file changes what is read unnoticed") {
-  TempDir dir;
-  const std::string good = archive_of(good_pickle());
-  const auto expected = load(dir, good);
-  int changed = 0;
-  for (size_t i = 0; i < good.size(); ++i) {
-    std::string bad = good;
-    bad[i] ^= char(1 << i % 8);
-    error_of([&] { changed += load(dir, bad) != expected; });
-  }
-  CHECK(changed == 0);
+  CHECK(accepted == 0);
 }

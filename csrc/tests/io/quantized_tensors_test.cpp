@@ -1,11 +1,12 @@
 #include <doctest/doctest.h>
 
 #include "file_writers.h"
-#include "nightingale/io/affine_quantization.h"
+#include "nightingale/io/crc32.h"
 #include "nightingale/io/dtype.h"
-#include "nightingale/io/file_notes.h"
-#include "nightingale/io/tensor_sizes.h"
-#include "nightingale/io/weights.h"
+#include "nightingale/io/quantized_tensors.h"
+#include "nightingale/io/safetensors.h"
+#include "nightingale/io/tensor_file.h"
+#include "nightingale/models/weights.h"
 #include "ops/arrays.h"
 
 using namespace nightingale;
@@ -150,7 +151,7 @@ TEST_CASE("floats become codes where bits are given, and stay floats else") {
         weights.take_matrix(
             {"q.weight", "f.weight"}, {3, 128}, 8, cpu_stream());
       }),
-      "f.weight: it holds floats where 'q.weight' holds codes"));
+      "f.weight: it holds floats where 'q.weight' is quantized"));
 }
 
 TEST_CASE("codes that do not fit together are errors that say why") {
@@ -170,7 +171,7 @@ TEST_CASE("codes that do not fit together are errors that say why") {
     }
     return error_of([&] { open(file.finish()); });
   };
-  std::string holds = "model.safetensors: tensor 'q.weight' holds codes, but ";
+  std::string holds = "model.safetensors: tensor 'q.weight' is quantized, but ";
   CHECK(broken("[3,32]", "F16", "[3,2]", "[3,2]").empty());
   CHECK(contains(
       broken("[3,32]", "F16", "", "[3,2]"), holds + "there is no 'q.scales'"));
@@ -262,14 +263,14 @@ TEST_CASE("rows of codes take the shape that is noted for them") {
   };
   CHECK(contains(
       error_with("{\"conv.weight\":[3,32,5]}"),
-      "has codes for [3, 128], which cannot be [3, 32, 5]"));
+      "is quantized as [3, 128], which cannot be [3, 32, 5]"));
   CHECK(contains(
       error_with("{\"conv.weight\":[6,64]}"), "which cannot be [6, 64]"));
   CHECK(contains(
       error_with("{\"conv.weight\":[3,-128,-1]}"), "a dimension of -128"));
   CHECK(contains(
       error_with("{\"other\":[3,128]}"),
-      "there is a shape for 'other', which is not stored as codes"));
+      "there is a shape for 'other', which is not quantized"));
 }
 
 TEST_CASE("codes may go from one row into the next") {

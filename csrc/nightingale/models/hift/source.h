@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "nightingale/io/weights.h"
+#include "nightingale/models/weights.h"
 #include "nightingale/ops/source.h"
 
 namespace nightingale {

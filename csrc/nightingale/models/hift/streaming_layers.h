@@ -3,7 +3,7 @@
 #include <optional>
 #include <string>
 
-#include "nightingale/io/weights.h"
+#include "nightingale/models/weights.h"
 #include "nightingale/ops/streaming_conv.h"
 
 // Layers that process a signal in chunks of frames and give the same results as

@@ -7,8 +7,8 @@
 #include "mlx/transforms.h"
 #include "nightingale/error.h"
 #include "nightingale/family.h"
-#include "nightingale/io/tensor_sizes.h"
-#include "nightingale/models/s3gen/quantization.h"
+#include "nightingale/io/tensor_file.h"
+#include "nightingale/models/s3gen/config.h"
 #include "nightingale/ops/activation.h"
 #include "nightingale/ops/eval_throttle.h"
 #include "nightingale/ops/spectrum.h"
@@ -161,11 +161,10 @@ Vocoder::Vocoder(Weights& weights, const FilterFormat& format, mx::Stream s)
 }
 
 Vocoder Vocoder::load(
-    const std::string& path,
+    std::shared_ptr<const TensorFile> file,
     mx::Stream s,
     std::vector<std::string>* unknown,
     const FilterFormat& format) {
-  auto file = TensorFile::open(path);
   Weights weights(file, mx::float32);
   int bits = s3gen_bits(*file, format.bits, s);
   Vocoder model(weights, {bits, format.halves}, s);

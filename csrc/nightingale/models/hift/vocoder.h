@@ -48,7 +48,7 @@ class Vocoder {
   // `format` applies to; s3gen_bits checks its bits. `unknown` gets the names
   // of tensors that no part of S3Gen has.
   static Vocoder load(
-      const std::string& path,
+      std::shared_ptr<const TensorFile> file,
       mx::Stream s,
       std::vector<std::string>* unknown,
       const FilterFormat& format = {});

@@ -1,7 +1,7 @@
 #include "nightingale/models/s3gen/config.h"
 
 #include "nightingale/error.h"
-#include "nightingale/io/tensor_sizes.h"
+#include "nightingale/io/tensor_file.h"
 
 namespace nightingale {
 
@@ -36,7 +36,7 @@ void check(const FlowConfig& config, const TensorFile& file) {
   if (config.sound_tokens != kStartSpeech) {
     fail(
         "it has " + std::to_string(config.sound_tokens) +
-        " speech codes, expected " + std::to_string(kStartSpeech));
+        " speech tokens, expected " + std::to_string(kStartSpeech));
   }
 }
 
@@ -68,6 +68,11 @@ FlowConfig FlowConfig::of(const TensorFile& file) {
   config.meanflow = file.contains(kEstimator + "time_embed_mixer.weight");
   check(config, file);
   return config;
+}
+
+int s3gen_bits(const TensorFile& file, int bits, mx::Stream s) {
+  bool wanted = bits > 0 || file.fewest_bits() > 0;
+  return wanted && ops::on_cpu(s) ? 8 : 0;
 }
 
 } // namespace nightingale

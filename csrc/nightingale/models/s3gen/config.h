@@ -2,6 +2,7 @@
 
 #include "nightingale/family.h"
 #include "nightingale/io/tensor_file.h"
+#include "nightingale/ops/backend.h"
 
 namespace nightingale {
 
@@ -30,5 +31,10 @@ struct FlowConfig {
   // Reads the sizes off the tensors; an Error where they do not make a flow.
   static FlowConfig of(const TensorFile& file);
 };
+
+// The bits that flow and vocoder are quantized to on `s` where a model is
+// loaded with `bits`; 0 where they stay in floats. The CPU alone runs them
+// quantized, to 8 bits also where T3 has 4, and where their file is quantized.
+int s3gen_bits(const TensorFile& file, int bits, mx::Stream s);
 
 } // namespace nightingale

@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "nightingale/io/weights.h"
 #include "nightingale/models/s3gen/config.h"
+#include "nightingale/models/weights.h"
 #include "nightingale/ops/eval_throttle.h"
 #include "nightingale/ops/feed_forward.h"
 #include "nightingale/ops/ode.h"
@@ -27,7 +27,7 @@ struct FlowTimes {
 // convolution and transformers over all frames.
 class Estimator {
  public:
-  // Matrices and kernels in codes of `bits`, in floats where that is 0.
+  // Matrices and kernels quantized to `bits`, in floats where that is 0.
   Estimator(Weights& weights, const FlowConfig& config, int bits, mx::Stream s);
 
   // The times of `steps` steps from noise to mel: along a cosine, or even ones

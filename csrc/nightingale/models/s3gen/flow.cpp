@@ -7,8 +7,7 @@
 #include "mlx/ops.h"
 #include "mlx/transforms.h"
 #include "nightingale/error.h"
-#include "nightingale/io/tensor_sizes.h"
-#include "nightingale/models/s3gen/quantization.h"
+#include "nightingale/io/tensor_file.h"
 #include "nightingale/ops/linear.h"
 #include "nightingale/ops/noise.h"
 #include "nightingale/ops/ode.h"
@@ -70,12 +69,11 @@ Flow::Flow(Weights& weights, const FlowConfig& config, int bits, mx::Stream s)
 }
 
 Flow Flow::load(
-    const std::string& path,
+    std::shared_ptr<const TensorFile> file,
     std::optional<mx::Dtype> dtype,
     mx::Stream s,
     std::vector<std::string>* unknown,
     int bits) {
-  auto file = TensorFile::open(path);
   FlowConfig config = FlowConfig::of(*file);
   Weights weights(
       file, dtype.value_or(stored_dtype(*file, "flow.input_embedding.weight")));

@@ -51,11 +51,12 @@ struct MelState {
 // Speech tokens and a voice to mel frames. Const after loading.
 class Flow {
  public:
-  // Matrices as `dtype`, or as the file has them; on the CPU in codes where
-  // `bits` is not 0 or the file has codes (s3gen_bits). Names of tensors that
-  // are neither the flow's nor another part's are put in `unknown`.
+  // Matrices as `dtype`, or as the file has them; on the CPU
+  // quantized where `bits` is not 0 or the file is quantized (s3gen_bits).
+  // Names of tensors that are neither the flow's nor another part's are put in
+  // `unknown`.
   static Flow load(
-      const std::string& path,
+      std::shared_ptr<const TensorFile> file,
       std::optional<mx::Dtype> dtype,
       mx::Stream s,
       std::vector<std::string>* unknown,
@@ -67,7 +68,7 @@ class Flow {
   size_t weight_bytes() const {
     return weight_bytes_;
   }
-  // Of the codes; 0: floats.
+  // Of the weights; 0: floats.
   int bits() const {
     return bits_;
   }

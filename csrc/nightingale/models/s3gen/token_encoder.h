@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "nightingale/io/weights.h"
 #include "nightingale/models/s3gen/config.h"
+#include "nightingale/models/weights.h"
 #include "nightingale/ops/norm.h"
 
 namespace nightingale {
@@ -14,7 +14,7 @@ namespace nightingale {
 // rate half-way.
 class TokenEncoder {
  public:
-  // Matrices and kernels in codes of `bits`, in floats where that is 0.
+  // Matrices and kernels quantized to `bits`, in floats where that is 0.
   TokenEncoder(
       Weights& weights,
       const FlowConfig& config,

@@ -4,7 +4,6 @@
 
 #include "mlx/ops.h"
 #include "nightingale/error.h"
-#include "nightingale/models/t3/quantization.h"
 #include "nightingale/ops/attention.h"
 #include "nightingale/ops/decoder.h"
 #include "nightingale/ops/linear.h"

@@ -2,9 +2,9 @@
 
 #include <vector>
 
-#include "nightingale/io/weights.h"
 #include "nightingale/models/t3/config.h"
 #include "nightingale/models/t3/kv_cache.h"
+#include "nightingale/models/weights.h"
 #include "nightingale/ops/decoder.h"
 
 namespace nightingale {
@@ -20,7 +20,7 @@ struct TextAttention {
 // The Llama stack.
 class Backbone {
  public:
-  // Matrices that `weights` has in floats become codes of `bits`, but for 0.
+  // Matrices that `weights` has in floats are quantized to `bits`, but for 0.
   Backbone(
       Weights& weights,
       const T3Config& config,

@@ -3,8 +3,8 @@
 #include <optional>
 #include <vector>
 
-#include "nightingale/io/weights.h"
 #include "nightingale/models/t3/config.h"
+#include "nightingale/models/weights.h"
 
 namespace nightingale {
 

@@ -7,7 +7,7 @@
 
 #include "nightingale/error.h"
 #include "nightingale/io/json.h"
-#include "nightingale/io/tensor_sizes.h"
+#include "nightingale/io/tensor_file.h"
 
 namespace nightingale {
 
@@ -162,6 +162,18 @@ T3Config T3Config::of(const TensorFile& file, const std::string& settings_of) {
   config.settings = T3Settings::for_file(settings_of);
   check(config, file, settings_of);
   return config;
+}
+
+int t3_bits(const std::string& name, int bits) {
+  if (bits == 0) {
+    return 0;
+  }
+  if (name == "speech_head.weight") {
+    return 8;
+  }
+  bool matrix =
+      name.starts_with("tfmr.layers.") && name.ends_with("_proj.weight");
+  return matrix ? bits : 0;
 }
 
 } // namespace nightingale

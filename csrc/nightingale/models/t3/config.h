@@ -50,4 +50,10 @@ struct T3Config {
   static T3Config of(const TensorFile& file, const std::string& settings_of);
 };
 
+// The bits that T3 quantizes a tensor to where it is loaded with `bits`; 0
+// where it stays in floats, as all do where `bits` is 0. Decoding reads the
+// backbone's matrices and the head, which is small and chooses the token: 8
+// bits at least.
+int t3_bits(const std::string& name, int bits);
+
 } // namespace nightingale

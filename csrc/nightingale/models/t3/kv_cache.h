@@ -2,13 +2,14 @@
 
 #include <vector>
 
+#include "nightingale/error.h"
 #include "nightingale/ops/attention.h"
 
 namespace nightingale {
 
 // How a KV cache is kept.
 struct KvOptions {
-  int bits = 0; // of codes, 8 or 4; 0: the type of the weights
+  int bits = 0; // 8 or 4: quantized; 0: the type of the weights
   // The share of the speech positions that heads keep; 0: all of them, and
   // nothing is ever looked for to drop.
   float budget = 0.0f;
@@ -40,5 +41,30 @@ struct KvCache {
   // Of the positions that it holds. Waits for them where some were dropped.
   size_t held_bytes() const;
 };
+
+inline void KvCache::trim(int new_length) {
+  if (new_length < length && !layers.empty() && layers[0].eviction) {
+    throw Error("a KV cache with a budget drops positions: it cannot rewind");
+  }
+  length = new_length;
+}
+
+inline size_t KvCache::held_bytes() const {
+  size_t total = 0;
+  for (const auto& layer : layers) {
+    const auto& keys = layer.keys;
+    int64_t vectors = int64_t(keys.shape(0)) * keys.shape(1) * length;
+    if (layer.eviction) {
+      auto dropped = layer.eviction->dropped;
+      dropped.eval();
+      for (size_t i = 0; i < dropped.size(); ++i) {
+        vectors -= dropped.data<int>()[i];
+      }
+    }
+    size_t bytes = keys.shape(3) * keys.itemsize();
+    total += 2 * vectors * bytes; // as many values
+  }
+  return total;
+}
 
 } // namespace nightingale

@@ -7,8 +7,7 @@
 #include "mlx/ops.h"
 #include "mlx/transforms.h"
 #include "nightingale/error.h"
-#include "nightingale/io/tensor_sizes.h"
-#include "nightingale/models/t3/quantization.h"
+#include "nightingale/io/tensor_file.h"
 #include "nightingale/ops/embedding.h"
 
 namespace nightingale {
@@ -22,13 +21,13 @@ const std::vector<std::string> kUnused{
 
 const std::string kHead = "speech_head.weight";
 
-// The bits to load with: those of the codes that the file has, or those asked
-// for; 0 for neither.
+// The bits to load with: those of a quantized file, or those asked for; 0 for
+// neither.
 int wanted_bits(const TensorFile& file, std::optional<int> bits) {
   int stored = file.fewest_bits();
   if (bits && stored != 0 && *bits != stored) {
     throw Error(
-        file.path() + " holds codes of " + std::to_string(stored) +
+        file.path() + " is quantized to " + std::to_string(stored) +
         " bits, which cannot be loaded as " + std::to_string(*bits) +
         ": ask for none or " + std::to_string(stored) +
         ", or load the checkpoint it was made of");
@@ -112,15 +111,14 @@ T3::T3(Weights& weights, const T3Config& config, int bits, mx::Stream s)
 }
 
 T3 T3::load(
-    const std::string& path,
+    std::shared_ptr<const TensorFile> file,
     std::optional<mx::Dtype> dtype,
     std::optional<int> bits,
     mx::Stream s,
     std::vector<std::string>* unknown,
     const std::optional<std::string>& settings_of) {
-  auto file = TensorFile::open(path);
   int kept = wanted_bits(*file, bits);
-  T3Config config = T3Config::of(*file, settings_of.value_or(path));
+  T3Config config = T3Config::of(*file, settings_of.value_or(file->path()));
   Weights weights(file, dtype.value_or(default_dtype(*file, kept)));
   T3 model(weights, config, kept, s);
   if (unknown) {

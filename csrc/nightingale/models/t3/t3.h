@@ -14,13 +14,14 @@ namespace nightingale {
 // while it speaks is in the caller's hands.
 class T3 {
  public:
-  // Reads `path` with its matrices as `dtype`, or as the file has them; with
-  // `bits`, those that decoding reads as codes of 8 or 4, and without a `dtype`
-  // the others as float16 where the file has float32. Codes that the file has
-  // are kept. The names of tensors it does not know are put in `unknown`.
-  // Settings are those of `settings_of`, the file that `path` was made of.
+  // Reads `file` with its matrices as `dtype`, or as the file has them; with
+  // `bits` (8 or 4), those that decoding reads are quantized, and without a
+  // `dtype` the others are float16 where the file has float32. What is
+  // quantized in the file stays so. The names of tensors it does not know are
+  // put in `unknown`. Settings are those of `settings_of`, the path of what
+  // `file` was made of.
   static T3 load(
-      const std::string& path,
+      std::shared_ptr<const TensorFile> file,
       std::optional<mx::Dtype> dtype,
       std::optional<int> bits,
       mx::Stream s,
@@ -38,7 +39,7 @@ class T3 {
   mx::Dtype dtype() const {
     return dtype_;
   }
-  // The fewest of any codes; 0 without codes.
+  // The fewest of any quantized matrix; 0 where there is none.
   int bits() const {
     return bits_;
   }

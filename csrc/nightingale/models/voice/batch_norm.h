@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "nightingale/io/weights.h"
+#include "nightingale/models/weights.h"
 
 // Batch normalisation that is no longer trained: a scale and a shift of each
 // channel, part of the convolution before it where there is one.

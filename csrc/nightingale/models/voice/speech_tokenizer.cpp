@@ -6,7 +6,7 @@
 #include "mlx/transforms.h"
 #include "nightingale/error.h"
 #include "nightingale/family.h"
-#include "nightingale/io/tensor_sizes.h"
+#include "nightingale/io/tensor_file.h"
 #include "nightingale/models/voice/features.h"
 #include "nightingale/ops/convolution.h"
 #include "nightingale/ops/frame_attention.h"

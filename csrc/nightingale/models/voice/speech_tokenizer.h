@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "nightingale/io/weights.h"
+#include "nightingale/models/weights.h"
 #include "nightingale/ops/backend.h"
 
 namespace nightingale {

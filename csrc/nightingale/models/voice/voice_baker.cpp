@@ -6,7 +6,7 @@
 
 #include "mlx/transforms.h"
 #include "nightingale/models/voice/features.h"
-#include "nightingale/models/voice/resample.h"
+#include "nightingale/models/voice/recording.h"
 
 namespace nightingale {
 
@@ -52,13 +52,13 @@ VoiceBaker::VoiceBaker(Weights& s3gen, Weights& voice_encoder, mx::Stream s)
       weight_bytes_(s3gen.nbytes() + voice_encoder.nbytes()) {}
 
 VoiceBaker VoiceBaker::load(
-    const std::string& s3gen_path,
-    const std::string& voice_encoder_path,
+    std::shared_ptr<const TensorFile> s3gen_file,
+    std::shared_ptr<const TensorFile> voice_encoder_file,
     mx::Stream s,
     std::vector<std::string>* unknown) {
   // In float32 whatever the files have: a voice is baked once and kept.
-  Weights s3gen(TensorFile::open(s3gen_path), mx::float32);
-  Weights voice_encoder(TensorFile::open(voice_encoder_path), mx::float32);
+  Weights s3gen(std::move(s3gen_file), mx::float32);
+  Weights voice_encoder(std::move(voice_encoder_file), mx::float32);
   VoiceBaker baker(s3gen, voice_encoder, s);
   if (unknown) {
     *unknown = s3gen.unused(kNotBaking);

@@ -27,8 +27,8 @@ class VoiceBaker {
  public:
   // Names of tensors that none of the models knows are put in `unknown`.
   static VoiceBaker load(
-      const std::string& s3gen_path,
-      const std::string& voice_encoder_path,
+      std::shared_ptr<const TensorFile> s3gen_file,
+      std::shared_ptr<const TensorFile> voice_encoder_file,
       mx::Stream s,
       std::vector<std::string>* unknown);
 

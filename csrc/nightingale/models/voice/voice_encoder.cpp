@@ -8,9 +8,9 @@
 
 #include "mlx/ops.h"
 #include "mlx/transforms.h"
-#include "nightingale/io/tensor_sizes.h"
+#include "nightingale/io/tensor_file.h"
 #include "nightingale/models/voice/features.h"
-#include "nightingale/models/voice/trim.h"
+#include "nightingale/models/voice/recording.h"
 #include "nightingale/ops/linear.h"
 #include "nightingale/ops/lstm.h"
 

@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "nightingale/io/weights.h"
+#include "nightingale/models/weights.h"
 #include "nightingale/ops/lstm.h"
 
 namespace nightingale {
@@ -11,7 +11,7 @@ namespace nightingale {
 // a recording, of unit length. Const after loading.
 class VoiceEncoder {
  public:
-  // Reads the tensors of ve.safetensors or ve.pt.
+  // Reads the tensors of ve.safetensors.
   VoiceEncoder(Weights& weights, mx::Stream s);
 
   // samples: [n] at 16 kHz; what is 20 dB below the loudest is cut off both

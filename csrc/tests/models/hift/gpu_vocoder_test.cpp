@@ -20,7 +20,7 @@ std::shared_ptr<const Vocoder> vocoder_on(
   TempDir dir;
   auto path = dir.write("s3gen.safetensors", model.checkpoint());
   return std::make_shared<const Vocoder>(
-      Vocoder::load(path, s, nullptr, format));
+      Vocoder::load(TensorFile::open(path), s, nullptr, format));
 }
 
 Values in_chunks(

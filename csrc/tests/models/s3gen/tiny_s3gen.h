@@ -32,14 +32,15 @@ struct TinyS3Gen {
       mx::Stream s = cpu_stream()) const {
     TempDir dir;
     std::string path = dir.write("s3gen.safetensors", checkpoint());
-    return std::make_shared<const Flow>(Flow::load(path, dtype, s, nullptr));
+    return std::make_shared<const Flow>(
+        Flow::load(TensorFile::open(path), dtype, s, nullptr));
   }
 
   std::shared_ptr<const Vocoder> load_vocoder() const {
     TempDir dir;
     std::string path = dir.write("s3gen.safetensors", checkpoint());
     return std::make_shared<const Vocoder>(
-        Vocoder::load(path, cpu_stream(), nullptr));
+        Vocoder::load(TensorFile::open(path), cpu_stream(), nullptr));
   }
 
  private:

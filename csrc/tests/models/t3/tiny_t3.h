@@ -28,7 +28,8 @@ struct TinyT3 {
       dir.write("nightingale.json", settings);
     }
     std::string path = dir.write("tiny.safetensors", checkpoint());
-    return std::make_shared<const T3>(T3::load(path, dtype, bits, s, nullptr));
+    return std::make_shared<const T3>(
+        T3::load(TensorFile::open(path), dtype, bits, s, nullptr));
   }
 
   std::string checkpoint() const {

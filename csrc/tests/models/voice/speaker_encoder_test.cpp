@@ -29,7 +29,7 @@ Values embedding(const SpeakerEncoder& encoder, const mx::array& samples) {
   return {found.begin(), found.end()};
 }
 
-Values twin(const TinySpeakerEncoder& tiny, const mx::array& samples) {
+Values reference(const TinySpeakerEncoder& tiny, const mx::array& samples) {
   auto weights = tiny.weights();
   return SpeakerTwin(weights).embedding(
       values(kaldi_fbank(samples, cpu_stream())));
@@ -45,7 +45,7 @@ TEST_CASE("a speaker's embedding is that of its layers one by one") {
     CAPTURE(frames);
     auto samples = recording(samples_of(frames), frames);
     CHECK(
-        relative_error(embedding(encoder, samples), twin(tiny, samples)) <
+        relative_error(embedding(encoder, samples), reference(tiny, samples)) <
         1e-5);
   }
 }
@@ -56,7 +56,7 @@ TEST_CASE("a speaker encoder has the sizes of its file") {
        {TinySpeakerEncoder{.width = 1, .entry = 4, .layers = {1, 1, 1}},
         TinySpeakerEncoder{.width = 5, .bottleneck = 34, .growth = 18},
         TinySpeakerEncoder{.embedding = 19, .layers = {1, 4, 2}}}) {
-    Values expected = twin(tiny, samples);
+    Values expected = reference(tiny, samples);
     CHECK(relative_error(embedding(tiny.load(), samples), expected) < 1e-5);
   }
 }

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "nightingale/io/weights.h"
+#include "nightingale/models/weights.h"
 #include "ops/arrays.h"
 
 namespace nightingale::testing {

@@ -15,7 +15,7 @@ class TokenizerTwin {
  public:
   explicit TokenizerTwin(const std::string& checkpoint) {
     TempDir dir;
-    file_ = TensorFile::open(dir.write("twin.safetensors", checkpoint));
+    file_ = TensorFile::open(dir.write("reference.safetensors", checkpoint));
     width_ = file_->info(kEncoder + "conv1.weight").shape[0];
   }
 

@@ -55,7 +55,9 @@ embed_reference(Weights& weights, const TinyVoiceEncoder& tiny, Values part) {
 }
 
 // Of a recording that is loud from end to end.
-Values twin(const TinyVoiceEncoder& tiny, const std::vector<float>& samples) {
+Values reference(
+    const TinyVoiceEncoder& tiny,
+    const std::vector<float>& samples) {
   int count = samples.size();
   Values mel =
       values(voice_mel(mx::array(samples.begin(), {count}), cpu_stream()));
@@ -93,7 +95,7 @@ TEST_CASE("a voice's embedding is the mean over its parts") {
     CAPTURE(frames);
     auto samples = noise_recording((frames - 1) * 160, frames);
     CHECK(
-        relative_error(embedding(encoder, samples), twin(tiny, samples)) <
+        relative_error(embedding(encoder, samples), reference(tiny, samples)) <
         1e-5);
   }
 }
@@ -102,7 +104,7 @@ TEST_CASE("a voice encoder has as many layers as its file") {
   auto samples = noise_recording(9000, 1);
   for (int layers : {1, 3}) {
     TinyVoiceEncoder tiny{.units = 9, .layers = layers, .embedding = 5};
-    Values expected = twin(tiny, samples);
+    Values expected = reference(tiny, samples);
     CHECK(relative_error(embedding(tiny.load(), samples), expected) < 1e-5);
   }
 }

@@ -1,8 +1,8 @@
-#include "nightingale/io/weights.h"
+#include "nightingale/models/weights.h"
 
 #include <doctest/doctest.h>
 
-#include "file_writers.h"
+#include "io/file_writers.h"
 
 using namespace nightingale;
 using namespace nightingale::testing;

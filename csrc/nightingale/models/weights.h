@@ -51,15 +51,15 @@ class Weights {
       const std::vector<std::string>& names,
       const mx::Shape& expected_each);
 
-  // The same as the matrix of a product on `s`. What the file has as codes
-  // stays codes, floats become codes of `bits`, or are kept where that is 0.
+  // The same as the matrix of a product on `s`. What is quantized in the file
+  // stays so; floats are quantized to `bits`, or are kept where that is 0.
   ops::Matrix take_matrix(
       const std::vector<std::string>& names,
       const mx::Shape& expected_each,
       int bits,
       mx::Stream s);
 
-  // For products over many frames: codes of `bits`, or those that the file has,
+  // For products over many frames: quantized to `bits`, or as the file has it,
   // where rows are whole groups; floats as `dtype` elsewhere and where `bits`
   // is 0.
   ops::Matrix take_frame_matrix(
@@ -69,8 +69,8 @@ class Weights {
       int bits,
       mx::Stream s);
 
-  // take_conv likewise, the channels of each tap being whole groups. A file's
-  // codes are grouped across taps: they are quantised anew.
+  // take_conv likewise, the channels of each tap being whole groups. A
+  // quantized kernel of a file has groups across taps: it is quantized anew.
   ops::Kernel take_frame_conv(
       const std::string& layer,
       const mx::Shape& expected,
