@@ -1,4 +1,4 @@
-"""What synthesis gives back."""
+"""The result of synthesis."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,7 +13,7 @@ SAMPLE_RATE = 24000
 
 @dataclass(frozen=True, eq=False)
 class Audio:
-    """Speech, how it came about and how long that took."""
+    """Generated speech, its tokens, word times and timings."""
 
     samples: np.ndarray  # [n] float32, mono, in [-1, 1]
     tokens: np.ndarray  # [m] int32, the speech tokens

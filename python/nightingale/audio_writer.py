@@ -1,4 +1,4 @@
-"""Sound to a file, as it comes."""
+"""Writes audio to a file while it is generated."""
 
 import os
 from collections.abc import Callable, Iterator

@@ -1,4 +1,4 @@
-"""Which files of a checkpoint folder are what."""
+"""Finds the files of a checkpoint folder."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -60,7 +60,7 @@ class Journal:
 
     @contextmanager
     def recording(self) -> Iterator[Callable[[int, dict[str, Any]], None]]:
-        """Gives what takes a line's number and its result. At the end the lines are in order."""
+        """Yields a function that records a line's result. At the end the file is sorted by line."""
         with open(self._path, "a", encoding="utf-8") as file:
 
             def record(number: int, result: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""What a checkpoint says of itself in nightingale.json, beside what the core reads of T3 there."""
+"""A checkpoint's nightingale.json, except for the part about T3, which the core reads."""
 
 import json
 import math
@@ -15,7 +15,7 @@ MOST_LOOKAHEAD = 100
 
 @dataclass(frozen=True)
 class FlowSettings:
-    """How S3Gen's flow is to be used: "s3gen" in the file."""
+    """Options of the flow model: "s3gen" in the file."""
 
     temperature: float = 1.0  # what the noise is multiplied with that a mel begins as
     lookahead: int = LOOKAHEAD_TOKENS  # tokens that a stream waits for past the end of a chunk

@@ -1,4 +1,4 @@
-"""Recordings of a speaker: read, judged and resampled as the reference hears them."""
+"""Reads, checks and resamples recordings of a speaker, as the reference does."""
 
 import logging
 import math
@@ -39,7 +39,7 @@ Source = str | Path | BinaryIO | np.ndarray
 
 @dataclass(frozen=True, eq=False)
 class Recording:
-    """What is used of a recording: mono, at the two rates the models hear."""
+    """The part of a recording that is used: mono, at the two sample rates of the models."""
 
     at_24k: np.ndarray  # [n] float32
     at_16k: np.ndarray  # [m] float32
@@ -69,7 +69,7 @@ def read_recording(source: Source, sample_rate: int | None = None) -> Recording:
 
 @dataclass(frozen=True, eq=False)
 class _Sound:
-    """A recording as it came, cut to what is used, its channels averaged."""
+    """A recording at its own rate, cut to the used length, its channels averaged."""
 
     name: str
     rate: int

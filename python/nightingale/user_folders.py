@@ -1,4 +1,4 @@
-"""Where a system keeps what programs hold for their user."""
+"""The folders of the operating system for a user's data and caches."""
 
 import os
 import sys

@@ -44,7 +44,7 @@ def snapshot(
     spoken: Sequence[Audio],
     results: Sequence[Result],
 ) -> dict[str, Any]:
-    """What a baseline file holds: where it was made, of what, and what came out."""
+    """The content of a baseline file: machine and model, inputs, and results."""
     return {
         "format": FORMAT,
         "context": context(tts),
@@ -68,7 +68,7 @@ def snapshot(
 
 
 def context(tts: TTS) -> dict[str, Any]:
-    """All that may change the last bit of the sound without a fault of the code."""
+    """What can change the last bit of the audio without an error in the code."""
     from ..cli.machine import machine
 
     info, checkpoint = tts.info, tts._checkpoint
@@ -121,7 +121,7 @@ def write(path: Path, kept: dict[str, Any]) -> None:
 
 
 def refuse_other_inputs(path: Path, kept: dict[str, Any], inputs: dict[str, Any]) -> None:
-    """An Error where the baseline is of other texts or settings: nothing can be compared."""
+    """Raises an Error if the baseline was made with other texts or settings."""
     for name in sorted({*kept["inputs"], *inputs}):
         was, now = kept["inputs"].get(name), inputs.get(name)
         if was != now:
@@ -132,7 +132,7 @@ def refuse_other_inputs(path: Path, kept: dict[str, Any], inputs: dict[str, Any]
 
 
 def compare(kept: dict[str, Any], found: dict[str, Any]) -> list[Result]:
-    """Hashes and counts, exact where both runs were made in the same place, and figures."""
+    """Compares hashes and counts, exactly if the contexts are equal, and figures."""
     moved = [
         f"{name} was {kept['context'].get(name)}, is {value}"
         for name, value in found["context"].items()

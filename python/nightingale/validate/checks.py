@@ -1,4 +1,4 @@
-"""The checklist: what is spoken for it, and which checks judge it."""
+"""Runs the checks of `validate`: generates the audio and evaluates it."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -33,7 +33,7 @@ Tick = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Plan:
-    """What is said, how, and how much of it is checked."""
+    """Texts, options and extent of the checks."""
 
     texts: Sequence[str]
     options: SpeechOptions
@@ -47,14 +47,14 @@ class Plan:
 
     @property
     def steps(self) -> int:
-        """How often `Checklist` tells of progress."""
+        """How often `Checklist` reports progress."""
         spoken = self.runs + len(THREADS) + len(self.texts)
         streams = len(self.texts) - 1 + len(self.chunkings)
         return spoken + streams + (0 if self.quick else len(DTYPES))
 
 
 class Checklist:
-    """Speaks the texts of a plan and checks what comes; `tick` is told what comes next."""
+    """Generates the texts of a plan and checks the audio; `tick` receives the next step."""
 
     def __init__(self, tts: TTS, plan: Plan, tick: Tick = lambda doing: None) -> None:
         self._tts = tts
@@ -121,7 +121,7 @@ class Checklist:
         yield precision.same_sound(base, others)
 
     def _other_reading(self, dtype: str, tokens: np.ndarray) -> precision.Reading:
-        """Of a model that is loaded for it and gone afterwards."""
+        """The same, with a model that is loaded for it and released afterwards."""
         tts = self._plan.load(dtype)
         drawn = tts.generate(self._plan.texts[0], self._plan.options).tokens
         return self._reading(tts, dtype, drawn, tokens)
@@ -129,7 +129,7 @@ class Checklist:
     def _reading(
         self, tts: TTS, dtype: str, drawn: np.ndarray, tokens: np.ndarray
     ) -> precision.Reading:
-        """What a precision makes of the first text and of these tokens."""
+        """The results of a precision for the first text and for these tokens."""
         self._tick(f"in {dtype}")
         options = self._plan.options
         voice, seed = options.voice, options.seed
@@ -161,7 +161,7 @@ class Checklist:
 
 @contextmanager
 def threads(count: int) -> Iterator[None]:
-    """The CPU backend has this many threads inside."""
+    """Sets the number of threads of the CPU backend inside the block."""
     before = _core.threads()
     _core.set_threads(count)
     try:

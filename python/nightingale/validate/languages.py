@@ -1,4 +1,4 @@
-"""Every language of a model must make tokens of a sentence in it."""
+"""Checks that the tokenizer knows a sentence in every language of the model."""
 
 from .._core import Error
 from ..tts import TTS

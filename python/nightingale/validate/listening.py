@@ -41,7 +41,7 @@ class Clip:
 
 @dataclass(frozen=True)
 class Model:
-    """A side that speaks: a checkpoint and how it is loaded and asked."""
+    """A model to listen to: a checkpoint and its options."""
 
     model: str
     loading: dict[str, Any]  # fields of LoadOptions
@@ -63,12 +63,12 @@ class Model:
 
 @dataclass(frozen=True)
 class Recordings:
-    """A side that was recorded; files in the order of their names."""
+    """Recordings to listen to, in the order of their file names."""
 
     files: tuple[Path, ...]
 
     def clips(self, texts: Sequence[str], tick: Tick) -> list[Clip]:
-        """The files' sound; what is said in them is not looked at."""
+        """The samples of the files; `texts` is not used."""
         import soundfile
 
         found = []
@@ -181,7 +181,7 @@ def _matched(one: Recordings, other: Recordings) -> tuple[Recordings, Recordings
 
 
 def _at_one_level(one: Clip, other: Clip) -> tuple[Clip, Clip]:
-    """The louder one as soft as the other: of two like sounds the louder passes for the better."""
+    """Scales the louder clip to the level of the other: listeners tend to prefer the louder one."""
     levels = [float(np.sqrt(np.mean(clip.samples**2))) for clip in (one, other)]
     target = min(levels)
     if target == 0:

@@ -1,4 +1,4 @@
-"""The log-mel of a sound, at the resolution that S3Gen works in, and how alike two are."""
+"""Log-mel spectrograms at the resolution of S3Gen, and their correlation."""
 
 from functools import cache
 
@@ -15,7 +15,7 @@ _PAD = (WINDOW - HOP) // 2
 
 
 def log_mel(samples: np.ndarray) -> np.ndarray:
-    """[80, frames] of [n] at 24 kHz; frame i is about sample 480 i + 240."""
+    """[80, frames] of [n] at 24 kHz; frame i is centred on sample 480 i + 240."""
     padded = np.pad(samples.astype(np.float64), (_PAD, _PAD + (-len(samples)) % HOP))
     frames = np.lib.stride_tricks.sliding_window_view(padded, WINDOW)[::HOP]
     window = 0.5 - 0.5 * np.cos(2 * np.pi * np.arange(WINDOW) / WINDOW)
@@ -24,7 +24,7 @@ def log_mel(samples: np.ndarray) -> np.ndarray:
 
 
 def correlation(one: np.ndarray, other: np.ndarray) -> float:
-    """Pearson's, over all values; of values that are all the same, whether they are equal."""
+    """Pearson correlation over all values; for constant arrays, 1 if they are equal, else 0."""
     a, b = one.astype(np.float64).ravel(), other.astype(np.float64).ravel()
     a, b = a - a.mean(), b - b.mean()
     scale = np.sqrt((a @ a) * (b @ b))

@@ -1,4 +1,4 @@
-"""A picture of one sentence: waveform with its words, mel, and the pitch the vocoder was told."""
+"""Plots one sentence: waveform with its words, mel, and the F0 that the vocoder predicts."""
 
 import textwrap
 import warnings
@@ -26,14 +26,14 @@ WAVE, PITCH = "#2f6f5e", "#b4532a"
 
 
 def check(path: Path) -> None:
-    """Refuses, before any work is done, what cannot be drawn here."""
+    """Raises before any work is done if the file format or matplotlib is not available."""
     if path.suffix.lower() not in FORMATS:
         raise ValueError(f"{path.name} must end in one of {', '.join(FORMATS)}")
     _figure_class()
 
 
 def draw(tts: TTS, text: str, options: SpeechOptions, path: Path) -> None:
-    """Draws the first piece of a text, which is solved whole; the file appears whole."""
+    """Plots the first segment of a text, generated without streaming, to a file."""
     segments = prepare(text, options.language)
     sentence = next((segment.text for segment in segments if segment.text), text)
     audio = tts.generate(sentence, options)

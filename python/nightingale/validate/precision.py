@@ -20,7 +20,7 @@ LEAST_MEL_CORRELATION = 0.98
 
 @dataclass(frozen=True, eq=False)
 class Reading:
-    """What one precision makes of a text, and of the tokens another drew for it."""
+    """The results of one precision for a text, and for given speech tokens."""
 
     dtype: str
     tokens: np.ndarray  # drawn by itself
@@ -30,7 +30,7 @@ class Reading:
 
 
 def token_counts(base: Reading, others: Sequence[Reading]) -> Result:
-    """How many tokens each precision draws for the same text and seed."""
+    """Compares the number of tokens that are sampled for the same text and seed."""
     off = [abs(len(other.tokens) / max(1, len(base.tokens)) - 1) for other in others]
     counts = ", ".join(f"{reading.dtype} {len(reading.tokens)}" for reading in (base, *others))
     values = {
@@ -47,7 +47,7 @@ def token_counts(base: Reading, others: Sequence[Reading]) -> Result:
 
 
 def same_logits(base: Reading, others: Sequence[Reading]) -> Result:
-    """What T3 would say after each of the same tokens."""
+    """Compares the logits of T3 after each of the same tokens."""
     found = {other.dtype: correlation(other.logits, base.logits) for other in others}
     likeliest = base.logits.argmax(axis=-1)
     agreeing = {o.dtype: float(np.mean(o.logits.argmax(axis=-1) == likeliest)) for o in others}
@@ -59,7 +59,7 @@ def same_logits(base: Reading, others: Sequence[Reading]) -> Result:
 
 
 def same_sound(base: Reading, others: Sequence[Reading]) -> Result:
-    """The mel of the same tokens, and as many samples of it."""
+    """Compares the mel of the same tokens, and the number of samples."""
     counts = {other.dtype: len(other.samples) for other in others}
     if set(counts.values()) != {len(base.samples)}:
         figure = ", ".join(f"{dtype} {count}" for dtype, count in counts.items())

@@ -1,4 +1,4 @@
-"""What a check found, and all of them as a table or as JSON."""
+"""Results of checks, as a table or as JSON."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence

@@ -29,7 +29,7 @@ TOO_SHORT = "nothing was long enough for a second chunk"
 
 @dataclass(frozen=True, eq=False)
 class StreamRun:
-    """One text, streamed in one way, beside the same text generated whole."""
+    """One text streamed with one chunking, and the result of `generate` for it."""
 
     name: str  # of the chunking
     samples: np.ndarray  # [n] of all chunks
@@ -39,7 +39,7 @@ class StreamRun:
 
 
 def same_tokens(runs: Sequence[StreamRun]) -> Result:
-    """Every way of streaming must draw the tokens of `generate`."""
+    """Every chunking must give the same tokens as `generate`."""
     differing = [run for run in runs if not np.array_equal(run.tokens, run.whole.tokens)]
     notes = tuple(
         f"{run.name}: {len(run.tokens)} tokens, expected {len(run.whole.tokens)}; "
@@ -52,7 +52,7 @@ def same_tokens(runs: Sequence[StreamRun]) -> Result:
 
 
 def same_length(runs: Sequence[StreamRun]) -> Result:
-    """Every way of streaming must give as many samples as `generate`."""
+    """Every chunking must give as many samples as `generate`."""
     off = [(run.name, len(run.samples) - len(run.whole.samples)) for run in runs]
     worst = max((count for _, count in off), key=abs)
     notes = tuple(f"{name}: {count:+d} samples" for name, count in off if count)
@@ -88,7 +88,7 @@ def _seam_ratios(
 
 
 def likeness(runs: Sequence[StreamRun]) -> list[Result]:
-    """How like `generate` the log-mel is: of each whole stream, and of what is near a seam."""
+    """Compares the log-mel with that of `generate`: over each stream, and near its seams."""
     overall, near, far = [], [], []
     for run in runs:
         count = min(len(run.samples), len(run.whole.samples))
@@ -121,7 +121,7 @@ def _likeness(
     elsewhere: Sequence[tuple[float, float]] = (),
     as_elsewhere: bool = False,
 ) -> Result:
-    """As like as the bounds ask or, with `as_elsewhere`, as what is elsewhere."""
+    """Within the bounds or, with `as_elsewhere`, as close as the windows without a seam."""
     correlations, differences = np.array(found).T
     alike = (correlations >= LEAST_CORRELATION) & (differences <= LARGEST_DIFFERENCE)
     passed = bool((alike | (differences <= SMALL_DIFFERENCE)).all())
@@ -178,7 +178,7 @@ def _kink(samples: np.ndarray, seam: int) -> float:
 
 
 def _windows(seams: Sequence[int], frames: int) -> tuple[list[slice], list[slice]]:
-    """Frames about each seam, and windows of the same size that have none of those."""
+    """Windows of frames around each seam, and windows of the same size without a seam."""
     width = 2 * SEAM_FRAMES
     at = []
     taken = np.zeros(frames, bool)

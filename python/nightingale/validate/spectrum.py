@@ -1,4 +1,4 @@
-"""Level and spectrum: bounds that any sound meant to be heard keeps, speech or not."""
+"""Checks level and spectrum against bounds that do not depend on what is spoken."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -99,5 +99,5 @@ def _centred(clip: np.ndarray) -> np.ndarray:
 
 
 def _finite(clip: np.ndarray) -> np.ndarray:
-    """With 0 for what is not finite, which `clipping` reports."""
+    """Replaces values that are not finite, which `clipping` reports, with 0."""
     return np.nan_to_num(clip.astype(np.float64), nan=0, posinf=0, neginf=0)

@@ -1,4 +1,4 @@
-"""English as it is written to English as it is said: numbers, dates, money, abbreviations.
+"""English text normalization: numbers, dates, money and abbreviations become words.
 
 A small module of our own: num2words and inflect turn a number into words, but what has to be found
 in running text (dates, times, amounts, units, ranges, acronyms) they leave to the caller.
@@ -28,7 +28,7 @@ _TAG = re.compile(r"(\[\s*[Pp][Aa][Uu][Ss][Ee](?![a-zA-Z_])[^\[\]]*\]|\[[A-Za-z]
 
 
 def expand(text: str) -> str:
-    """Writes out what a reader says differently from what is written; the rest stays as it is."""
+    """Replaces what is not spoken as it is written with words; other text is unchanged."""
     parts = _TAG.split(text)
     parts[::2] = map(_written_out, parts[::2])
     return "".join(parts)

@@ -1,4 +1,4 @@
-"""Abbreviations to the words they stand for."""
+"""Replaces abbreviations with the words they stand for."""
 
 import re
 from collections.abc import Callable
@@ -58,7 +58,7 @@ def _saint(match: re.Match[str]) -> str:
 
 
 def _is_street(match: re.Match[str], name: str) -> bool:
-    """Whether a street's name stands before it and nobody's name after it."""
+    """Whether a street name comes before it and no personal name after it."""
     before = match.string[max(0, match.start() - 40) : match.start()]
     if not re.search(name, before):
         return False

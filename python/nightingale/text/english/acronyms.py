@@ -65,7 +65,7 @@ _WITHOUT_VOWEL = _pattern("B-DF-HJ-NP-TV-XZ")
 
 
 def spell_acronyms(text: str) -> str:
-    """Spells the acronyms of a text; one all in capitals tells little, so only the sure ones."""
+    """Spells acronyms; in a text that is all in capitals, only those without a vowel."""
     words = _WORD.findall(text)
     capitals = sum(word.isupper() for word in words)
     shouted = capitals >= 3 and capitals > 0.6 * len(words)

@@ -1,4 +1,4 @@
-"""Signs that are read."""
+"""Symbols that are spoken."""
 
 from .acronyms import spelled
 from .rules import Rule, rule, word_table

@@ -1,4 +1,4 @@
-"""What the text of some languages goes through before the tokenizer reads it."""
+"""Language-specific conversions of text before it is tokenized."""
 
 from pathlib import Path
 

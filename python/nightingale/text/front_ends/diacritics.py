@@ -1,4 +1,4 @@
-"""Hebrew with its vowels, Russian with its stress: marks that are seldom written."""
+"""Adds the vowels of Hebrew and the stress marks of Russian, which are rarely written."""
 
 import logging
 import threading
@@ -20,9 +20,9 @@ _warning = threading.Lock()
 
 
 class BestEffort:
-    """A front-end that leaves text as it is, with one warning a cause, where its package fails.
+    """A front-end that returns the text unchanged if its package fails, and warns once per cause.
 
-    A package that does not start is not tried again: it may spend seconds looking for a network.
+    A package that fails to load is not tried again: it may wait seconds for a network.
     """
 
     def __init__(

@@ -19,7 +19,7 @@ _MEDIALS, _FINALS = 21, 28
 
 
 class Chinese:
-    """Words apart by spaces, their glyphs in the codes of a checkpoint's Cangjie table."""
+    """Separates words with spaces and spells characters in a checkpoint's Cangjie codes."""
 
     def __init__(self, table: Path | None) -> None:
         self._table = table
@@ -51,7 +51,7 @@ class Chinese:
 
 
 def cangjie_codes(table: list[list[str]]) -> dict[str, str]:
-    """Codes by glyph; of glyphs that share one, all but the first get their place as a suffix.
+    """Codes by glyph. If glyphs share a code, all but the first get their position as a suffix.
 
     A glyph that is listed twice has its last code, and its first place there.
     """
@@ -90,7 +90,7 @@ _segmenter = Once(_load_segmenter)
 
 
 def to_kana(text: str) -> str:
-    """Phrases with kanji in hiragana, and all in NFKD: voicing marks apart from their kana."""
+    """Converts phrases with kanji to hiragana and the whole text to NFKD."""
     kakasi = _kakasi()
     try:
         phrases = kakasi.convert(text)

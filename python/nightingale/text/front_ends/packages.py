@@ -13,7 +13,7 @@ Value = TypeVar("Value")
 
 
 class Once(Generic[Value]):
-    """A value made on first use, by one thread; where that fails the next use tries again."""
+    """A value created on first use, by one thread; after a failure the next use tries again."""
 
     def __init__(self, make: Callable[[], Value]) -> None:
         self._make = make
@@ -28,5 +28,5 @@ class Once(Generic[Value]):
 
 
 def missing(language: str, package: str, error: ImportError) -> Error:
-    """The refusal of a language that cannot be read without its package."""
+    """The error for a language that needs a package which is not installed."""
     return Error(f"{language} text needs the package {package} ({error}): {INSTALL}")
