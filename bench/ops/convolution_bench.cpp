@@ -26,7 +26,7 @@ void conv1d(
       double(n.batch) * n.rows * n.channels + double(results) * n.filters;
   Work work{(size + activations) * mx::size_of(dtype), 2.0 * size * results};
   run(state, work, [&] {
-    return ops::conv1d(x, weights.next(), shape, epilogue, cpu_stream());
+    return ops::conv1d(x, weights.next(), {shape, epilogue}, cpu_stream());
   });
 }
 

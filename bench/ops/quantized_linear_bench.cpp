@@ -11,10 +11,10 @@ namespace nightingale::bench {
 
 namespace {
 
-// Matrices in codes, 1 GB of them side by side, as Cold has floats.
-class ColdCodes {
+// 1 GB of quantized matrices side by side, as Cold has floats.
+class ColdQuantized {
  public:
-  ColdCodes(int outer, int inner, int bits) {
+  ColdQuantized(int outer, int inner, int bits) {
     auto quantized =
         ops::Matrix::quantized(warm({outer, inner}), bits, cpu_stream())
             .unpacked();
@@ -47,7 +47,7 @@ void quantized_linear(
     int inner,
     int bits) {
   auto x = warm({1, rows, inner});
-  ColdCodes weights(outer, inner, bits);
+  ColdQuantized weights(outer, inner, bits);
   double activations = double(rows) * (inner + outer) * sizeof(float);
   Work work{weights.next().nbytes() + activations, 2.0 * outer * inner * rows};
   run(state, work, [&] {
@@ -74,7 +74,7 @@ void float_linear(
 
 template <typename F>
 void add(int rows, int outer, int inner, const char* type, F body) {
-  std::string name = "codes/rows:" + std::to_string(rows) + "/" +
+  std::string name = "quantized/rows:" + std::to_string(rows) + "/" +
       std::to_string(outer) + "x" + std::to_string(inner) + "/" + type;
   benchmark::RegisterBenchmark(name.c_str(), body)->UseRealTime();
 }

@@ -75,7 +75,7 @@ void euler_step(benchmark::State& state) {
   // The state and both velocities in, the state and two rows of input out.
   Work work{6 * elements * sizeof(float), 5 * elements};
   run(state, work, [&] {
-    flow = ops::euler_step(flow, v, 0.7f, 0.1f, cpu_stream());
+    flow = ops::euler_step(flow, v, {0.7f, 0.1f}, cpu_stream());
     mx::eval(flow.results());
     return flow.x;
   });

@@ -30,7 +30,7 @@ void sampling_chain(benchmark::State& state, const SpeechOptions& options) {
   run(state, work, [&] {
     auto guided = ops::guide(logits, 0.5f, s);
     auto kept = ops::filter_logits(guided, seen, options, s);
-    auto key = draw_key(1, DrawStage::speech_token, 0, position++);
+    auto key = draw_key({1, DrawStage::speech_token, 0, position++});
     auto token = ops::draw_token(kept, key, s);
     seen = ops::mark_seen(seen, token, s);
     return seen;
@@ -47,7 +47,7 @@ void alignment_step(benchmark::State& state) {
   auto start = ops::AlignmentState::start();
   Work work{(2.0 * kVocabulary + 3 * text) * sizeof(float), 0.0};
   run(state, work, [&] {
-    return ops::alignment_step(weights, logits, token, start, {}, kStop, s)
+    return ops::alignment_step({weights, logits, token, kStop}, start, s)
         .logits;
   });
 }

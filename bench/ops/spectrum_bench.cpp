@@ -30,7 +30,8 @@ void conv_transpose1d(
   double activations = double(rows) * (channels + stride * filters);
   Work work{(size + activations) * kFloat, 2 * size * rows};
   run(state, work, [&] {
-    return ops::conv_transpose1d(x, weights.next(), bias, shape, cpu_stream());
+    return ops::conv_transpose1d(
+        x, {weights.next(), bias}, shape, cpu_stream());
   });
 }
 
@@ -52,7 +53,7 @@ void istft(benchmark::State& state) {
   int frames = kSamples / 4 + 1;
   auto x = warm({1, frames, 18});
   Work work{frames * (18 + 4) * kFloat, frames * 2.0 * 16 * 18};
-  run(state, work, [&] { return ops::istft(x, true, true, cpu_stream()); });
+  run(state, work, [&] { return ops::istft(x, {true, true}, cpu_stream()); });
 }
 
 void harmonic_source(benchmark::State& state) {
@@ -63,7 +64,7 @@ void harmonic_source(benchmark::State& state) {
   mx::eval(f0);
   Work work{kSamples * 10 * kFloat, kSamples * 9.0 * 25};
   run(state, work, [&] {
-    return ops::harmonic_source(f0, starts, noise, w, b, cpu_stream());
+    return ops::harmonic_source({f0, starts, noise, w, b}, cpu_stream());
   });
 }
 
@@ -73,7 +74,7 @@ void normal_noise(benchmark::State& state) {
   Work work{count * kFloat, count * 100};
   run(state, work, [&] {
     return ops::normal_noise(
-        1, DrawStage::source_noise, 0, 0, kFrames, columns, cpu_stream());
+        {1, DrawStage::source_noise, 0}, kFrames, columns, cpu_stream());
   });
 }
 

@@ -23,7 +23,7 @@ namespace mx = mlx::core;
 
 void bind_checkpoint(nb::module_& m);
 void bind_flow(nb::module_& m);
-void bind_ops(nb::module_& m);
+void bind_testing(nb::module_& m);
 void bind_t3(nb::module_& m);
 void bind_vocoder(nb::module_& m);
 void bind_voice(nb::module_& m);

@@ -93,7 +93,7 @@ NB_MODULE(_core, m) {
   bind_checkpoint(m);
   bind_machine(m);
   bind_flow(m);
-  bind_ops(m);
+  bind_testing(m);
   bind_t3(m);
   bind_vocoder(m);
   bind_voice(m);

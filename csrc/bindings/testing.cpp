@@ -5,8 +5,8 @@
 
 using namespace nightingale;
 
-// The ops of the sampling chain, for tests against other implementations and
-// against each other: `form` is "cpu" for our primitives or "gpu" for the graph
+// Only for tests: the ops of the sampling chain by backend, compared with other
+// implementations. `form` is "cpu" for our primitives or "gpu" for the graph
 // of MLX ops, which runs on whatever device MLX has.
 
 namespace {
@@ -27,7 +27,7 @@ mx::Stream stream_for(const std::string& form) {
 
 } // namespace
 
-void bind_ops(nb::module_& m) {
+void bind_testing(nb::module_& m) {
   auto ops_module = m.def_submodule("ops");
   ops_module.def(
       "filter_logits",
