@@ -24,7 +24,7 @@ from torch import Tensor, nn
 import nightingale
 from nightingale import Voice, _core
 from nightingale.checkpoint import find_checkpoint
-from nightingale.quantization import GROUP, Codes, write_folder
+from nightingale.quantization import GROUP, QuantizedTensor, write_folder
 
 from .evaluation_sentences import read_lines
 from .networks.t3 import T3, pack_rows
@@ -128,7 +128,7 @@ class QuantizedMatrix:
         scales, biases = (x.float().repeat_interleave(GROUP, 1) for x in (self.scales, self.biases))
         return scales * self.values + biases
 
-    def packed(self, bits: int) -> Codes:
+    def packed(self, bits: int) -> QuantizedTensor:
         """Packed as in a file, the first value of a word in its lowest bits."""
         values = self.values.cpu().numpy().astype(np.uint32)
         in_word = 32 // bits

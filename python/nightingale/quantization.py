@@ -1,4 +1,4 @@
-"""Model files whose matrices are stored as codes of 8 or 4 bits."""
+"""Model files with 8-bit or 4-bit quantized matrices."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ LEAST_TABLE = 1024  # numbers: what is smaller is not worth its scales
 BitsOf = Callable[[TensorFile, str], int]
 Progress = Callable[[int, int], None]
 Layout = dict[str, tuple[str, tuple[int, ...]]]
-Codes = tuple[np.ndarray, np.ndarray, np.ndarray]  # words of them uint32, scales, biases float16
+QuantizedTensor = tuple[np.ndarray, np.ndarray, np.ndarray]  # packed uint32, float16 scales, biases
 
 
 def t3_bits(bits: int) -> BitsOf:
@@ -81,10 +81,10 @@ def write_quantized(
     bits_of: BitsOf,
     notes: dict[str, Any] | None = None,
     progress: Progress | None = None,
-    made: Mapping[str, Codes] | None = None,
+    made: Mapping[str, QuantizedTensor] | None = None,
 ) -> None:
-    """Writes the model file `source` with the tensors that `bits_of` names as codes, the others as
-    they are. The file appears whole, and on the disk, or not at all. made: codes of tensors for
+    """Writes the model file `source` with the tensors that `bits_of` names quantized, the others as
+    they are. The file appears whole, and on the disk, or not at all. made: quantized tensors for
     which there are better ones than the nearest."""
     file = open_tensors(source)
     if file.fewest_bits():
@@ -152,9 +152,9 @@ def write_folder(
     force: bool = False,
     progress: Progress | None = None,
     t3_bits_of: BitsOf | None = None,
-    made: Mapping[str, Codes] | None = None,
+    made: Mapping[str, QuantizedTensor] | None = None,
 ) -> None:
-    """Makes `folder` a checkpoint of its own: T3 in codes of `bits`, with `s3gen` also S3Gen, the
+    """Makes `folder` a checkpoint of its own: T3 quantized to `bits`, with `s3gen` also S3Gen, the
     vocoder and the encoders in 8, with `tables` of all these files what else can be, and the other
     files copied. T3 comes last: a folder without it is not taken for a checkpoint. t3_bits_of:
     where not every matrix of T3 has `bits`; made: of T3, as `write_quantized` takes them"""
@@ -201,7 +201,7 @@ def write_folder(
 
 
 def _coded_files(checkpoint: Checkpoint, s3gen: bool) -> dict[str, Path]:
-    """Files to write in codes by their names in the new folder, T3 last."""
+    """Files to quantize by their names in the new folder, T3 last."""
     parts = [checkpoint.s3gen, checkpoint.voice_encoder] if s3gen else []
     files = [path for path in (*parts, checkpoint.t3) if path is not None]
     return {path.with_suffix(".safetensors").name: path for path in files}
@@ -226,13 +226,13 @@ def _copied_files(checkpoint: Checkpoint, coded: Iterable[Path]) -> dict[str, Pa
 
 
 def _code_rows(shape: tuple[int, ...]) -> tuple[int, int]:
-    """The rows and columns that a tensor's codes have."""
+    """The rows and columns of a tensor when it is quantized."""
     rows, columns = shape[0], math.prod(shape[1:])
     return (rows, columns) if columns % GROUP == 0 else (rows * columns // GROUP, GROUP)
 
 
 def _parts(name: str, dtype: str, shape: tuple[int, ...], bits: int) -> Layout:
-    """What a tensor is stored as: itself, or codes with their scales and biases."""
+    """What a tensor is stored as: itself, or quantized values with their scales and biases."""
     if bits == 0:
         return {name: (dtype, shape)}
     rows, columns = _code_rows(shape)
@@ -246,7 +246,7 @@ def _parts(name: str, dtype: str, shape: tuple[int, ...], bits: int) -> Layout:
 
 
 def _stored(
-    file: TensorFile, name: str, bits: int, made: Codes | None
+    file: TensorFile, name: str, bits: int, made: QuantizedTensor | None
 ) -> Iterable[tuple[str, memoryview]]:
     """The parts of a tensor and their bytes."""
     if bits == 0:

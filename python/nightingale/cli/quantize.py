@@ -1,4 +1,4 @@
-"""`quantize`: a model's matrices as codes of 8 or 4 bits, ahead of loading."""
+"""`quantize`: quantizes a model to 8 or 4 bits, ahead of loading."""
 
 from __future__ import annotations
 

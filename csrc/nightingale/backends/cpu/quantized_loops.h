@@ -19,8 +19,8 @@ constexpr int kQuantizedTile = 32;
 // A packed tile is a run of groups. Each holds blocks of four columns, four
 // bytes of every row beside each other, and then the rows' scales and their
 // biases in float16. The four are in the order of kQuantizedOrder: the lower
-// bytes of 16 bits and the upper ones are then of neighbouring columns. Codes
-// of 4 bits share their bytes with those of 32 columns further on, which are in
+// bytes of 16 bits and the upper ones are then of neighbouring columns. 4-bit
+// values share their bytes with those of 32 columns further on, which are in
 // the upper halves.
 constexpr int kQuantizedOrder[4] = {0, 2, 1, 3};
 

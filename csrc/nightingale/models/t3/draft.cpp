@@ -56,8 +56,8 @@ class NgramDraft : public Draft {
   }
 
  private:
-  // Where the last `run` tokens ended the last time they were heard before; the
-  // end where they were not.
+  // Where the previous occurrence of the last `run` tokens ended; the end if
+  // there is none.
   int after_run(int run) const {
     int size = history_.size();
     auto pattern = history_.end() - std::min(run, size);
