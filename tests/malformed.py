@@ -153,7 +153,7 @@ def wrong_values() -> Iterator[Malformed]:
         "speed": [*no_number, "0", "0.49", "2.01"],
         "seed": [*no_number, "1.5", "1e-3", str(2**64)],
         "temperature": [*no_number, "5.01"],
-        "cfg_weight": [*no_number, "10.01"],
+        "cfg_weight": [*no_number[1:], "10.01"],
         "exaggeration": [*no_number[1:], "10.01"],
     }
     for field, values in wrong.items():

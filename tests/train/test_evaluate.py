@@ -192,7 +192,7 @@ def test_clones_are_compared_with_their_own_and_other_voices(
             row["voice"] = row["id"].split("-")[1]
     monkeypatch.setattr(
         evaluation._teacher,
-        "say",
+        "synthesize",
         lambda rows: {row["id"]: Path(row["id"] + ".wav") for row in rows},
     )
     found = evaluate.evaluate(evaluation, rows, {"clone"}, limit=None)

@@ -47,7 +47,7 @@ def test_the_first_sentence_of_each_language_is_drawn_in_a_small_file(
     assert sorted(capsys.readouterr().out.split()) == [str(path) for path in drawn]
     for path in drawn:
         assert imread(path).shape[:2] == (280, 960)
-        assert path.stat().st_size < spectrograms.MOST_BYTES
+        assert path.stat().st_size < spectrograms.MAX_BYTES
 
 
 def test_a_sentence_can_be_asked_for_by_its_id(evaluation: Path, tmp_path: Path) -> None:

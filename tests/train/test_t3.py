@@ -14,8 +14,7 @@ torch = pytest.importorskip("torch")
 import nightingale  # noqa: E402
 from nightingale.safetensors_writer import write_safetensors  # noqa: E402
 from nightingale.text.tokenizer import Tokenizer  # noqa: E402
-from tools.synthetic import SIZES as SYNTHETIC_SIZES  # noqa: E402
-from tools.synthetic import t3_weights  # noqa: E402
+from tools.synthetic import T3_SIZES, t3_weights  # noqa: E402
 from train import t3  # noqa: E402
 from train.alignment import PhonemeVocabulary, align_text, track_alignment, word_starts  # noqa: E402
 from train.data import Corpus, load_tokens  # noqa: E402
@@ -141,7 +140,7 @@ def test_the_core_tracks_the_same_text_positions(
 
 
 def test_names_and_shapes_are_the_official_ones(model: T3) -> None:
-    known = t3_weights(SYNTHETIC_SIZES["small"], SIZE.text_vocabulary)
+    known = t3_weights(T3_SIZES["small"], SIZE.text_vocabulary)
     official = {name for name in known if "layers.3" not in name}
     ours = model.state_dict()
     assert official - set(ours) == {"text_head.weight", "tfmr.embed_tokens.weight"}
