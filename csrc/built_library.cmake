@@ -11,3 +11,17 @@ if(APPLE)
 else()
   target_link_libraries(nightingale INTERFACE ${OpenBLAS_LIBRARIES})
 endif()
+
+if(NIGHTINGALE_SANITIZE)
+  # The folders that are tested are compiled anew, with the sanitizers; the
+  # linker takes the rest from the library.
+  set(sources)
+  foreach(folder ${NIGHTINGALE_TEST_FOLDERS})
+    file(GLOB_RECURSE found CONFIGURE_DEPENDS
+      ${PROJECT_SOURCE_DIR}/csrc/nightingale/${folder}/*.cpp)
+    list(APPEND sources ${found})
+  endforeach()
+  add_library(nightingale_sanitized OBJECT ${sources})
+  target_link_libraries(nightingale_sanitized PRIVATE nightingale)
+  target_compile_options(nightingale_sanitized PRIVATE -Wall -Wextra -ffp-contract=off)
+endif()

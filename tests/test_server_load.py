@@ -39,6 +39,7 @@ QUEUE = 32
 POOLED = 50  # threads that the pools of the server may have and keep for a while
 Expected = dict[tuple[str, int], bytes]
 
+pytestmark = pytest.mark.alone
 linux = pytest.mark.skipif(sys.platform != "linux", reason="Linux tells of a process")
 
 
@@ -126,7 +127,7 @@ def live(server: Running) -> ClientConnection:
 def test_64_clients_get_the_right_sound_or_429(
     server: Running, expected: Expected, pytestconfig: pytest.Config
 ) -> None:
-    Crowd(server, expected).ask(8, 1)
+    Crowd(server, expected).ask(8, 3)
     pid = server.process.pid
     memory = resident(pid)
     crowd = Crowd(server, expected)

@@ -40,7 +40,7 @@ struct LaunchListener : doctest::IReporter {
     if (launched.is_open()) {
       for (const auto& kernel : testing::metal_emulator().take_launched()) {
         launched << kernel << '\t' << test_->m_name << '\t' << stats.seconds
-                 << '\n';
+                 << '\t' << test_->m_file.c_str() << '\n';
       }
     }
   }

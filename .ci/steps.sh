@@ -1,0 +1,152 @@
+# The steps that .ci/run and .ci/nightly are made of. Sourced by both, in the repository's root.
+# Each is quiet unless it fails, and says how long it took.
+
+work=$(mktemp -d)
+background=
+
+clean_up() {
+  if [ -n "$background" ]; then kill -- "-$background" 2>/dev/null || true; fi
+  rm -rf "$work"
+}
+trap clean_up EXIT
+
+step() {
+  local name=$1 started=$SECONDS log
+  log=$(mktemp -p "$work")
+  shift
+  # Not in a condition: there the shell would go on after a command that fails.
+  set +e
+  (set -e && "$@") >"$log" 2>&1
+  local status=$?
+  set -e
+  if [ "$status" -ne 0 ]; then
+    tail -n 200 "$log"
+    echo "FAILED: $name"
+    exit 1
+  fi
+  echo "$name: $(tail -n 1 "$log") [$((SECONDS - started)) s]"
+}
+
+# Runs a function beside what follows, in a process group of its own; `wait_for_background` ends it.
+in_background() {
+  set -m
+  (
+    trap - EXIT
+    renice -n 10 "$BASHPID" >/dev/null
+    "$@"
+  ) &
+  background=$!
+  set +m
+}
+
+wait_for_background() {
+  if [ -n "$background" ]; then
+    wait "$background"
+    background=
+  fi
+}
+
+system_packages() {
+  if ! dpkg-query --show "$@" >/dev/null; then
+    apt-get update -qq
+    apt-get install -y -qq "$@"
+  fi
+  echo "$*"
+}
+
+# The README's commands, in a fresh virtual environment.
+install() {
+  python3 -m venv "$work/venv"
+  SKBUILD_BUILD_DIR="$work/wheel" "$work/venv/bin/pip" install --quiet ".[test]"
+  echo "pip install \".[test]\" works"
+}
+
+# What some tests need and skip without.
+install_extras() {
+  "$work/venv/bin/pip" install --quiet "$@"
+  echo "$*"
+}
+
+# From another folder, so that the installed package is what is tested.
+python_tests() {
+  mkdir -p "$work/tree"
+  git ls-files -z | tar -cf - --null -T - | tar -xf - -C "$work/tree"
+  (cd "$work/tree" && . "$work/venv/bin/activate" && pytest "$@")
+}
+
+lint() {
+  python3 -m venv "$work/lint"
+  "$work/lint/bin/pip" install --quiet ruff==0.17.4 clang-format==19.1.7 check-jsonschema==0.39.0 \
+    zizmor==1.32.0
+  "$work/lint/bin/ruff" check .
+  "$work/lint/bin/ruff" format --check .
+  python3 tools/generate_options.py --check
+  python3 tools/check_layers.py
+  git ls-files '*.cpp' '*.h' '*.inl' ':!metal' | xargs "$work/lint/bin/clang-format" --dry-run -Werror
+  "$work/lint/bin/check-jsonschema" --builtin-schema vendor.github-workflows .github/workflows/*.yml
+  "$work/lint/bin/zizmor" --offline --quiet .github/workflows
+  echo "ruff, clang-format, options, imports, workflow schema and zizmor are content"
+}
+
+# MLX and BLAS as C++ programs find them, with no Python in the process. Arguments: pip's, for the
+# wheels of another platform.
+unpacked_wheels() {
+  local mlx blas wheel
+  mlx=$("$work/venv/bin/pip" freeze | grep '^mlx-cpu==')
+  blas=$("$work/venv/bin/pip" freeze | grep '^scipy-openblas32==')
+  "$work/venv/bin/pip" download --quiet --no-deps "$@" --dest "$work/wheels" "$mlx" "$blas"
+  for wheel in "$work"/wheels/*.whl; do python3 -m zipfile -e "$wheel" "$work/unpacked"; done
+  echo "$mlx $blas"
+}
+
+# cpp_build NAME CMAKE_OPTION...: builds the C++ tests in $work/NAME.
+cpp_build() {
+  local build="$work/$1"
+  shift
+  cmake -S . -B "$build" -G Ninja -DNIGHTINGALE_TESTS=ON \
+    -DMLX_DIR="$work/unpacked/mlx/share/cmake/MLX" \
+    -DOpenBLAS_DIR="$work/unpacked/scipy_openblas32/lib/cmake/openblas" \
+    -DNIGHTINGALE_KERNEL_COMPILER=clang++-19 -DNIGHTINGALE_KERNEL_CACHE="$work/kernels" "$@"
+  cmake --build "$build"
+}
+
+# cpp_run NAME: runs the tests that cpp_build built, in parts, two at a time: most cases keep one
+# core busy. What each part launched is kept in $work/NAME/launched-*.tsv.
+cpp_run() {
+  local tests="$work/$1/csrc/tests/nightingale_tests" cases part
+  cases=$("$tests" --count | grep -o '[0-9]\+' | tail -n 1)
+  part=$(((cases + 39) / 40))
+  # MLX keeps its streams and allocator to the end of the process.
+  seq 1 "$part" "$cases" | ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 \
+    xargs -P 2 -I{} bash -c \
+    '"$0" --first={} --last=$(({} + $1 - 1)) --launched="$2/launched-{}.tsv"' \
+    "$tests" "$part" "$work/$1"
+  echo "$cases cases passed"
+}
+
+cpp_tests() {
+  cpp_build "$@"
+  cpp_run "$1"
+}
+
+built_library() {
+  echo "$work/wheel/csrc/nightingale/libnightingale.a"
+}
+
+# The library that pip built, with no Python in the process.
+plain_tests() {
+  cpp_tests plain -DNIGHTINGALE_BENCH=ON -DNIGHTINGALE_LIBRARY="$(built_library)"
+}
+
+# broken_kernels OPTION...: whether the tests notice kernels that are broken on purpose.
+broken_kernels() {
+  cat "$work"/plain/launched-*.tsv >"$work/launched.tsv"
+  python3 csrc/tests/mutate_kernels.py "$work/plain/csrc/tests/nightingale_tests" --jobs 2 \
+    --launched "$work/launched.tsv" "$@"
+}
+
+# sanitized_tests CMAKE_OPTION...: -O1 takes half the time to compile, Clang two thirds of GCC's.
+sanitized_tests() {
+  cpp_tests sanitized -DNIGHTINGALE_SANITIZE=ON -DCMAKE_CXX_COMPILER=clang++-19 \
+    -DCMAKE_BUILD_TYPE=RelWithDebInfo -DCMAKE_CXX_FLAGS_RELWITHDEBINFO=-O1 "$@"
+}
