@@ -118,6 +118,21 @@ def test_the_package_is_installed_typed_and_versioned() -> None:
     assert (script.name, script.value) == ("nightingale", "nightingale.cli:main")
 
 
+def test_the_licence_and_the_notices_are_installed() -> None:
+    try:
+        files = metadata.files(DISTRIBUTION)
+    except metadata.PackageNotFoundError:
+        pytest.skip("nothing is installed: the package is imported from its sources")
+    texts = {file.name: file.read_text() for file in files if file.parent.name == "licenses"}
+    assert texts.keys() == {"LICENSE", "THIRD_PARTY_NOTICES.md"}
+    assert texts["LICENSE"].startswith("MIT License\n")
+    for name in ("nanobind", "robin-map", "MLX", "Kokoro-82M", "Chatterbox"):
+        assert name in texts["THIRD_PARTY_NOTICES.md"]
+    for line in metadata.requires(DISTRIBUTION):
+        if "extra ==" not in line:
+            assert re.match(r"[\w-]+", line)[0] in texts["THIRD_PARTY_NOTICES.md"]
+
+
 def test_the_package_carries_a_model() -> None:
     folder = embedded_model()
     assert folder is not None
