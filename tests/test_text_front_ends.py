@@ -18,8 +18,8 @@ import pytest
 import nightingale
 from nightingale.checkpoint import CANGJIE_TABLE, LANGUAGES, MULTILINGUAL_TOKENIZER, find_checkpoint
 from nightingale.text import Tokenizer
-from nightingale.text.front_ends import diacritics, east_asian, front_ends, packages
-from nightingale.text.front_ends.east_asian import to_jamo
+from nightingale.text import front_ends as module
+from nightingale.text.front_ends import front_ends, to_jamo
 
 INSTALL = 'pip install "nightingale-tts[languages]"'
 PACKAGES = ("spacy_pkuseg", "pykakasi", "dicta_onnx", "russian_text_stresser")
@@ -27,10 +27,10 @@ PACKAGES = ("spacy_pkuseg", "pykakasi", "dicta_onnx", "russian_text_stresser")
 
 @pytest.fixture(autouse=True)
 def nothing_loaded_yet(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(diacritics, "_warned", set())
-    monkeypatch.setattr(east_asian, "_segmenter", packages.Once(east_asian._load_segmenter))
-    monkeypatch.setattr(east_asian, "_kakasi", packages.Once(east_asian._load_kakasi))
-    monkeypatch.setattr(diacritics, "_stresser", diacritics._best_effort())
+    monkeypatch.setattr(module, "_warned", set())
+    monkeypatch.setattr(module, "_segmenter", module.Once(module._load_segmenter))
+    monkeypatch.setattr(module, "_kakasi", module.Once(module._load_kakasi))
+    monkeypatch.setattr(module, "_stresser", module._best_effort())
 
 
 @pytest.fixture
@@ -88,14 +88,14 @@ def test_chinese_words_are_apart_and_glyphs_spelt(
     tmp_path: Path, provide: Callable[..., None]
 ) -> None:
     provide("spacy_pkuseg", pkuseg=Words)
-    spell = east_asian.Chinese(table(tmp_path, "日\ta", "曰\ta", "明\tab\t[O]"))
+    spell = module.Chinese(table(tmp_path, "日\ta", "曰\ta", "明\tab\t[O]"))
     assert spell("日曰|明") == "[cj_a][cj_.][cj_a][cj_1][cj_.] [cj_a][cj_b][cj_.]"
     assert spell("x日，か々") == "x[cj_a][cj_.]，か々"  # noqa: RUF001
 
 
 def test_a_glyph_listed_twice_has_its_last_code() -> None:
     rows = [["甲", "w"], ["由", "w"], ["田", "w"], ["由", "lw"], ["田", "w"], ["申", "w"]]
-    assert east_asian.cangjie_codes(rows) == {"甲": "w", "由": "lw", "田": "w2", "申": "w4"}
+    assert module.cangjie_codes(rows) == {"甲": "w", "由": "lw", "田": "w2", "申": "w4"}
 
 
 @pytest.mark.parametrize(
@@ -112,14 +112,14 @@ def test_a_glyph_listed_twice_has_its_last_code() -> None:
 )
 def test_japanese_kanji_become_hiragana(text: str, kana: str) -> None:
     pytest.importorskip("pykakasi")
-    assert east_asian.to_kana(text) == normalize("NFKD", kana)
+    assert module.to_kana(text) == normalize("NFKD", kana)
 
 
 def test_japanese_variation_selectors_do_no_harm() -> None:
     pytest.importorskip("pykakasi")
     with pytest.raises(IndexError):  # what the reference stops at
-        east_asian._kakasi().convert("葛\U000e0100")
-    assert east_asian.to_kana("葛\U000e0100") == normalize("NFKD", "くず")
+        module._kakasi().convert("葛\U000e0100")
+    assert module.to_kana("葛\U000e0100") == normalize("NFKD", "くず")
 
 
 @pytest.mark.usefixtures("no_packages")
@@ -190,7 +190,7 @@ def test_a_broken_table_is_named(
     path = tmp_path / CANGJIE_TABLE
     path.write_bytes(content)
     with pytest.raises(nightingale.Error, match="is not a Cangjie table") as caught:
-        east_asian.Chinese(path)("中")
+        module.Chinese(path)("中")
     assert str(path) in str(caught.value)
 
 
@@ -205,7 +205,7 @@ def test_a_segmenter_without_its_model_is_refused_until_it_has_one(
         return Words()
 
     provide("spacy_pkuseg", pkuseg=pkuseg)
-    spell = east_asian.Chinese(table(tmp_path, "日\ta"))
+    spell = module.Chinese(table(tmp_path, "日\ta"))
     with pytest.raises(nightingale.Error, match=r"cannot load its model \(no route to host\)"):
         spell("日")
     network.append(True)
@@ -217,7 +217,7 @@ def test_a_text_the_segmenter_fails_on_is_refused(
 ) -> None:
     provide("spacy_pkuseg", pkuseg=lambda: object())
     with pytest.raises(nightingale.Error, match="spacy_pkuseg cannot read this text"):
-        east_asian.Chinese(table(tmp_path, "日\ta"))("日")
+        module.Chinese(table(tmp_path, "日\ta"))("日")
 
 
 def test_a_package_that_does_not_start_is_tried_once(

@@ -9,7 +9,7 @@ from unittest import mock
 import numpy as np
 
 from nightingale.text import Tokenizer, normalise_punctuation
-from nightingale.text.front_ends import diacritics, east_asian, packages
+from nightingale.text import front_ends
 from tools.reference import stub_packages
 
 from .text_cases import Case
@@ -20,8 +20,8 @@ def stand_ins() -> Iterator[None]:
     """Front-ends that have loaded nothing yet and find the stand-ins."""
     with (
         stub_packages.installed(),
-        mock.patch.object(east_asian, "_segmenter", packages.Once(east_asian._load_segmenter)),
-        mock.patch.object(diacritics, "_stresser", diacritics._best_effort()),
+        mock.patch.object(front_ends, "_segmenter", front_ends.Once(front_ends._load_segmenter)),
+        mock.patch.object(front_ends, "_stresser", front_ends._best_effort()),
     ):
         yield
 
