@@ -12,16 +12,19 @@ from .acronyms import spell_acronyms
 __all__ = ["expand"]
 
 # The rules in their order, each set with what a text must hold for any of them to apply.
-_NUMBER = re.compile("[0-9¼-¾⅐-⅞²³]")
-_STAGES = (
-    (re.compile(r"[@#]|\.\w|://"), identifiers.WEB_RULES),
-    (_NUMBER, identifiers.RULES + symbols.BEFORE_NUMBERS + calendar.RULES),
-    (re.compile("[A-Z.]|etc|vs|aka"), abbreviations.RULES),
-    (_NUMBER, quantities.MONEY_RULES + calendar.DECADE_RULES + quantities.UNIT_RULES),
-    (re.compile(r"[IVXLC]\b"), roman.RULES),
-    (_NUMBER, calendar.YEAR_RULES + numbers.RULES + identifiers.MODEL_RULES),
-    (re.compile("[&@#+=<>≤≥≠≈±×÷→%§©/]"), symbols.RULES),
-)
+_NUMBER = "[0-9¼-¾⅐-⅞²³]"
+_STAGES = [
+    (re.compile(needed), [(re.compile(pattern), spoken) for pattern, spoken in rules.items()])
+    for needed, rules in (
+        (r"[@#]|\.\w|://", identifiers.WEB_RULES),
+        (_NUMBER, identifiers.RULES | symbols.BEFORE_NUMBERS | calendar.RULES),
+        ("[A-Z.]|etc|vs|aka", abbreviations.RULES),
+        (_NUMBER, quantities.MONEY_RULES | calendar.DECADE_RULES | quantities.UNIT_RULES),
+        (r"[IVXLC]\b", roman.RULES),
+        (_NUMBER, calendar.YEAR_RULES | numbers.RULES | identifiers.MODEL_RULES),
+        ("[&@#+=<>≤≥≠≈±×÷→%§©/]", symbols.RULES),
+    )
+]
 _MOST_ROUNDS = 8
 # [pause 500ms], [laughter]: not text.
 _TAG = re.compile(r"(\[\s*[Pp][Aa][Uu][Ss][Ee](?![a-zA-Z_])[^\[\]]*\]|\[[A-Za-z][A-Za-z _-]*\])")

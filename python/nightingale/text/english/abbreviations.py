@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 
 from .calendar import MONTHS, month_name
-from .rules import Rule, ends_sentence, kept_stop, rule, word_table
+from .rules import Rules, ends_sentence, kept_stop, word_table
 
 _TITLES = word_table(
     "Mr: Mister, Mrs: Missus, Ms: Miz, Messrs: Messieurs, Prof: Professor, Gen: General, "
@@ -93,31 +93,28 @@ def _either(table: dict[str, str]) -> str:
 
 _DATE_FOLLOWS = rf"(?=,?\s(?:{'|'.join(MONTHS)}|the\s[\w-]+\sof)\b)"
 
-RULES: tuple[Rule, ...] = (
-    rule(r"\b[eE]\.\s?g\.,?", _said("for example,")),
-    rule(r"\b[iI]\.\s?e\.,?", _said("that is,")),
-    rule(r"\b[aA]\.?k\.?a\b\.?", _said("also known as")),
-    rule(r"\b[eE]tc\b\.?", lambda match: _said("et cetera")(match) + kept_stop(match)),
-    rule(r"\b[vV]s\b\.?", "versus"),
-    rule(r"(?<=\w)\sv\.\s(?=[A-Z])", " versus "),
-    rule(
-        rf"\b({_either(_BEFORE_NUMBERS)}|{_either(_BEFORE_NUMBERS).title()})\.\s?"
-        r"(?=[0-9]|[IVX]{2,}\b|[VX]\b)",
-        _before_number,
-    ),
-    rule(r"\bDr\b\.?", _doctor),
-    rule(r"\bSt\b\.?", _saint),
-    rule(rf"\b({_either(_TITLES)})\.(?=\s[A-Z])", _word(_TITLES)),
-    rule(r"\b(Mr|Mrs|Ms)\.(?=\s)", _word(_TITLES)),
-    rule(rf"\b({_WRITTEN_BARE})(?=\s[A-Z])", _word(_TITLES)),
-    rule(rf"(?<=\w\s)({_either(_STREETS)})\b\.?", _word(_STREETS)),
-    rule(r"(?<=[\w,]\s)(Jr|Sr)\b\.?", _word(_SUFFIXES)),
-    rule(rf"\b({_either(_SUFFIXES)})\.(?!\w)", _word(_SUFFIXES)),
-    rule(rf"\b({_either(_DAYS)})\b\.?{_DATE_FOLLOWS}", _word(_DAYS)),
-    rule(r"\b(Mon|Tues?|Wed|Thu(?:rs?)?|Fri)\.(?!\w)", _word(_DAYS)),
-    rule(r"\b(Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec)\.(?!\w)", _month),
-    rule(r"\bPh\.?\s?D\b\.?", lambda match: "P H D" + kept_stop(match)),
-    rule(r"\b[ap]\.\s?m\.(?!\w)", _letters),
-    rule(r"(?<![\w.])(?:[A-Z]\.){2,}(?!\w)|(?<![\w.])(?:[A-Z]\.)+[A-Z]\b(?!\.)", _letters),
-    rule(r"(?<![\w.])(?<![A-Z] )([A-Z])\.(?=\s?[A-Z](?:[a-z]|\.))", _initial),
-)
+RULES: Rules = {
+    r"\b[eE]\.\s?g\.,?": _said("for example,"),
+    r"\b[iI]\.\s?e\.,?": _said("that is,"),
+    r"\b[aA]\.?k\.?a\b\.?": _said("also known as"),
+    r"\b[eE]tc\b\.?": lambda match: _said("et cetera")(match) + kept_stop(match),
+    r"\b[vV]s\b\.?": "versus",
+    r"(?<=\w)\sv\.\s(?=[A-Z])": " versus ",
+    rf"\b({_either(_BEFORE_NUMBERS)}|{_either(_BEFORE_NUMBERS).title()})\.\s?"
+    r"(?=[0-9]|[IVX]{2,}\b|[VX]\b)": _before_number,
+    r"\bDr\b\.?": _doctor,
+    r"\bSt\b\.?": _saint,
+    rf"\b({_either(_TITLES)})\.(?=\s[A-Z])": _word(_TITLES),
+    r"\b(Mr|Mrs|Ms)\.(?=\s)": _word(_TITLES),
+    rf"\b({_WRITTEN_BARE})(?=\s[A-Z])": _word(_TITLES),
+    rf"(?<=\w\s)({_either(_STREETS)})\b\.?": _word(_STREETS),
+    r"(?<=[\w,]\s)(Jr|Sr)\b\.?": _word(_SUFFIXES),
+    rf"\b({_either(_SUFFIXES)})\.(?!\w)": _word(_SUFFIXES),
+    rf"\b({_either(_DAYS)})\b\.?{_DATE_FOLLOWS}": _word(_DAYS),
+    r"\b(Mon|Tues?|Wed|Thu(?:rs?)?|Fri)\.(?!\w)": _word(_DAYS),
+    r"\b(Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec)\.(?!\w)": _month,
+    r"\bPh\.?\s?D\b\.?": lambda match: "P H D" + kept_stop(match),
+    r"\b[ap]\.\s?m\.(?!\w)": _letters,
+    r"(?<![\w.])(?:[A-Z]\.){2,}(?!\w)|(?<![\w.])(?:[A-Z]\.)+[A-Z]\b(?!\.)": _letters,
+    r"(?<![\w.])(?<![A-Z] )([A-Z])\.(?=\s?[A-Z](?:[a-z]|\.))": _initial,
+}

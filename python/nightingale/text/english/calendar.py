@@ -3,7 +3,7 @@
 import re
 
 from .numbers import DASH, END, START, cardinal, in_words, ordinal, plural, two_digits, year
-from .rules import Rule, kept_stop, rule
+from .rules import Rules, kept_stop
 
 MONTHS = (
     "January February March April May June July August September October November December"
@@ -128,69 +128,40 @@ def _decade(match: re.Match[str]) -> str:
     return f"{cardinal(int(century)) + ' ' if century else ''}{plural(cardinal(int(tens)))}"
 
 
-RULES: tuple[Rule, ...] = (
-    rule(
-        r"(?<![\w-])(?P<year>[0-9]{4})-(?P<month>[0-9]{2})-(?P<day>[0-9]{2})"
-        r"(?:[T ](?P<hour>[0-9]{2}):(?P<minute>[0-9]{2})(?::[0-9]{2}(?:\.[0-9]+)?)?"
-        r"(?:Z|[+-][0-9]{2}:?[0-9]{2})?)?(?![\w-])",
-        _iso_date,
-    ),
-    rule(
-        r"(?<![\w./-])(?P<first>[0-9]{1,2})(?P<separator>[/.])(?P<second>[0-9]{1,2})(?P=separator)"
-        r"(?P<year>[0-9]{4}|[0-9]{2}(?<=/..))(?![\w/-]|\.[0-9])",
-        _numeric_date,
-    ),
-    rule(
-        rf"\b(?P<month>{_MONTH})\s(?P<day>[0-9]{{1,2}}){_SUFFIX}?"
-        rf"(?:{DASH}(?P<last>[0-9]{{1,2}}){_SUFFIX}?)?(?![\w:%]|[.,][0-9])(?:,?\s{_YEAR})?",
-        _day_and_month,
-    ),
-    rule(
-        rf"(?<![\w.,:$£€])(?:[Tt]he\s)?(?P<day>[0-9]{{1,2}}){_SUFFIX}?"
-        rf"(?:{DASH}(?P<last>[0-9]{{1,2}}){_SUFFIX}?)?(?:\sof)?\s(?P<month>{_MONTH})(?!\w)"
-        rf"(?:,?\s{_YEAR})?",
-        _day_and_month,
-    ),
-    rule(
-        rf"\b(?P<month>{_MONTH})(?:\sof)?,?\s{_YEAR}",
-        lambda match: f"{month_name(match['month'])} {year(int(match['year']))}",
+RULES: Rules = {
+    r"(?<![\w-])(?P<year>[0-9]{4})-(?P<month>[0-9]{2})-(?P<day>[0-9]{2})"
+    r"(?:[T ](?P<hour>[0-9]{2}):(?P<minute>[0-9]{2})(?::[0-9]{2}(?:\.[0-9]+)?)?"
+    r"(?:Z|[+-][0-9]{2}:?[0-9]{2})?)?(?![\w-])": _iso_date,
+    r"(?<![\w./-])(?P<first>[0-9]{1,2})(?P<separator>[/.])(?P<second>[0-9]{1,2})(?P=separator)"
+    r"(?P<year>[0-9]{4}|[0-9]{2}(?<=/..))(?![\w/-]|\.[0-9])": _numeric_date,
+    rf"\b(?P<month>{_MONTH})\s(?P<day>[0-9]{{1,2}}){_SUFFIX}?"
+    rf"(?:{DASH}(?P<last>[0-9]{{1,2}}){_SUFFIX}?)?(?![\w:%]|[.,][0-9])"
+    rf"(?:,?\s{_YEAR})?": _day_and_month,
+    rf"(?<![\w.,:$£€])(?:[Tt]he\s)?(?P<day>[0-9]{{1,2}}){_SUFFIX}?"
+    rf"(?:{DASH}(?P<last>[0-9]{{1,2}}){_SUFFIX}?)?(?:\sof)?\s(?P<month>{_MONTH})(?!\w)"
+    rf"(?:,?\s{_YEAR})?": _day_and_month,
+    rf"\b(?P<month>{_MONTH})(?:\sof)?,?\s{_YEAR}": lambda match: (
+        f"{month_name(match['month'])} {year(int(match['year']))}"
     ),
     # Ranges of times, then times.
-    rule(
-        r"([0-9](?:\s?[AaPp]\.?[Mm]\.?)?)\s?[-–]\s?(?=[0-9]{1,2}(?::[0-9]{2})?\s?[AaPp]\.?[Mm]\b)",
-        r"\1 to ",
-    ),
-    rule(r"(?<![0-9:])([0-9]{1,2}:[0-9]{2})\s?[-–]\s?(?=[0-9]{1,2}:[0-9]{2}(?![0-9:]))", r"\1 to "),
-    rule(
-        r"(?<![\w:.,])(?P<hour>[0-9]{1,2}):(?P<minute>[0-9]{2})(?::(?P<second>[0-9]{2}))?(?!:?[0-9]|\.[0-9])"
-        rf"(?:\s?{_HALF})?",
-        _time,
-    ),
-    rule(
-        rf"(?<![\w:.,$£€])(?P<hour>[0-9]{{1,2}})(?P<minute>)(?P<second>)\s?{_HALF}",
-        _time,
-    ),
-)
+    r"([0-9](?:\s?[AaPp]\.?[Mm]\.?)?)\s?[-–]\s?"
+    r"(?=[0-9]{1,2}(?::[0-9]{2})?\s?[AaPp]\.?[Mm]\b)": r"\1 to ",
+    r"(?<![0-9:])([0-9]{1,2}:[0-9]{2})\s?[-–]\s?(?=[0-9]{1,2}:[0-9]{2}(?![0-9:]))": r"\1 to ",
+    r"(?<![\w:.,])(?P<hour>[0-9]{1,2}):(?P<minute>[0-9]{2})(?::(?P<second>[0-9]{2}))?(?!:?[0-9]|\.[0-9])"
+    rf"(?:\s?{_HALF})?": _time,
+    rf"(?<![\w:.,$£€])(?P<hour>[0-9]{{1,2}})(?P<minute>)(?P<second>)\s?{_HALF}": _time,
+}
 
-DECADE_RULES: tuple[Rule, ...] = (
-    rule(r"(?<![\w.,])(?P<century>1[0-9]|20)(?P<tens>[0-9]0)['’]?s\b", _decade),
-    rule(
-        r"(?:(?<![\w'’])['’]|(?<=\bthe )|(?<=\bhis )|(?<=\bher )|(?<=\bmy )|(?<=\btheir )|"
-        r"(?<=\bearly )|(?<=\blate )|(?<=\bmid[ -]))(?P<century>)(?P<tens>[1-9]0)['’]?s\b",
-        _decade,
-    ),
-    rule(
-        r"(?<![\w.,])(?P<century>)(?P<tens>[2-9]0)['’]?s"
-        r"(?= (?:music|rock|pop|fashion|style|film|movie|song|show|hit|kid)s?\b)",
-        _decade,
-    ),
-    rule(r"(?<![\w'’])['’]([0-9]{2})(?![\w'’])", lambda match: two_digits(int(match[1]))),
-)
+DECADE_RULES: Rules = {
+    r"(?<![\w.,])(?P<century>1[0-9]|20)(?P<tens>[0-9]0)['’]?s\b": _decade,
+    r"(?:(?<![\w'’])['’]|(?<=\bthe )|(?<=\bhis )|(?<=\bher )|(?<=\bmy )|(?<=\btheir )|"
+    r"(?<=\bearly )|(?<=\blate )|(?<=\bmid[ -]))(?P<century>)(?P<tens>[1-9]0)['’]?s\b": _decade,
+    r"(?<![\w.,])(?P<century>)(?P<tens>[2-9]0)['’]?s"
+    r"(?= (?:music|rock|pop|fashion|style|film|movie|song|show|hit|kid)s?\b)": _decade,
+    r"(?<![\w'’])['’]([0-9]{2})(?![\w'’])": lambda match: two_digits(int(match[1])),
+}
 
-YEAR_RULES: tuple[Rule, ...] = (
-    rule(
-        rf"{START}(?P<year>[12][0-9]{{3}}){DASH}(?P<last>[12][0-9]{{3}}|[0-9]{{2}}){END}(?!-)",
-        _years,
-    ),
-    rule(rf"(?<![$£€¥#+-]){START}(?P<year>1[0-9]{{3}}|20[0-9]{{2}}){END}(?!-[0-9])", _single_year),
-)
+YEAR_RULES: Rules = {
+    rf"{START}(?P<year>[12][0-9]{{3}}){DASH}(?P<last>[12][0-9]{{3}}|[0-9]{{2}}){END}(?!-)": _years,
+    rf"(?<![$£€¥#+-]){START}(?P<year>1[0-9]{{3}}|20[0-9]{{2}}){END}(?!-[0-9])": _single_year,
+}

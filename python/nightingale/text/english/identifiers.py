@@ -4,7 +4,7 @@ import re
 
 from .acronyms import is_spelled, spelled
 from .numbers import code, digits, in_words
-from .rules import Rule, rule, word_table
+from .rules import Rules, word_table
 
 _SIGNS = word_table(
     ".: dot, /: slash, -: dash, _: underscore, @: at, ?: question mark, =: equals, &: and, "
@@ -57,22 +57,15 @@ def _letters(ending: str) -> str:
     return " ".join(code(part) if part in "0123456789" else part.upper() for part in ending)
 
 
-WEB_RULES: tuple[Rule, ...] = (
-    rule(r"(?<![\w.+-])[\w+-][\w.+-]*@[\w-]+(?:\.[\w-]+)+", _address),
-    rule(r"\b(?:https?|ftp)://[^\s<>\"]+|\bwww\.[^\s<>\"]+", _address),
-    rule(
-        r"(?<![\w@.-])(?:[A-Za-z0-9][A-Za-z0-9-]+\.)+(?:"
-        + "|".join(_DOMAINS)
-        + r")(?![\w-]|\.\w)(?:/[^\s<>\"]*)?",
-        _address,
-    ),
-    rule(
-        r"(?<![\w/.-])(?P<name>\w[\w.-]{0,80})\.(?P<ending>" + "|".join(_FILES) + r")(?!\w)",
-        _file,
-    ),
-    rule(r"(?<![\w@])@(?=\w)", "at "),
-    rule(r"(?<![\w#])#(?=[^\W\d_])", "hashtag "),
-)
+WEB_RULES: Rules = {
+    r"(?<![\w.+-])[\w+-][\w.+-]*@[\w-]+(?:\.[\w-]+)+": _address,
+    r"\b(?:https?|ftp)://[^\s<>\"]+|\bwww\.[^\s<>\"]+": _address,
+    r"(?<![\w@.-])(?:[A-Za-z0-9][A-Za-z0-9-]+\.)+"
+    rf"(?:{'|'.join(_DOMAINS)})(?![\w-]|\.\w)(?:/[^\s<>\"]*)?": _address,
+    rf"(?<![\w/.-])(?P<name>\w[\w.-]{{0,80}})\.(?P<ending>{'|'.join(_FILES)})(?!\w)": _file,
+    r"(?<![\w@])@(?=\w)": "at ",
+    r"(?<![\w#])#(?=[^\W\d_])": "hashtag ",
+}
 
 
 def _dotted(numeral: str) -> str:
@@ -109,29 +102,22 @@ def _model(match: re.Match[str]) -> str:
 
 _GAP = "[ .-]"
 
-RULES: tuple[Rule, ...] = (
-    rule(
-        rf"(?<![\w+])\+[0-9]{{1,3}}(?:{_GAP}?\([0-9]{{1,4}}\))?(?:{_GAP}?[0-9]{{2,5}}){{2,5}}(?!\w)",
-        _telephone,
+RULES: Rules = {
+    rf"(?<![\w+])\+[0-9]{{1,3}}(?:{_GAP}?\([0-9]{{1,4}}\))?"
+    rf"(?:{_GAP}?[0-9]{{2,5}}){{2,5}}(?!\w)": _telephone,
+    rf"(?<![\w+])(?:1{_GAP})?\([0-9]{{3}}\)\s?[0-9]{{3}}{_GAP}[0-9]{{4}}(?!\w)": _telephone,
+    rf"(?<![\w.-])(?:1{_GAP})?[0-9]{{3}}([.-])[0-9]{{3}}\1[0-9]{{4}}(?![\w-])": _telephone,
+    r"(?<![\w.-])(?:\(0[0-9]{2,4}\)|0[0-9]{2,4}) [0-9]{3,4} [0-9]{3,4}(?!\w)": _telephone,
+    r"(?<![\w.,$£€-])[0-9]{3}-[0-9]{4}(?<!00)(?![\w-])": _telephone,
+    r"(?<![\w.])([0-9]+(?:\.[0-9]+)?)[eE]([+-]?[0-9]{1,3})(?!\w)": lambda match: (
+        f"{in_words(match[1])} times ten to the {in_words(match[2].lstrip('+'))}"
     ),
-    rule(rf"(?<![\w+])(?:1{_GAP})?\([0-9]{{3}}\)\s?[0-9]{{3}}{_GAP}[0-9]{{4}}(?!\w)", _telephone),
-    rule(rf"(?<![\w.-])(?:1{_GAP})?[0-9]{{3}}([.-])[0-9]{{3}}\1[0-9]{{4}}(?![\w-])", _telephone),
-    rule(r"(?<![\w.-])(?:\(0[0-9]{2,4}\)|0[0-9]{2,4}) [0-9]{3,4} [0-9]{3,4}(?!\w)", _telephone),
-    rule(r"(?<![\w.,$£€-])[0-9]{3}-[0-9]{4}(?<!00)(?![\w-])", _telephone),
-    rule(
-        r"(?<![\w.])([0-9]+(?:\.[0-9]+)?)[eE]([+-]?[0-9]{1,3})(?!\w)",
-        lambda match: f"{in_words(match[1])} times ten to the {in_words(match[2].lstrip('+'))}",
+    r"(?<![\w.])v\.?([0-9]+(?:\.[0-9]+)*)(?!\w|\.[0-9])": lambda match: (
+        f"version {_dotted(match[1])}"
     ),
-    rule(
-        r"(?<![\w.])v\.?([0-9]+(?:\.[0-9]+)*)(?!\w|\.[0-9])",
-        lambda match: f"version {_dotted(match[1])}",
-    ),
-    rule(
-        r"(?<![\w.])(?![0-9]{1,2}\.[0-9]{1,2}\.[0-9]{4}\b)[0-9]+(?:\.[0-9]+){2,}(?!\w)",
-        _several_stops,
-    ),
-)
+    r"(?<![\w.])(?![0-9]{1,2}\.[0-9]{1,2}\.[0-9]{4}\b)[0-9]+(?:\.[0-9]+){2,}(?!\w)": _several_stops,
+}
 
-MODEL_RULES: tuple[Rule, ...] = (
-    rule(r"(?<![\w.])(?=[0-9]*[^\W\d_])(?=[^\W\d_]*[0-9])[^\W_]+(?!\w)", _model),
-)
+MODEL_RULES: Rules = {
+    r"(?<![\w.])(?=[0-9]*[^\W\d_])(?=[^\W\d_]*[0-9])[^\W_]+(?!\w)": _model,
+}

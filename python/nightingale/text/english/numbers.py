@@ -3,7 +3,7 @@
 import re
 from unicodedata import normalize
 
-from .rules import Rule, rule, word_table
+from .rules import Rules, word_table
 
 # A whole or decimal number as written in running text, without its sign.
 NUMERAL = r"(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)(?:\.[0-9]+)?"
@@ -164,28 +164,24 @@ def _list(match: re.Match[str]) -> str:
     return match[0] if re.fullmatch(NUMERAL, match[0]) else match[0].replace(",", ", ")
 
 
-RULES: tuple[Rule, ...] = (
-    rule(rf"{FRACTION}(?!\w|\.[0-9])", fraction_in_words),
-    rule(
-        r"([0-9A-Za-z)])\^([-−]?[0-9]+)",
-        lambda match: f"{match[1]} to the power of {in_words(match[2])}",
+RULES: Rules = {
+    rf"{FRACTION}(?!\w|\.[0-9])": fraction_in_words,
+    r"([0-9A-Za-z)])\^([-−]?[0-9]+)": lambda match: (
+        f"{match[1]} to the power of {in_words(match[2])}"
     ),
-    rule(r"(?<=[\w)])([²³])", lambda match: f" {_POWERS[match[1]]}"),
-    rule(
-        rf"{START}([0-9]{{1,3}}(?:,[0-9]{{3}}){{1,5}}|[0-9]{{1,18}})(?:st|nd|rd|th)\b",
-        lambda match: ordinal(int(match[1].replace(",", ""))),
+    r"(?<=[\w)])([²³])": lambda match: f" {_POWERS[match[1]]}",
+    rf"{START}([0-9]{{1,3}}(?:,[0-9]{{3}}){{1,5}}|[0-9]{{1,18}})(?:st|nd|rd|th)\b": lambda match: (
+        ordinal(int(match[1].replace(",", "")))
     ),
-    rule(
-        r"(?<![\w.,-])[0-9]+(?:-[0-9]+){2,}(?![\w-])",
-        lambda match: ", ".join(map(digits, match[0].split("-"))),
+    r"(?<![\w.,-])[0-9]+(?:-[0-9]+){2,}(?![\w-])": lambda match: ", ".join(
+        map(digits, match[0].split("-"))
     ),
-    rule(
-        rf"{START}({SIGN}{NUMERAL})(?:-|\s?–\s?)({NUMERAL}){END}(?!-[0-9])",
-        lambda match: range_in_words(match[1], match[2]),
+    rf"{START}({SIGN}{NUMERAL})(?:-|\s?–\s?)({NUMERAL}){END}(?!-[0-9])": lambda match: (
+        range_in_words(match[1], match[2])
     ),
-    rule(r"(?<=[0-9])\s[-−]\s(?=[0-9])", " minus "),
-    rule(r"(?<![\w:.])([0-9]+):([0-9]+)(?![\w:]|\.[0-9])", r"\1 to \2"),
-    rule(r"(?<![0-9,.])[0-9]+(?:,[0-9]+)+(?![0-9,]|\.[0-9])", _list),
-    rule(rf"{START}{SIGN}{NUMERAL}{END}", lambda match: in_words(match[0])),
-    rule(r"(?<![\w.])\.([0-9]+)(?!\w)", lambda match: f"point {digits(match[1])}"),
-)
+    r"(?<=[0-9])\s[-−]\s(?=[0-9])": " minus ",
+    r"(?<![\w:.])([0-9]+):([0-9]+)(?![\w:]|\.[0-9])": r"\1 to \2",
+    r"(?<![0-9,.])[0-9]+(?:,[0-9]+)+(?![0-9,]|\.[0-9])": _list,
+    rf"{START}{SIGN}{NUMERAL}{END}": lambda match: in_words(match[0]),
+    r"(?<![\w.])\.([0-9]+)(?!\w)": lambda match: f"point {digits(match[1])}",
+}

@@ -14,7 +14,7 @@ from .numbers import (
     in_words,
     range_in_words,
 )
-from .rules import Rule, kept_stop, rule, word_table
+from .rules import Rules, kept_stop, word_table
 
 
 def _names(entries: str) -> dict[str, tuple[str, str]]:
@@ -93,22 +93,16 @@ def _cents(match: re.Match[str]) -> str:
     return f"{in_words(match[1])} {'cent' if match[1] == '1' else 'cents'}"
 
 
-MONEY_RULES: tuple[Rule, ...] = (
-    rule(rf"(?<=[0-9kKmMbBn]){DASH}(?={_SYMBOLS}[0-9])", " to "),
-    rule(
-        r"(?P<sign>(?<![\w)])[-−])?"
-        rf"(?:\b(?P<nation>{'|'.join(_NATIONS)}))?(?P<symbol>{_SYMBOLS})\s?(?P<first>{NUMERAL})"
-        rf"(?:{DASH}{_SYMBOLS}?(?P<last>{NUMERAL}))?{_SCALE}{END}",
-        _amount,
-    ),
-    rule(
-        rf"{START}(?P<first>{NUMERAL}){_SCALE}\s?(?P<symbol>{_SYMBOLS})(?!\w)",
-        _amount,
-    ),
-    rule(rf"\b{_CODE}\s?(?P<first>{NUMERAL}){_SCALE}{END}", _code),
-    rule(rf"{START}(?P<first>{NUMERAL}){_SCALE}\s?{_CODE}", _code),
-    rule(rf"{START}({NUMERAL})\s?¢", _cents),
-)
+MONEY_RULES: Rules = {
+    rf"(?<=[0-9kKmMbBn]){DASH}(?={_SYMBOLS}[0-9])": " to ",
+    r"(?P<sign>(?<![\w)])[-−])?"
+    rf"(?:\b(?P<nation>{'|'.join(_NATIONS)}))?(?P<symbol>{_SYMBOLS})\s?(?P<first>{NUMERAL})"
+    rf"(?:{DASH}{_SYMBOLS}?(?P<last>{NUMERAL}))?{_SCALE}{END}": _amount,
+    rf"{START}(?P<first>{NUMERAL}){_SCALE}\s?(?P<symbol>{_SYMBOLS})(?!\w)": _amount,
+    rf"\b{_CODE}\s?(?P<first>{NUMERAL}){_SCALE}{END}": _code,
+    rf"{START}(?P<first>{NUMERAL}){_SCALE}\s?{_CODE}": _code,
+    rf"{START}({NUMERAL})\s?¢": _cents,
+}
 
 
 _UNITS = _names(
@@ -178,18 +172,17 @@ _MEASURED = (
     r"(?P<joint>\s?|-)(?P<area>sq\.?\s)?"
 )
 
-UNIT_RULES: tuple[Rule, ...] = (
-    rule(r"(?<![\w.,])([0-9]{1,2})['’′]\s?([0-9]{1,2})(?:[\"”″]|'')(?!\w)", _feet_and_inches),
-    rule(r"\b401\(k\)", "four oh one K"),
-    rule(r"(?<=[0-9])(?<!\b0)\s?[x×]\s?(?=[0-9])", " by "),
-    rule(
-        rf"{FRACTION}\s?(?P<unit>{_WITH_STOP})\.(?!\w)",
-        lambda match: _fraction_of(match) + kept_stop(match),
+UNIT_RULES: Rules = {
+    r"(?<![\w.,])([0-9]{1,2})['’′]\s?([0-9]{1,2})(?:[\"”″]|'')(?!\w)": _feet_and_inches,
+    r"\b401\(k\)": "four oh one K",
+    r"(?<=[0-9])(?<!\b0)\s?[x×]\s?(?=[0-9])": " by ",
+    rf"{FRACTION}\s?(?P<unit>{_WITH_STOP})\.(?!\w)": lambda match: (
+        _fraction_of(match) + kept_stop(match)
     ),
-    rule(rf"{FRACTION}\s?(?P<unit>{_UNIT}){_UNIT_END}", _fraction_of),
-    rule(rf"{_MEASURED}(?P<unit>{_WITH_STOP})\.(?!\w)", _measure),
-    rule(rf"{_MEASURED}(?P<unit>{_UNIT}){_UNIT_END}", _measure),
+    rf"{FRACTION}\s?(?P<unit>{_UNIT}){_UNIT_END}": _fraction_of,
+    rf"{_MEASURED}(?P<unit>{_WITH_STOP})\.(?!\w)": _measure,
+    rf"{_MEASURED}(?P<unit>{_UNIT}){_UNIT_END}": _measure,
     # "1.2B" is a number, "12B" may be a gate or a flat.
-    rule(rf"{START}(?P<number>{NUMERAL})(?P<scale>[kKM]|(?<=\.[0-9])B)(?!\w)", _scaled),
-    rule(rf"{START}({NUMERAL})[x×](?!\w)", lambda match: f"{in_words(match[1])} times"),
-)
+    rf"{START}(?P<number>{NUMERAL})(?P<scale>[kKM]|(?<=\.[0-9])B)(?!\w)": _scaled,
+    rf"{START}({NUMERAL})[x×](?!\w)": lambda match: f"{in_words(match[1])} times",
+}

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 
 from .numbers import cardinal, ordinal
-from .rules import Rule, rule
+from .rules import Rules
 
 _VALUES = {"I": 1, "V": 5, "X": 10, "L": 50, "C": 100, "D": 500, "M": 1000}
 _VALID = re.compile(r"M{0,3}(?:CM|CD|D?C{0,3})(?:XC|XL|L?X{0,3})(?:IX|IV|V?I{0,3})")
@@ -46,13 +46,13 @@ def _numeral(words: Callable[[int], str], joint: str = " ") -> Callable[[re.Matc
 _counted = _numeral(lambda value: cardinal(value).capitalize())
 _ordinal = _numeral(ordinal, " the ")
 
-RULES: tuple[Rule, ...] = (
-    rule(r"\bWWII\b", "World War Two"),
-    rule(r"\bWWI\b", "World War One"),
-    rule(rf"\b(?P<before>(?i:{_HEADINGS}))\s(?P<numeral>{_FIRST}|[VX]|[IVXLC]{{2,}})\b", _counted),
-    rule(r"\b(?P<before>World War)\s(?P<numeral>I)\b", _counted),
-    rule(rf"\b(?P<before>{_RULERS})\s(?P<numeral>{_FIRST}|(?!I\b)[IVX]+)\b", _ordinal),
-    rule(r"\b(?P<numeral>[IVX]+)(?=\s[Cc]entur(?:y|ies)\b)", _ordinal),
-    rule(r"\b(?P<before>[A-Z][a-z]+)\s(?P<numeral>[IVX]{2,})\b", _counted),
-    rule(r"\b(?!(?:IV|VI|XXX?)\b)(?P<numeral>[IVX]{2,})\b", _numeral(cardinal)),
-)
+RULES: Rules = {
+    r"\bWWII\b": "World War Two",
+    r"\bWWI\b": "World War One",
+    rf"\b(?P<before>(?i:{_HEADINGS}))\s(?P<numeral>{_FIRST}|[VX]|[IVXLC]{{2,}})\b": _counted,
+    r"\b(?P<before>World War)\s(?P<numeral>I)\b": _counted,
+    rf"\b(?P<before>{_RULERS})\s(?P<numeral>{_FIRST}|(?!I\b)[IVX]+)\b": _ordinal,
+    r"\b(?P<numeral>[IVX]+)(?=\s[Cc]entur(?:y|ies)\b)": _ordinal,
+    r"\b(?P<before>[A-Z][a-z]+)\s(?P<numeral>[IVX]{2,})\b": _counted,
+    r"\b(?!(?:IV|VI|XXX?)\b)(?P<numeral>[IVX]{2,})\b": _numeral(cardinal),
+}

@@ -1,19 +1,15 @@
-"""A rule of expansion: a pattern and what is spoken in its place."""
+"""Rules of expansion: patterns and what is spoken in their place."""
 
 import re
 from collections.abc import Callable
 
 from ..abbreviations import abbreviations
 
-Rule = tuple[re.Pattern[str], Callable[[re.Match[str]], str] | str]
+# By pattern, in their order; a replacement is what `re.sub` takes.
+Rules = dict[str, Callable[[re.Match[str]], str] | str]
 
 _AT_END = re.compile(r"['\"”’»)\]]*(?:\s*\Z|\s*\n\s*\n)")
 _NEXT_WORD = re.compile(r"['\"”’»)\]]*\s+['\"“‘«(]*([A-Z]\w*)")
-
-
-def rule(pattern: str, spoken: Callable[[re.Match[str]], str] | str) -> Rule:
-    """A rule from its pattern and a replacement, as `re.sub` takes it."""
-    return re.compile(pattern), spoken
 
 
 def word_table(entries: str) -> dict[str, str]:

@@ -1,7 +1,7 @@
 """Symbols that are spoken."""
 
 from .acronyms import spelled
-from .rules import Rule, rule, word_table
+from .rules import Rules, word_table
 
 _PER = word_table(
     "hour hr: hour, day: day, week: week, month mo: month, year yr: year, minute min: minute, "
@@ -10,51 +10,47 @@ _PER = word_table(
 )
 
 # Those that only a number tells apart from ordinary punctuation, while there are numbers.
-BEFORE_NUMBERS: tuple[Rule, ...] = (
-    rule(r"\b24/7\b", "twenty-four seven"),
-    rule(r"\b9/11\b(?!/)", "nine eleven"),
-    rule(r"(?<![\w<])<\s?(?=[-−$£€]?[0-9])", "less than "),
-    rule(r"(?<![\w>-])>\s?(?=[-−$£€]?[0-9])", "greater than "),
-    rule(r"(?<!\w)(?:#|№)\s?(?=[0-9])", "number "),
-    rule(r"(?<!\w)±\s?(?=[0-9])", "plus or minus "),
-    rule(r"(?<![\w~])[~≈]\s?(?=[$£€]?[0-9])", "about "),
-    rule(r"(?<![\w+])\+(?=[0-9])", "plus "),
-    rule(
-        rf"(?<=[0-9])(\s?[A-Za-zµ°]{{0,12}})\s?/\s?({'|'.join(_PER)})\b",
-        lambda match: f"{match[1]} per {_PER[match[2]]}",
+BEFORE_NUMBERS: Rules = {
+    r"\b24/7\b": "twenty-four seven",
+    r"\b9/11\b(?!/)": "nine eleven",
+    r"(?<![\w<])<\s?(?=[-−$£€]?[0-9])": "less than ",
+    r"(?<![\w>-])>\s?(?=[-−$£€]?[0-9])": "greater than ",
+    r"(?<!\w)(?:#|№)\s?(?=[0-9])": "number ",
+    r"(?<!\w)±\s?(?=[0-9])": "plus or minus ",
+    r"(?<![\w~])[~≈]\s?(?=[$£€]?[0-9])": "about ",
+    r"(?<![\w+])\+(?=[0-9])": "plus ",
+    rf"(?<=[0-9])(\s?[A-Za-zµ°]{{0,12}})\s?/\s?({'|'.join(_PER)})\b": lambda match: (
+        f"{match[1]} per {_PER[match[2]]}"
     ),
-)
+}
 
-RULES: tuple[Rule, ...] = (
-    rule(r"&amp;", "&"),
-    rule(r"\bC\+\+", "C plus plus"),
-    rule(r"\b([CF])#", r"\1 sharp"),
-    rule(r"\band/or\b", "and or"),
-    rule(r"\b[Nn]/[Aa]\b", "not applicable"),
-    rule(r"(?<!\w)w/o(?!\w)", "without"),
-    rule(r"(?<!\w)w/\s?", "with "),
-    rule(
-        r"\b([A-Z]{1,3})&([A-Z]{1,3})\b",
-        lambda match: f"{spelled(match[1])} and {spelled(match[2])}",
-    ),
-    rule(r"\s*&\s*", " and "),
-    rule(r"\s@\s", " at "),
-    rule(r"\s\+\s|(?<=\w)\+(?=\w)", " plus "),
-    rule(r"(?<=\w)\+(?![\w+])", " plus"),
-    rule(r"(?<=[\w)])\s*(?<![=<>!])=(?![=>])\s*(?=[\w(])", " equals "),
-    rule(r"(?<=[\w)])\s<\s(?=\w)", " is less than "),
-    rule(r"(?<=[\w)])\s>\s(?=\w)", " is greater than "),
-    rule(r"\s*≤\s*", " less than or equal to "),
-    rule(r"\s*≥\s*", " greater than or equal to "),
-    rule(r"\s*≠\s*", " not equal to "),
-    rule(r"\s*≈\s*", " approximately "),
-    rule(r"\s*±\s*", " plus or minus "),
-    rule(r"(?<=\w)\s?×\s?(?=\w)", " times "),
-    rule(r"(?<=\w)\s?÷\s?(?=\w)", " divided by "),
-    rule(r"(?<=\w)\s*→\s*(?=\w)", " to "),
-    rule(r"(?<=\w)\s?%", " percent"),
-    rule(r"§§?\s?(?=\w)", "section "),
-    rule(r"©\s?(?=\w)", "copyright "),
-    rule(r"(?<=\w)/(?=\w)", " slash "),
-    rule(r"(?<!\S)/(?=\w)", "slash "),
-)
+RULES: Rules = {
+    r"&amp;": "&",
+    r"\bC\+\+": "C plus plus",
+    r"\b([CF])#": r"\1 sharp",
+    r"\band/or\b": "and or",
+    r"\b[Nn]/[Aa]\b": "not applicable",
+    r"(?<!\w)w/o(?!\w)": "without",
+    r"(?<!\w)w/\s?": "with ",
+    r"\b([A-Z]{1,3})&([A-Z]{1,3})\b": lambda match: f"{spelled(match[1])} and {spelled(match[2])}",
+    r"\s*&\s*": " and ",
+    r"\s@\s": " at ",
+    r"\s\+\s|(?<=\w)\+(?=\w)": " plus ",
+    r"(?<=\w)\+(?![\w+])": " plus",
+    r"(?<=[\w)])\s*(?<![=<>!])=(?![=>])\s*(?=[\w(])": " equals ",
+    r"(?<=[\w)])\s<\s(?=\w)": " is less than ",
+    r"(?<=[\w)])\s>\s(?=\w)": " is greater than ",
+    r"\s*≤\s*": " less than or equal to ",
+    r"\s*≥\s*": " greater than or equal to ",
+    r"\s*≠\s*": " not equal to ",
+    r"\s*≈\s*": " approximately ",
+    r"\s*±\s*": " plus or minus ",
+    r"(?<=\w)\s?×\s?(?=\w)": " times ",
+    r"(?<=\w)\s?÷\s?(?=\w)": " divided by ",
+    r"(?<=\w)\s*→\s*(?=\w)": " to ",
+    r"(?<=\w)\s?%": " percent",
+    r"§§?\s?(?=\w)": "section ",
+    r"©\s?(?=\w)": "copyright ",
+    r"(?<=\w)/(?=\w)": " slash ",
+    r"(?<!\S)/(?=\w)": "slash ",
+}
