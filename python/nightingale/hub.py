@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 from ._core import Error
 from .checkpoint import (
@@ -10,6 +11,7 @@ from .checkpoint import (
     S3GEN_FILES,
     VOICE_ENCODER_FILES,
     VOICE_FILES,
+    Checkpoint,
     embedded_model,
     find_checkpoint,
 )
@@ -43,7 +45,7 @@ def download(repository: str, offline: bool = False, progress: bool | None = Non
             repository,
             allow_patterns=_wanted(repository, names),
             local_files_only=offline,
-            **({"tqdm_class": _silent_tqdm()} if progress is False else {}),
+            tqdm_class=_silent_tqdm() if progress is False else None,
         )
     except GatedRepoError as error:
         raise Error(
@@ -99,10 +101,10 @@ def _wanted(repository: str, names: list[str]) -> list[str]:
 
 
 def _silent_tqdm() -> type:
-    from tqdm import tqdm
+    from tqdm import tqdm  # type: ignore[import-untyped]
 
-    class SilentTqdm(tqdm):
-        def __init__(self, *args, **kwargs) -> None:
+    class SilentTqdm(tqdm):  # type: ignore[misc]
+        def __init__(self, *args: Any, **kwargs: Any) -> None:
             kwargs["disable"] = True
             kwargs.pop("name", None)  # the hub's own argument for grouping bars
             super().__init__(*args, **kwargs)
@@ -141,7 +143,12 @@ def resolve(model: str | Path | None, offline: bool = False, progress: bool | No
     if path.exists():
         raise Error(f"{path} is a file; expected the folder that holds the checkpoint's files")
     if is_hub_id(str(model)):
-        folder = download(str(model), offline, progress)
-        find_checkpoint(folder)
-        return folder
+        return download(str(model), offline, progress)
     raise Error(f"there is no folder {path}, and it is not a hub id (owner/name)")
+
+
+def find_model(
+    model: str | Path | None, offline: bool = False, progress: bool | None = None
+) -> Checkpoint:
+    """The files of a model given as `resolve` takes it."""
+    return find_checkpoint(resolve(model, offline, progress))

@@ -133,7 +133,7 @@ def _sound_of_stream(file: Any) -> _Sound:
 
 
 def _sound_of_file(name: str, file: BinaryIO) -> _Sound:
-    import soundfile
+    import soundfile  # type: ignore[import-untyped]
 
     reader = _Reader(file)
     try:
@@ -204,7 +204,7 @@ def _gather(name: str, rate: int, blocks: Iterable[np.ndarray]) -> _Sound:
     mixed, peak, clipped, count = [np.empty(0, np.float32)], 0.0, 0, 0
     for block in blocks:
         full = (block >= CLIPPED_LEVEL) | (block <= -CLIPPED_LEVEL)
-        clipped += np.count_nonzero(full[:-2] & full[1:-1] & full[2:])
+        clipped += int(np.count_nonzero(full[:-2] & full[1:-1] & full[2:]))
         count += block.size
         peak = max(peak, float(block.max(initial=0)), -float(block.min(initial=0)))
         with np.errstate(all="ignore"):  # what is not finite is refused later
@@ -276,7 +276,7 @@ def _resample(samples: np.ndarray, rate: int, new_rate: int) -> np.ndarray:
     """As librosa.resample does: soxr HQ, cut or filled with zeros to the length due."""
     if rate == new_rate:
         return samples
-    import soxr
+    import soxr  # type: ignore[import-untyped]
 
     length = math.ceil(len(samples) * (new_rate / rate))
     found = soxr.resample(samples, rate, new_rate, quality="HQ")[:length]

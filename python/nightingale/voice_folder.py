@@ -5,6 +5,7 @@ from __future__ import annotations
 import stat
 import unicodedata
 from collections.abc import Collection
+from contextlib import suppress
 from pathlib import Path
 
 from ._core import Error
@@ -61,8 +62,9 @@ class VoiceFolder:
     """Voices as NAME.safetensors in a folder. Names that differ only in case are one name, as they
     are one file on many disks; links inside the folder are not followed."""
 
-    def __init__(self, folder: str | Path) -> None:
-        self.folder = Path(folder)
+    def __init__(self, folder: str | Path | None = None) -> None:
+        """None: the user's own folder."""
+        self.folder = default_voice_folder() if folder is None else Path(folder)
 
     def names(self) -> list[str]:
         """The names of the voices there, sorted; other files are passed over."""
@@ -144,12 +146,11 @@ def find_voice(given: str, own: Collection[str], voices: VoiceFolder) -> str | V
     else a voice file's path. What cannot be a voice's name, as with a separator, is a path."""
     if given in own:
         return given
-    try:
-        kept = voices.path(voice_name(given))
-    except ValueError:
-        kept = None
-    for file in (kept, Path(given)):
-        if file is not None and file.is_file():
+    files = [Path(given)]
+    with suppress(ValueError):
+        files.insert(0, voices.path(given))
+    for file in files:
+        if file.is_file():
             return Voice.load(file)
     known = ", ".join(own) or "none"
     there = ", ".join(voices.names()) or "none"
