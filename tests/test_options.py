@@ -197,7 +197,7 @@ from nightingale.manifest import read_manifest
 from nightingale.options import SpeechOptions
 from nightingale.ray import Arguments
 from nightingale.server.live import Begin
-from nightingale.server.speech_request import SpeechRequest
+from nightingale.server.speech import SpeechRequest
 
 shown = io.StringIO()
 with contextlib.suppress(SystemExit), contextlib.redirect_stdout(shown):

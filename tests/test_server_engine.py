@@ -13,9 +13,14 @@ import numpy as np
 import pytest
 
 from nightingale import Error
-from nightingale.server.engine_thread import EngineStoppedError, EngineThread
-from nightingale.server.fair_queue import FairQueue, QueueFullError
-from nightingale.server.job import AHEAD, Job
+from nightingale.server.jobs import (
+    AHEAD,
+    EngineStoppedError,
+    EngineThread,
+    FairQueue,
+    Job,
+    QueueFullError,
+)
 
 RATE = 24000
 

@@ -12,16 +12,15 @@ from typing import TYPE_CHECKING, Any
 from fastapi import FastAPI
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
-from .checkpoint import find_checkpoint
-from .hub import resolve
+from .hub import find_model
 from .option import Options, names_of, options_of
 from .options import LoadOptions, ServerOptions
 from .server import Settings, create_app
 from .server.app import make_engine
-from .server.settings import LOOPBACK_NAMES
+from .server.context import LOOPBACK_NAMES
 
 if TYPE_CHECKING:
-    from ray import serve
+    from ray import serve  # type: ignore[import-not-found]
 
 # Requests of a replica besides those that speak or wait to: refusals, pages, open WebSockets.
 _OTHERS = 100
@@ -52,7 +51,7 @@ def app(args: Mapping[str, Any]) -> serve.Application:
     own = Arguments(**args)
     settings = server_settings(own)
     # A model that is not there is told here, once, and not by every replica again and again.
-    find_checkpoint(resolve(settings.model, settings.load.offline, False))
+    find_model(settings.model, settings.load.offline, False)
 
     from ray import serve
 

@@ -73,7 +73,7 @@ def _serve(args: argparse.Namespace) -> int:
 
 def _settings(args: argparse.Namespace) -> Settings:
     from ..server import Settings
-    from ..server.settings import LOOPBACK_NAMES
+    from ..server.context import LOOPBACK_NAMES
 
     key = _read_key(args.key_file) if args.key_file is not None else None
     local = _is_loopback(args.host)

@@ -1,6 +1,6 @@
 """The server: OpenAI's speech interface over one loaded model."""
 
 from .app import create_app
-from .settings import Settings
+from .context import Settings
 
 __all__ = ["Settings", "create_app"]

@@ -15,16 +15,13 @@ from fastapi.responses import FileResponse
 from fastapi.staticfiles import StaticFiles
 
 from ..loading import load
-from ..voice_folder import default_voice_folder
-from . import live, models, speech, voices
-from .context import Server
-from .engine_thread import EngineThread
+from ..voice_folder import VoiceFolder
+from . import live, resources, speech
+from .context import Server, Settings
 from .errors import add_error_handlers
 from .guard import Guard
-from .known_voices import KnownVoices
+from .jobs import EngineThread
 from .metrics import CountAnswers, Metrics
-from .settings import Settings
-from .speech_request import controls
 
 PAGE = Path(__file__).parent / "page"
 PAGES = {"/": "index.html", "/docs": "docs.html"}
@@ -62,20 +59,16 @@ def create_app(settings: Settings, engine: EngineThread | None = None) -> FastAP
         redoc_url=None,
         redirect_slashes=False,
     )
-    server = Server(
-        settings,
-        engine or make_engine(settings),
-        KnownVoices(settings.voices or default_voice_folder()),
-        Metrics(),
-    )
+    voices = VoiceFolder(settings.voices)
+    server = Server(settings, engine or make_engine(settings), voices, Metrics())
     app.state.server = server
     add_error_handlers(app)
-    for part in (speech, live, voices, models):
-        app.include_router(part.router)
+    for router in (speech.router, live.router, resources.voices, resources.router):
+        app.include_router(router)
 
     @app.get("/page/options.json", include_in_schema=False)
     def page_options() -> list[dict[str, Any]]:
-        return controls(server.engine.facts.defaults)
+        return speech.controls(server.engine.facts.defaults)
 
     mimetypes.add_type("text/javascript", ".js")  # some systems say otherwise, browsers insist
     app.mount("/page", StaticFiles(directory=PAGE))

@@ -1,20 +1,52 @@
-"""What the routes share."""
+"""What the routes share: settings, engine, metrics and the voices that clients can name."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated
+from functools import lru_cache
+from pathlib import Path
+from typing import Annotated, cast
 
 from fastapi import Depends
 from starlette.requests import HTTPConnection
 
-from .engine_thread import EngineThread
+from .._core import Error
+from ..options import LoadOptions, ServerOptions
+from ..voice import Voice
+from ..voice_folder import VoiceFolder
 from .errors import ApiError, api_error
-from .fair_queue import QueueFullError
-from .job import Job, Work
-from .known_voices import KnownVoices
+from .jobs import EngineThread, Job, QueueFullError, Work
 from .metrics import Metrics
-from .settings import Settings
+
+MODEL_NAME = "nightingale"
+LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")
+# Programs written for OpenAI name these whatever the server has.
+OPENAI_VOICES = {
+    "alloy", "ash", "ballad", "cedar", "coral", "echo", "fable", "marin", "nova", "onyx", "sage",
+    "shimmer", "verse",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings(ServerOptions):
+    """What a server speaks with, whom it answers, and what it allows."""
+
+    model: str | None = None  # as `nightingale.load` takes it
+    load: LoadOptions = LoadOptions()
+    key: str | None = None  # that clients must show
+    hosts: tuple[str, ...] | None = LOOPBACK_NAMES  # names clients may call it by; None: any
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.key is not None and (len(self.key) < 8 or not self.key.isascii()):
+            raise ValueError("a key must have 8 ASCII characters or more")
+
+
+@lru_cache(maxsize=32)
+def _load_voice(file: Path, modified: int, size: int) -> Voice:
+    """A voice of the folder, which is read again when its file has changed."""
+    return Voice.load(file)
 
 
 @dataclass(frozen=True)
@@ -23,7 +55,7 @@ class Server:
 
     settings: Settings
     engine: EngineThread
-    voices: KnownVoices
+    voices: VoiceFolder
     metrics: Metrics
 
     def submit(self, connection: HTTPConnection, work: Work) -> Job:
@@ -35,15 +67,32 @@ class Server:
             raise self.told(error) from error
         return job
 
-    def told(self, error: Exception) -> ApiError:
-        """What the client hears of an error."""
+    def told(self, error: Exception, param: str | None = None) -> ApiError:
+        """What the client hears of an error; `param` names the part of the request at fault."""
         if isinstance(error, QueueFullError):
             self.metrics.refused.inc()
-        return api_error(error, self.engine.retry_after())
+        return api_error(error, self.engine.retry_after(), param)
+
+    def find_voice(self, name: str | None, own: Sequence[str]) -> str | Voice | None:
+        """What `nightingale` takes for a name; `own` are the model's voices."""
+        if name is None or name in own:
+            return name
+        try:
+            file = self.voices.path(name)
+            if file.is_file():
+                state = file.stat()
+                return _load_voice(file, state.st_mtime_ns, state.st_size)
+        except (ValueError, Error):
+            pass  # no name of a voice here, so that there is none of that name
+        if name in OPENAI_VOICES:
+            return None
+        known = ", ".join([*own, *self.voices.names()]) or "none"
+        message = f"there is no voice {name!r}; there are: {known}"
+        raise ApiError(400, message, param="voice", code="voice_not_found")
 
 
 def _server(connection: HTTPConnection) -> Server:
-    return connection.app.state.server
+    return cast(Server, connection.app.state.server)
 
 
 ServerContext = Annotated[Server, Depends(_server)]

@@ -81,11 +81,9 @@ class Encoder:
             known = ", ".join(RESPONSE_FORMATS)
             raise ValueError(f"unknown response_format {response_format!r}; known are {known}")
         self.media_type = RESPONSE_FORMATS[response_format]
-        self._file: _Compressed | _Plain | None
-        if response_format in _CODECS:
-            self._file = _Compressed(_CODECS[response_format])
-        else:
-            self._file = _Plain(_wav_header() if response_format == "wav" else b"")
+        codec = _CODECS.get(response_format)
+        header = _wav_header() if response_format == "wav" else b""
+        self._file: _Compressed | _Plain | None = _Compressed(codec) if codec else _Plain(header)
 
     def write(self, samples: np.ndarray) -> bytes:
         """Takes the next samples, [n]; gives the bytes that are ready, which may be none."""
@@ -140,13 +138,15 @@ class _Compressed:
             format=codec.container,
             container_options={**_EVERY_CONTAINER, **codec.container_options},
         )
-        self._stream = self._container.add_stream(
+        stream = self._container.add_stream(
             codec.name,
             rate=SAMPLE_RATE,
             options=dict(codec.options),
             layout="mono",
             format=codec.sample_format,
         )
+        assert isinstance(stream, av.AudioStream)
+        self._stream = stream
         self._container.start_encoding()
 
     def write(self, samples: np.ndarray) -> bytes:
@@ -190,7 +190,8 @@ class _Bytes:
 
 
 def _int16(samples: np.ndarray) -> np.ndarray:
-    return np.rint(samples * 32767).astype("<i2")
+    scaled: np.ndarray = np.rint(samples * 32767)
+    return scaled.astype("<i2")
 
 
 def _wav_header() -> bytes:

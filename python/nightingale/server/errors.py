@@ -15,8 +15,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
 from .._core import Error
-from .engine_thread import EngineStoppedError
-from .fair_queue import QueueFullError
+from .jobs import EngineStoppedError, QueueFullError
 
 logger = logging.getLogger(__name__)
 
@@ -59,8 +58,8 @@ class ApiError(HTTPException):
         return JSONResponse(self.body, self.status_code, self.headers)
 
 
-def api_error(error: Exception, retry_after: int = 1) -> ApiError:
-    """What a client is told of an exception; the unforeseen ones stay with the server."""
+def api_error(error: Exception, retry_after: int, param: str | None = None) -> ApiError:
+    """What a client is told of a job's exception; the unforeseen ones stay with the server."""
     retry = {"Retry-After": str(retry_after)}
     if isinstance(error, ApiError):
         return error
@@ -73,25 +72,9 @@ def api_error(error: Exception, retry_after: int = 1) -> ApiError:
         message = "the request waited too long for its first sound; try again later"
         return ApiError(503, message, code="timeout", headers=retry)
     if isinstance(error, (ValueError, Error)):
-        return ApiError(400, " ".join(str(error).split()))
+        return ApiError(400, " ".join(str(error).split()), param=param)
     logger.error("a request failed", exc_info=error)
     return ApiError(500, FAILED)
-
-
-def add_error_handlers(app: FastAPI) -> None:
-    app.add_exception_handler(ApiError, _answer)
-    app.add_exception_handler(RequestValidationError, _invalid)
-    app.add_exception_handler(HTTPException, _http_error)
-    app.add_exception_handler(ClientDisconnect, _gone)
-    app.add_exception_handler(Exception, _unforeseen)
-
-
-async def _answer(request: Request, error: ApiError) -> JSONResponse:
-    return error.response()
-
-
-async def _invalid(request: Request, error: RequestValidationError) -> JSONResponse:
-    return invalid(error.errors()).response()
 
 
 def invalid(problems: Sequence[Mapping[str, Any]]) -> ApiError:
@@ -104,20 +87,26 @@ def invalid(problems: Sequence[Mapping[str, Any]]) -> ApiError:
     return ApiError(400, f"{param}: {first['msg']}" if param else first["msg"], param=param)
 
 
-async def _http_error(request: Request, error: HTTPException) -> JSONResponse:
-    return ApiError(error.status_code, str(error.detail), headers=error.headers).response()
+def add_error_handlers(app: FastAPI) -> None:
+    for kind in (HTTPException, RequestValidationError, ClientDisconnect, Exception):
+        app.add_exception_handler(kind, _respond)
 
 
-async def _gone(request: Request, error: ClientDisconnect) -> JSONResponse:
-    """Nobody reads this: the client went away before its request was complete."""
-    return ApiError(400, "the request broke off").response()
-
-
-async def _unforeseen(request: Request, error: Exception) -> JSONResponse:
-    """Also for a ValueError or Error outside of a job: there they are no fault of the client."""
-    return ApiError(500, FAILED).response()
+async def _respond(request: Request, error: Exception) -> JSONResponse:
+    """The answer to an error outside of a job, where a ValueError or Error is no fault of the
+    client."""
+    if isinstance(error, RequestValidationError):
+        told = invalid(error.errors())
+    elif isinstance(error, ClientDisconnect):  # before its request was complete: nobody reads this
+        told = ApiError(400, "the request broke off")
+    elif isinstance(error, HTTPException) and not isinstance(error, ApiError):
+        told = ApiError(error.status_code, str(error.detail), headers=error.headers)
+    else:
+        told = error if isinstance(error, ApiError) else ApiError(500, FAILED)
+    return told.response()
 
 
 def described(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """The answers of a route that are no success, for the OpenAPI page."""
-    return {status: {"model": ErrorBody} for status in (*statuses, "4XX")}
+    keys: tuple[int | str, ...] = (*statuses, "4XX")
+    return {key: {"model": ErrorBody} for key in keys}

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
-from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Literal
 
 import numpy as np
@@ -12,13 +11,12 @@ from fastapi import APIRouter, WebSocket, WebSocketDisconnect
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
 from ..audio import SAMPLE_RATE
-from ..speech import GAPS, Chunk
+from ..speech import GAPS
 from ..text.sentence_buffer import SentenceBuffer
-from ..tts import TTS
 from .context import Server, ServerContext
 from .encoding import Encoder
 from .errors import ApiError, invalid
-from .speech_request import ResponseFormat, SpeechSettings, check_length
+from .speech import ResponseFormat, SpeechSettings, check_length
 
 router = APIRouter()
 
@@ -37,25 +35,16 @@ class Text(BaseModel):
     text: str
 
 
-class Flush(BaseModel):
-    """What has come is to be said, although the sentence may be incomplete."""
+class Signal(BaseModel):
+    """`flush`: what has come is to be said, although the sentence may be incomplete. `end`: the
+    text is complete; `done` answers when all of it was said. `cancel`: nothing more is to be said
+    of it; `cancelled` answers."""
 
-    type: Literal["flush"]
-
-
-class End(BaseModel):
-    """The text is complete; `done` answers when all of it was said."""
-
-    type: Literal["end"]
+    type: Literal["flush", "end", "cancel"]
 
 
-class Cancel(BaseModel):
-    """Nothing more is to be said of it; `cancelled` answers."""
-
-    type: Literal["cancel"]
-
-
-_MESSAGE = TypeAdapter(Annotated[Begin | Text | Flush | End | Cancel, Field(discriminator="type")])
+Message = Begin | Text | Signal
+_MESSAGE: TypeAdapter[Message] = TypeAdapter(Annotated[Message, Field(discriminator="type")])
 
 
 @router.websocket("/v1/audio/speech/live")
@@ -94,22 +83,14 @@ async def _received(socket: WebSocket, patience: float, session: _Session) -> st
         return message.get("text") or ""
 
 
-@dataclass(frozen=True)
-class _Passage:
-    """Complete sentences to be said in one go."""
-
-    text: str
-    settings: Begin
-
-
 class _Session:
-    """One client's connection. Passages are said one after another by a task of their own, those
-    up to an `end` in one container."""
+    """One client's connection. Passages, which are complete sentences to be said in one go, are
+    said one after another by a task of their own, those up to an `end` in one container."""
 
     def __init__(self, socket: WebSocket, server: Server) -> None:
         self._socket = socket
         self._server = server
-        self._settings = Begin(type="begin")
+        self._settings = Begin.model_validate({"type": "begin"})
         self._incoming = SentenceBuffer(self._settings.language)
         self._open = False  # text has come that no `end` has followed
         self._begin()
@@ -118,7 +99,7 @@ class _Session:
     def busy(self) -> bool:
         return self._characters > 0
 
-    async def take(self, message: Begin | Text | Flush | End | Cancel) -> None:
+    async def take(self, message: Message) -> None:
         if isinstance(message, Begin):
             if self._open:
                 raise ApiError(400, "`end` or `cancel` what was begun before the next `begin`")
@@ -129,7 +110,7 @@ class _Session:
             check_length(message.text, self._server.settings.max_characters - waiting, "text")
             self._open = True
             self._say(self._incoming.add(message.text))
-        elif isinstance(message, Cancel):
+        elif message.type == "cancel":
             await self.stop()
             self._incoming.rest()
             self._open = False
@@ -137,7 +118,7 @@ class _Session:
             await self._socket.send_json({"type": "cancelled"})
         else:
             self._say(self._incoming.rest())
-            if isinstance(message, End):
+            if message.type == "end":
                 self._open = False
                 self._passages.put_nowait(None)
 
@@ -150,14 +131,14 @@ class _Session:
         await asyncio.gather(self._speaking, return_exceptions=True)
 
     def _begin(self) -> None:
-        self._passages: asyncio.Queue[_Passage | None] = asyncio.Queue()
+        self._passages: asyncio.Queue[tuple[str, Begin] | None] = asyncio.Queue()
         self._characters = 0  # that wait or are being said
         self._speaking = asyncio.create_task(self._speak())
 
     def _say(self, text: str) -> None:
         if text.strip():
             self._characters += len(text)
-            self._passages.put_nowait(_Passage(text, self._settings))
+            self._passages.put_nowait((text, self._settings))
 
     async def _speak(self) -> None:
         while True:
@@ -172,50 +153,38 @@ class _Session:
     async def _speak_utterance(self) -> None:
         """Says passages up to an `end`."""
         encoder: Encoder | None = None
-        samples = 0
-        gap = 0.0
-        try:
-            while (passage := await self._passages.get()) is not None:
-                try:
-                    if encoder is None:
-                        encoder = Encoder(passage.settings.response_format)
-                        await self._socket.send_json(
-                            {"type": "begin", "media_type": encoder.media_type}
-                        )
-                    silence = np.zeros(round(gap * SAMPLE_RATE), np.float32)
-                    samples += await self._send(encoder, silence)
-                    samples += await self._pass(encoder, passage, samples)
-                finally:
-                    self._characters -= len(passage.text)
-                paragraph = passage.text[len(passage.text.rstrip()) :].count("\n") > 1
-                gap = GAPS["paragraph" if paragraph else "sentence"]
-            if encoder is not None:
-                await self._socket.send_bytes(encoder.finish())
-            await self._socket.send_json({"type": "done", "seconds": samples / SAMPLE_RATE})
-        finally:
-            if encoder is not None:
-                encoder.close()
+        samples, gap = 0, 0.0
+        while (passage := await self._passages.get()) is not None:
+            text, settings = passage
+            try:
+                if encoder is None:
+                    encoder = Encoder(settings.response_format)
+                    begin = {"type": "begin", "media_type": encoder.media_type}
+                    await self._socket.send_json(begin)
+                silence = np.zeros(round(gap * SAMPLE_RATE), np.float32)
+                samples += await self._send(encoder, silence)
+                samples += await self._pass(encoder, text, settings, samples)
+            finally:
+                self._characters -= len(text)
+            paragraph = text[len(text.rstrip()) :].count("\n") > 1
+            gap = GAPS["paragraph" if paragraph else "sentence"]
+        if encoder is not None:
+            await self._socket.send_bytes(encoder.finish())
+        await self._socket.send_json({"type": "done", "seconds": samples / SAMPLE_RATE})
 
     async def _skip_utterance(self) -> None:
         while (passage := await self._passages.get()) is not None:
-            self._characters -= len(passage.text)
+            self._characters -= len(passage[0])
 
-    async def _pass(self, encoder: Encoder, passage: _Passage, before: int) -> int:
+    async def _pass(self, encoder: Encoder, text: str, settings: Begin, before: int) -> int:
         """Says one passage; gives its samples."""
-        settings, voices = passage.settings, self._server.voices
-
-        def work(tts: TTS) -> Iterator[Chunk | None]:
-            return settings.work(passage.text, voices, tts)
-
-        job = self._server.submit(self._socket, work)
-        samples = 0
+        start, samples = before / SAMPLE_RATE, 0
+        job = self._server.submit(self._socket, partial(settings.work, text, self._server))
         try:
-            await self._socket.send_json({"type": "sentence", "text": passage.text.strip()})
-            patience = self._server.settings.first_audio_timeout
-            chunk = await asyncio.wait_for(job.next(), patience)
+            await self._socket.send_json({"type": "sentence", "text": text.strip()})
+            chunk = await job.next(self._server.settings.first_audio_timeout)
             while chunk is not None:
                 samples += await self._send(encoder, chunk.samples)
-                start = before / SAMPLE_RATE
                 words = [(word, start + begin, start + end) for word, begin, end in chunk.words]
                 if words:
                     await self._socket.send_json({"type": "words", "words": words})

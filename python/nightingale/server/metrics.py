@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 
-from prometheus_client import (
-    CollectorRegistry,
-    Counter,
-    Gauge,
-    Histogram,
-    generate_latest,
-    multiprocess,
-)
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.multiprocess import MultiProcessCollector
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from .engine_thread import EngineThread
+from .jobs import EngineThread
 
 # Set by `serve --workers` for prometheus_client, which then keeps the counts of all workers there.
 SHARED_FOLDER = "PROMETHEUS_MULTIPROC_DIR"
@@ -28,30 +23,20 @@ class Metrics:
 
     def __init__(self) -> None:
         registry = self._registry = CollectorRegistry()
-        self.requests = Counter(
-            "nightingale_requests", "Answers", ["route", "status"], registry=registry
+        counter = partial(Counter, registry=registry)
+        histogram = partial(Histogram, registry=registry)
+        self.requests = counter("nightingale_requests", "Answers", ["route", "status"])
+        self.refused = counter("nightingale_refused", "Requests refused by a full queue")
+        self.cancelled = counter("nightingale_cancelled", "Requests that their clients gave up")
+        self.speech = counter("nightingale_speech_seconds", "Seconds of speech made")
+        self.tokens = counter("nightingale_speech_tokens", "Speech tokens made")
+        self.first_sound = histogram(
+            "nightingale_first_sound_seconds", "From a request to its first sound", buckets=SECONDS
         )
-        self.refused = Counter(
-            "nightingale_refused", "Requests refused by a full queue", registry=registry
-        )
-        self.cancelled = Counter(
-            "nightingale_cancelled", "Requests that their clients gave up", registry=registry
-        )
-        self.speech = Counter(
-            "nightingale_speech_seconds", "Seconds of speech made", registry=registry
-        )
-        self.tokens = Counter("nightingale_speech_tokens", "Speech tokens made", registry=registry)
-        self.first_sound = Histogram(
-            "nightingale_first_sound_seconds",
-            "From a request to its first sound",
-            buckets=SECONDS,
-            registry=registry,
-        )
-        self.real_time_factor = Histogram(
+        self.real_time_factor = histogram(
             "nightingale_real_time_factor",
             "Seconds from a request to its end by second of its speech",
             buckets=FACTORS,
-            registry=registry,
         )
         self._state = {
             name: Gauge(f"nightingale_{name}", text, registry=registry, multiprocess_mode="livesum")
@@ -68,7 +53,7 @@ class Metrics:
         if SHARED_FOLDER not in os.environ:
             return generate_latest(self._registry)
         shared = CollectorRegistry()
-        multiprocess.MultiProcessCollector(shared)
+        MultiProcessCollector(shared)  # type: ignore[no-untyped-call]
         return generate_latest(shared)
 
     def watch(self, engine: EngineThread) -> None:
@@ -85,10 +70,6 @@ class CountAnswers:
         self.metrics = metrics
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self.app(scope, receive, send)
-            return
-
         async def counted(message: Message) -> None:
             if message["type"] == "http.response.start":
                 route = getattr(scope.get("route"), "path", "other")

@@ -1,7 +1,8 @@
-"""Running the application, in this process or in several."""
+"""Running the application under uvicorn, in this process or in several."""
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import logging
 import os
@@ -11,16 +12,18 @@ import tempfile
 from collections.abc import Callable
 from typing import Any
 
+import h11
 import uvicorn
+from fastapi import FastAPI
+from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from uvicorn.supervisors import Multiprocess
 
-from ..checkpoint import find_checkpoint
-from ..hub import resolve
+from ..hub import find_model
 from .app import create_app, make_engine
-from .connection import HttpConnection, SocketConnection
+from .context import Settings
 from .guard import MOST_JSON
 from .metrics import SHARED_FOLDER
-from .settings import Settings
 
 
 def serve(
@@ -37,17 +40,16 @@ def serve(
         engine = make_engine(settings)
         engine.start()
         tell(f"nightingale: listening on {address}")
-        app = create_app(settings, engine)
-        uvicorn.Server(_config(app, settings, shutdown_timeout)).run(
-            [listener]
-        )  # raises what ended it
+        app = functools.partial(create_app, settings, engine)
+        config = _Config(app, settings, shutdown_timeout)
+        uvicorn.Server(config).run([listener])  # raises what ended it
         return 0
     # A model that is not there is told here, once, and not by every worker again and again.
-    find_checkpoint(resolve(settings.model, settings.load.offline, False))
+    find_model(settings.model, settings.load.offline, False)
     with tempfile.TemporaryDirectory() as shared:
         os.environ[SHARED_FOLDER] = shared
         app = functools.partial(create_app, settings)
-        config = _config(app, settings, shutdown_timeout, factory=True)
+        config = _Config(app, settings, shutdown_timeout)
         config.workers = workers
         tell(f"nightingale: listening on {address} with {workers} workers")
         supervisor = _Supervisor(config, sockets=[listener])
@@ -69,24 +71,100 @@ class _Supervisor(Multiprocess):
         self.status = 128 + signal.SIGTERM
 
 
-def _config(
-    app: Any, settings: Settings, shutdown_timeout: int, factory: bool = False
-) -> uvicorn.Config:
-    return uvicorn.Config(
-        app,
-        factory=factory,
-        http=functools.partial(HttpConnection, patience=settings.stall_timeout),
-        ws=functools.partial(SocketConnection, patience=settings.stall_timeout),
-        log_level=logging.WARNING,
-        access_log=False,
-        server_header=False,
-        timeout_graceful_shutdown=shutdown_timeout,
-        timeout_worker_healthcheck=60,
-        ws_max_size=MOST_JSON,
-        lifespan="on",
-    )
+class _Config(uvicorn.Config):
+    """uvicorn's, with what its connections need to know."""
+
+    def __init__(
+        self, factory: Callable[[], FastAPI], settings: Settings, shutdown_timeout: int
+    ) -> None:
+        super().__init__(
+            factory,
+            factory=True,
+            http=HttpConnection,
+            ws=SocketConnection,
+            log_level=logging.WARNING,
+            access_log=False,
+            server_header=False,
+            timeout_graceful_shutdown=shutdown_timeout,
+            timeout_worker_healthcheck=60,
+            ws_max_size=MOST_JSON,
+            lifespan="on",
+        )
+        self.patience = settings.stall_timeout  # seconds
 
 
 def _address(listener: socket.socket) -> str:
     host, port = listener.getsockname()[:2]
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+class _Impatient(asyncio.Protocol):
+    """Ends a connection whose client has sent nothing for `patience` seconds though more is due, or
+    has left something untaken as long."""
+
+    config: Any  # uvicorn's protocols set it: a _Config
+    loop: asyncio.AbstractEventLoop
+    transport: asyncio.Transport
+    _silent: asyncio.TimerHandle | None = None
+    _full: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: Any) -> None:
+        super().connection_made(transport)
+        # `pause_writing` then tells of the first byte that the system does not take.
+        transport.set_write_buffer_limits(0)
+        self._listen()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        self._listen()
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._full = self.loop.call_later(self.config.patience, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        _stop(self._full)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        _stop(self._silent)
+        _stop(self._full)
+        super().connection_lost(exc)
+
+    def _listen(self) -> None:
+        _stop(self._silent)
+        self._silent = self.loop.call_later(self.config.patience, self._end_if_silent)
+
+    def _end_if_silent(self) -> None:
+        # After an upgrade the connection is another protocol's.
+        if self.transport.get_protocol() is self and self._more_is_due():
+            self.transport.abort()
+
+    def _more_is_due(self) -> bool:
+        raise NotImplementedError
+
+
+class HttpConnection(_Impatient, H11Protocol):
+    """HTTP by h11, which bounds the head of a request."""
+
+    def _more_is_due(self) -> bool:
+        return self.conn.their_state in (h11.IDLE, h11.SEND_BODY)
+
+
+class SocketConnection(_Impatient, WebSocketsSansIOProtocol):
+    """A WebSocket. Once it is open, the application says how long it may be silent."""
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if not self.handshake_initiated and self.conn.handshake_exc is not None:
+            # uvicorn gives no answer to a request that the WebSocket library cannot read.
+            self.transport.write(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n")
+            self.transport.close()
+
+    def _more_is_due(self) -> bool:
+        return not self.handshake_complete
+
+
+def _stop(timer: asyncio.TimerHandle | None) -> None:
+    if timer is not None:
+        timer.cancel()

@@ -2,19 +2,243 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import asyncio
+import base64
+import json
+import logging
+import time
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 from fastapi import APIRouter, Request, Response
+from pydantic import BaseModel, ConfigDict, Field, create_model
+from starlette.types import Receive, Scope, Send
 
+from .._core import Error
+from ..audio import SAMPLE_RATE
+from ..option import Option, options_of
+from ..options import SpeechOptions
 from ..speech import Chunk
 from ..tts import TTS
-from .context import ServerContext
+from .context import MODEL_NAME, Server, ServerContext
 from .encoding import RESPONSE_FORMATS, Encoder
-from .errors import described
-from .sound_response import EventFrames, SoundFrames, SoundResponse
-from .speech_request import SpeechRequest, check_length, check_model
+from .errors import ApiError, described
+from .jobs import EngineStoppedError
 
+logger = logging.getLogger(__name__)
 router = APIRouter(tags=["speech"])
+
+ResponseFormat = Literal["mp3", "opus", "aac", "flac", "wav", "pcm"]
+assert set(get_args(ResponseFormat)) == set(RESPONSE_FORMATS)
+
+# Programs written for OpenAI name these; all are the model that is loaded.
+MODEL_NAMES = (MODEL_NAME, "tts-1", "tts-1-hd", "gpt-4o-mini-tts", "gpt-4o-mini-tts-2025-12-15")
+
+OPTIONS = options_of(SpeechOptions, "http")
+
+
+class VoiceId(BaseModel):
+    """A voice by its id, which is its name."""
+
+    id: str = Field(max_length=200)
+
+
+class _Speaking(BaseModel):
+    """What requests have beside the options of speech."""
+
+    model_config = ConfigDict(extra="ignore", strict=True)
+
+    response_format: ResponseFormat = "mp3"
+
+    def work(self, text: str, server: Server, tts: TTS) -> Iterator[Chunk | None]:
+        """Says a text with these options, step by step; for the engine's thread."""
+        options = {option.name: getattr(self, option.name) for option in OPTIONS}
+        voice = options["voice"]
+        name = voice.id if isinstance(voice, VoiceId) else voice
+        options["voice"] = server.find_voice(name, tts.voices)
+        return tts.stepwise(text, SpeechOptions(**options))
+
+
+def _field(option: Option) -> tuple[Any, Any]:
+    """The type and the field of an option in a request. What may be a path elsewhere is a name."""
+    least, most = option.http_range or option.range
+    bounds: dict[str, Any] = {"gt" if option.above else "ge": least, "le": most}
+    if option.kind == "float":
+        bounds["allow_inf_nan"] = False
+    kind: Any = option.plain_type
+    if option.choices:
+        kind = Literal[option.choices]
+    elif kind is str:
+        kind = Annotated[str, Field(max_length=option.max_length)]
+        kind = kind | VoiceId if option.by_name else kind
+    elif kind is not bool:
+        kind = Annotated[kind, Field(**bounds)]
+    help = option.by_name or option.help
+    description = f"{help[0].upper()}{help[1:]}."
+    if option.unset:
+        description += f" Null: {option.unset}."
+    field = Field(option.default, description=description)
+    return (kind | None if option.optional else kind), field
+
+
+if TYPE_CHECKING:
+
+    class SpeechSettings(_Speaking):
+        language: str
+else:
+    SpeechSettings = create_model(
+        "SpeechSettings",
+        __base__=_Speaking,
+        __doc__="How to speak.",
+        **{option.name: _field(option) for option in OPTIONS},
+    )
+
+
+def controls(defaults: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """What the page shows of the options: sliders, then numbers. defaults: the model's own values.
+    Whole numbers are strings, since JavaScript's numbers are not exact beyond 2⁵³."""
+    found = []
+    for option in options_of(SpeechOptions, "page"):
+        control = option.control
+        assert control is not None  # the page has no others
+        least, most = option.range
+        default = defaults.get(option.name, option.default)
+        exact = str if option.kind == "int" else (lambda value: value)
+        found.append(
+            {
+                "name": option.name,
+                "label": control.label,
+                "help": option.help,
+                "minimum": exact(least if control.least is None else control.least),
+                "maximum": exact(most if control.most is None else control.most),
+                "step": control.step,
+                "default": None if default is None else exact(default),
+                "fallback": option.fallback,
+                "unset": option.unset,
+            }
+        )
+    return sorted(found, key=lambda control: control["step"] is None)
+
+
+class SpeechRequest(SpeechSettings):
+    """OpenAI's request for speech, with the options of these models."""
+
+    model: str = Field(max_length=200, examples=[MODEL_NAME])
+    input: str = Field(min_length=1, examples=["Hello there."])
+    stream_format: Literal["audio", "sse"] = "audio"
+    instructions: str | None = Field(None, description="Has no effect with these models.")
+
+
+def check_model(name: str) -> None:
+    if name not in MODEL_NAMES:
+        message = f"there is no model {name!r}; this server has {MODEL_NAME!r}"
+        raise ApiError(404, message, param="model", code="model_not_found")
+
+
+def check_length(text: str, most: int, param: str = "input") -> None:
+    if len(text) > most:
+        message = f"{param} has {len(text)} characters; {most} are the most"
+        raise ApiError(400, message, param=param, code="string_above_max_length")
+
+
+class SoundResponse(Response):
+    """Speech on its way to a client that may be slow or go away: the encoder's bytes as they are,
+    or in OpenAI's server-sent events. The status waits for the first sound, so that an error has
+    its own."""
+
+    def __init__(self, server: Server, request: Request, body: SpeechRequest) -> None:
+        self._encoder = Encoder(body.response_format)
+        self._events = body.stream_format == "sse"
+        kind = "text/event-stream" if self._events else self._encoder.media_type
+        super().__init__(media_type=kind)
+        del self.headers["content-length"]
+        self.headers["cache-control"] = "no-store"
+        self._server = server
+        self._body = body
+        self._began = time.monotonic()
+        self._samples = 0
+        self._usage = {"input_tokens": 0, "output_tokens": 0}
+        self._job = server.submit(request, self._work)
+
+    def _work(self, tts: TTS) -> Iterator[Chunk | None]:
+        text = self._body.input
+        self._usage["input_tokens"] = len(tts.tokenize(text, self._body.language))
+        return self._body.work(text, self._server, tts)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        sending = asyncio.create_task(self._send(scope, receive, send))
+        leaving = asyncio.create_task(_left(receive))
+        try:
+            await asyncio.wait({sending, leaving}, return_when=asyncio.FIRST_COMPLETED)
+            if sending.done():
+                sending.result()
+            else:
+                self._server.metrics.cancelled.inc()
+        except asyncio.CancelledError:  # the server ends, and its time for running requests is over
+            self._job.give(EngineStoppedError())
+            await sending
+        finally:
+            for task in (sending, leaving):
+                task.cancel()
+            # The encoder may be at work in another thread until the task has ended.
+            await asyncio.gather(sending, leaving, return_exceptions=True)
+            self._server.engine.cancel(self._job)
+            self._encoder.close()
+            self._server.metrics.watch(self._server.engine)
+
+    async def _send(self, scope: Scope, receive: Receive, send: Send) -> None:
+        metrics = self._server.metrics
+        try:
+            chunk = await self._job.next(self._server.settings.first_audio_timeout)
+            if chunk is None:
+                raise Error("the model said nothing: try another seed or a longer text")
+        except Exception as error:
+            await self._server.told(error).response()(scope, receive, send)
+            return
+        metrics.first_sound.observe(time.monotonic() - self._began)
+        await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
+        try:
+            while chunk is not None:
+                await self._pass(send, await asyncio.to_thread(self._encoder.write, chunk.samples))
+                self._count(chunk)
+                chunk = await self._job.next()
+            await self._pass(send, await asyncio.to_thread(self._encoder.finish))
+            total = sum(self._usage.values())
+            last = {"type": "speech.audio.done", "usage": {**self._usage, "total_tokens": total}}
+        except Exception as error:
+            told = self._server.told(error)
+            if not self._events:  # without its last part the body is seen to have broken off
+                logger.warning("an answer broke off: %s", str(error) or type(error).__name__)
+                return
+            last = {"type": "error", **told.body}
+        end = _event(last) if self._events else b""
+        await send({"type": "http.response.body", "body": end, "more_body": False})
+        seconds = max(self._samples / SAMPLE_RATE, 1e-9)
+        metrics.real_time_factor.observe((time.monotonic() - self._began) / seconds)
+
+    async def _pass(self, send: Send, data: bytes) -> None:
+        if data:
+            if self._events:
+                audio = base64.b64encode(data).decode()
+                data = _event({"type": "speech.audio.delta", "audio": audio})
+            await send({"type": "http.response.body", "body": data, "more_body": True})
+
+    def _count(self, chunk: Chunk) -> None:
+        self._samples += len(chunk.samples)
+        self._usage["output_tokens"] += len(chunk.tokens)
+        self._server.metrics.speech.inc(len(chunk.samples) / SAMPLE_RATE)
+        self._server.metrics.tokens.inc(len(chunk.tokens))
+
+
+def _event(content: dict[str, Any]) -> bytes:
+    return b"data: " + json.dumps(content).encode() + b"\n\n"
+
+
+async def _left(receive: Receive) -> None:
+    """Ends when the client has gone."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
 
 _SOUND = {
     "description": "The sound, or its events, as they are made.",
@@ -35,11 +259,4 @@ async def speak(body: SpeechRequest, request: Request, server: ServerContext) ->
     """Says a text. The body of the answer comes while the speech is made, in one container."""
     check_model(body.model)
     check_length(body.input, server.settings.max_characters)
-    encoder = Encoder(body.response_format)
-    frames = EventFrames(encoder) if body.stream_format == "sse" else SoundFrames(encoder)
-
-    def work(tts: TTS) -> Iterator[Chunk | None]:
-        frames.input_tokens = len(tts.tokenize(body.input, body.language))
-        return body.work(body.input, server.voices, tts)
-
-    return SoundResponse(server, server.submit(request, work), frames)
+    return SoundResponse(server, request, body)

@@ -1,21 +1,100 @@
-"""/v1/audio/voices: what there is to speak with, and recordings made into voices."""
+"""What the server has and how it is: /v1/models, /v1/audio/voices, /health and /metrics."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
-from typing import Annotated, Any, BinaryIO, Literal
+from importlib.metadata import version
+from typing import Annotated, Literal
 
-from fastapi import APIRouter, File, Form, Request, UploadFile
+from fastapi import APIRouter, File, Form, Request, Response, UploadFile
+from fastapi.responses import JSONResponse
+from prometheus_client import CONTENT_TYPE_LATEST
 from pydantic import BaseModel
 
 from .._core import Error
-from ..tts import TTS
+from ..audio import SAMPLE_RATE
 from ..voice_folder import voice_name
-from .context import Server, ServerContext
+from .context import MODEL_NAME, Server, ServerContext
 from .errors import ApiError, described
+from .speech import check_model
 
-router = APIRouter(prefix="/v1/audio/voices", tags=["voices"])
+router = APIRouter(tags=["server"])
+voices = APIRouter(prefix="/v1/audio/voices", tags=["voices"])
+
+
+class ModelObject(BaseModel):
+    """The loaded model."""
+
+    id: str = MODEL_NAME
+    object: Literal["model"] = "model"
+    created: int = 0
+    owned_by: str = "nightingale"
+    languages: dict[str, str]
+    sample_rate: int = SAMPLE_RATE
+    max_input_characters: int
+    can_bake: bool
+
+
+class ModelList(BaseModel):
+    """All models: the one."""
+
+    object: Literal["list"] = "list"
+    data: list[ModelObject]
+
+
+class Health(BaseModel):
+    """How the server is."""
+
+    status: Literal["ok", "failed"]
+    version: str
+    model: str = MODEL_NAME
+    loaded: bool
+    running: int
+    waiting: int
+    queue: int
+
+
+@router.get("/v1/models", responses=described(401))
+def list_models(server: ServerContext) -> ModelList:
+    """The models that `model` can name."""
+    return ModelList(data=[_model(server)])
+
+
+@router.get("/v1/models/{id}", responses=described(401, 404))
+def get_model(id: str, server: ServerContext) -> ModelObject:
+    """One model; OpenAI's names are the same one."""
+    check_model(id)
+    return _model(server)
+
+
+@router.get("/health", responses={503: {"model": Health}})
+def health(server: ServerContext) -> Response:
+    """Whether the server works, and how busy it is."""
+    engine = server.engine
+    found = Health(
+        status="ok" if engine.alive else "failed",
+        version=version("nightingale-tts"),
+        loaded=engine.loaded,
+        running=engine.running,
+        waiting=engine.waiting,
+        queue=engine.queue_limit,
+    )
+    return JSONResponse(found.model_dump(), 200 if engine.alive else 503)
+
+
+@router.get("/metrics", response_class=Response, responses=described(401))
+def metrics(server: ServerContext) -> Response:
+    """Counts for Prometheus."""
+    return Response(server.metrics.text(server.engine), media_type=CONTENT_TYPE_LATEST)
+
+
+def _model(server: Server) -> ModelObject:
+    facts = server.engine.facts
+    return ModelObject(
+        languages=facts.languages,
+        max_input_characters=server.settings.max_characters,
+        can_bake=facts.bakes_voices,
+    )
 
 
 class VoiceObject(BaseModel):
@@ -43,15 +122,15 @@ class VoiceDeleted(BaseModel):
     deleted: bool = True
 
 
-@router.get("", responses=described(401))
+@voices.get("", responses=described(401))
 def list_voices(server: ServerContext) -> VoiceList:
     """The voices of the model and of the voice folder."""
     own = [VoiceObject(id=name, name=name, source="model") for name in server.engine.facts.voices]
-    kept = [_kept(server, name) for name in server.voices.folder.names()]
+    kept = [_kept(server, name) for name in server.voices.names()]
     return VoiceList(data=own + kept)
 
 
-@router.post("", status_code=201, responses=described(400, 401, 403, 409, 413, 429, 503))
+@voices.post("", status_code=201, responses=described(400, 401, 403, 409, 413, 429, 503))
 async def create_voice(
     request: Request,
     server: ServerContext,
@@ -60,7 +139,7 @@ async def create_voice(
     consent: Annotated[str | None, Form(description="Accepted; has no meaning here.")] = None,
 ) -> VoiceObject:
     """Makes a voice of a recording of one speaker and keeps it."""
-    folder = server.voices.folder
+    folder = server.voices
     try:
         name = voice_name(name)
     except ValueError as error:
@@ -72,13 +151,11 @@ async def create_voice(
     kept = await asyncio.to_thread(folder.names)
     if len(kept) >= server.settings.max_voices:
         raise ApiError(409, f"there are {len(kept)} voices already; delete one first")
-    job = server.submit(request, _baking(audio_sample.file))
+    job = server.submit(request, lambda tts: iter([tts.bake_voice(audio_sample.file)]))
     try:
-        voice = await asyncio.wait_for(job.next(), server.settings.first_audio_timeout)
-    except (ValueError, Error) as error:
-        raise ApiError(400, str(error), param="audio_sample") from error
+        voice = await job.next(server.settings.first_audio_timeout)
     except Exception as error:
-        raise server.told(error) from error
+        raise server.told(error, param="audio_sample") from error
     finally:
         server.engine.cancel(job)
     try:
@@ -88,13 +165,13 @@ async def create_voice(
     return await asyncio.to_thread(_kept, server, name)
 
 
-@router.delete("/{id}", responses=described(400, 401, 403, 404))
+@voices.delete("/{id}", responses=described(400, 401, 403, 404))
 def delete_voice(id: str, server: ServerContext) -> VoiceDeleted:
     """Deletes a voice of the voice folder."""
     if id in server.engine.facts.voices:
         raise ApiError(403, f"{id!r} is a voice of the model and stays", param="id")
     try:
-        server.voices.folder.remove(id)
+        server.voices.remove(id)
     except (ValueError, Error, FileNotFoundError) as error:
         message = f"there is no voice {id[:100]!r} to delete"
         raise ApiError(404, message, param="id", code="voice_not_found") from error
@@ -105,7 +182,7 @@ def _is_free(server: Server, name: str) -> bool:
     if name.casefold() in (own.casefold() for own in server.engine.facts.voices):
         return False
     try:
-        return not server.voices.folder.path(name).exists()
+        return not server.voices.path(name).exists()
     except Error:  # something else of that name, such as a link
         return False
 
@@ -114,16 +191,9 @@ def _taken(name: str) -> ApiError:
     return ApiError(409, f"there is a voice {name!r} already", param="name", code="voice_exists")
 
 
-def _baking(recording: BinaryIO) -> Any:
-    def work(tts: TTS) -> Iterator[Any]:
-        yield tts.bake_voice(recording)
-
-    return work
-
-
 def _kept(server: Server, name: str) -> VoiceObject:
     try:
-        created = int(server.voices.folder.path(name).stat().st_mtime)
+        created = int(server.voices.path(name).stat().st_mtime)
     except FileNotFoundError:  # it was deleted this moment
         created = 0
     return VoiceObject(id=name, name=name, source="folder", created_at=created)

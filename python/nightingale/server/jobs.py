@@ -1,24 +1,134 @@
-"""The one thread that owns the model, and the order in which requests have it."""
+"""Work for the one thread that owns the model, and the order in which requests have it."""
 
 from __future__ import annotations
 
-import contextlib
+import asyncio
 import gc
 import math
 import threading
 import time
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Generator, Iterator
+from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import mlx.core as mx
 
 from ..tts import TTS
-from .fair_queue import FairQueue
-from .job import Job
 
+AHEAD = 30.0  # seconds of sound that are made before the client has taken them
 LONGEST_RETRY = 60
 REMEMBERED_JOBS = 20  # that the estimate of a job's length looks back on
+
+T = TypeVar("T")
+Work = Callable[[TTS], Iterator[Any]]
+
+
+class QueueFullError(Exception):
+    """No more can wait."""
+
+
+class EngineStoppedError(Exception):
+    """The server is ending."""
+
+
+class Job:
+    """Steps of work: None between two results. Made in an event loop, run in the engine's thread.
+
+    Results are chunks of sound or other things; only sound has seconds.
+    """
+
+    def __init__(self, client: str, work: Work) -> None:
+        self.client = client
+        self.work = work
+        self.steps: Iterator[Any] | None = None
+        self.cancelled = False
+        self.begun = 0.0  # by time.monotonic
+        self.busy = 0.0  # seconds of the engine's thread
+        self.taken_told: Callable[[], None] = lambda: None
+        self._made = self._taken = 0.0  # seconds of sound
+        self._loop = asyncio.get_running_loop()
+        self._results: asyncio.Queue[Any] = asyncio.Queue()
+
+    @property
+    def due(self) -> float:
+        """When a listener who began with the job will have heard all that was made."""
+        return self.begun + self._made
+
+    @property
+    def blocked(self) -> bool:
+        """Whether the client has yet to take what was made."""
+        return self._made - self._taken > AHEAD
+
+    def give(self, result: Any) -> None:
+        """Passes on a result, an exception that ended the work, or None for its end."""
+        self._made += _seconds(result)
+        try:
+            self._loop.call_soon_threadsafe(self._results.put_nowait, result)
+        except RuntimeError:  # the loop was closed: nobody waits for it any more
+            self.cancelled = True
+
+    async def next(self, timeout: float | None = None) -> Any:
+        """The next result, None at the end; raises what the work raised, and TimeoutError."""
+        result = await asyncio.wait_for(self._results.get(), timeout)
+        if isinstance(result, Exception):
+            raise result
+        self._taken += _seconds(result)
+        self.taken_told()
+        return result
+
+
+def _seconds(result: Any) -> float:
+    samples = getattr(result, "samples", ())
+    return len(samples) / result.sample_rate if len(samples) else 0.0
+
+
+class FairQueue(Generic[T]):
+    """A bounded queue in which clients take turns; what one client asks for keeps its order. Not
+    for changes from several threads."""
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self._waiting: dict[str, deque[T]] = {}  # the client whose turn is next comes first
+        self._count = 0  # other threads may ask for the length
+
+    def __len__(self) -> int:
+        return self._count
+
+    def put(self, client: str, item: T) -> None:
+        if self._count >= self.limit:
+            raise QueueFullError
+        self._waiting.setdefault(client, deque()).append(item)
+        self._count += 1
+
+    def pop(self) -> T:
+        """The next client's oldest item; that client comes last afterwards."""
+        client = next(iter(self._waiting))
+        items = self._waiting.pop(client)
+        item = items.popleft()
+        if items:
+            self._waiting[client] = items
+        self._count -= 1
+        return item
+
+    def remove(self, client: str, item: T) -> bool:
+        """Takes an item out of the queue; False where it is not there."""
+        items = self._waiting.get(client, deque())
+        if item not in items:
+            return False
+        items.remove(item)
+        if not items:
+            del self._waiting[client]
+        self._count -= 1
+        return True
+
+    def clear(self) -> list[T]:
+        """Empties the queue and gives what was in it."""
+        items = [item for items in self._waiting.values() for item in items]
+        self._waiting.clear()
+        self._count = 0
+        return items
 
 
 @dataclass(frozen=True)
@@ -29,10 +139,6 @@ class ModelFacts:
     languages: dict[str, str]
     bakes_voices: bool
     defaults: dict[str, Any]  # of SpeechOptions, where the model has its own
-
-
-class EngineStoppedError(Exception):
-    """The server is ending."""
 
 
 class EngineThread:
@@ -59,17 +165,15 @@ class EngineThread:
         self._wake = threading.Condition()
         self._stopping = False
         self._job_seconds = 0.0  # a running mean
-        self._started = threading.Event()
-        self._start_error: Exception | None = None
+        self._started: Future[None] = Future()  # fails where the model cannot be loaded
         self._thread = threading.Thread(target=self._run, name="engine", daemon=True)
 
     def start(self) -> None:
         """Starts the thread and waits for the model; raises what loading raises."""
         self._thread.start()
-        self._started.wait()
-        if self._start_error is not None:
+        if (error := self._started.exception()) is not None:
             self._thread.join()
-            raise self._start_error
+            raise error
 
     def stop(self) -> None:
         """Cancels what runs and waits, and ends the thread."""
@@ -131,10 +235,9 @@ class EngineThread:
         try:
             self._ensure_loaded()
         except Exception as error:
-            self._start_error = error
+            self._started.set_exception(error)
             return
-        finally:
-            self._started.set()
+        self._started.set_result(None)
         while self._wait_for_work():
             for job in [job for job in self._running if job.cancelled]:
                 self._end(job)
@@ -142,7 +245,7 @@ class EngineThread:
             if ready:
                 self._step(min(ready, key=lambda job: job.due))
         for job in [*self._running, *self._queue.clear()]:
-            job.fail(EngineStoppedError())
+            job.give(EngineStoppedError())
             self._end(job)
         self._unload()
 
@@ -168,10 +271,10 @@ class EngineThread:
             result = next(job.steps)
         except StopIteration:
             self._remember(job.busy)
-            job.finish()
+            job.give(None)
             self._end(job)
         except Exception as error:
-            job.fail(error)
+            job.give(error)
             self._end(job)
         else:
             job.busy += time.monotonic() - began
@@ -181,9 +284,8 @@ class EngineThread:
     def _end(self, job: Job) -> None:
         if job in self._running:
             self._running.remove(job)
-        if job.steps is not None:
-            with contextlib.suppress(AttributeError):  # an iterator that is no generator
-                job.steps.close()
+        if isinstance(job.steps, Generator):  # which may have something to clean up
+            job.steps.close()
 
     def _remember(self, seconds: float) -> None:
         share = 1 / REMEMBERED_JOBS if self._job_seconds else 1
