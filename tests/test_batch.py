@@ -24,9 +24,8 @@ import soundfile
 
 import nightingale
 from nightingale import cli
-from nightingale.batch import Requests, shares
+from nightingale.batch import Journal, Requests, locked, shares
 from nightingale.checkpoint import find_checkpoint
-from nightingale.journal import Journal, locked
 from nightingale.manifest import Line
 from nightingale.options import LoadOptions
 

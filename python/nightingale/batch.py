@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
 import logging
@@ -12,17 +13,17 @@ import signal
 import socket
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, redirect_stdout
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from ._core import Error
+from .atomic_files import atomic_path, unfinished_files
 from .checkpoint import Checkpoint, known_language
-from .journal import Journal, Request
 from .loading import load
 from .manifest import Line
 from .model_settings import SETTINGS_FILE
@@ -30,9 +31,117 @@ from .option import options_of
 from .options import LoadOptions, SpeechOptions
 from .quantized_cache import source_identity
 from .voice import Voice
-from .voice_folder import VoiceFolder, default_voice_folder, find_voice
+from .voice_folder import VoiceFolder, find_voice
 
+JOURNAL = "results.jsonl"
+LOCK = ".lock"
 MOST_BLOCKS = 10_000  # Ray takes a millisecond for each before it begins
+
+
+@dataclass(frozen=True)
+class Request:
+    """A line with all of its options."""
+
+    line: Line
+    options: dict[str, Any]
+    digest: str  # of all that the sound depends on
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Keeps other batches out of a folder; the lock ends with the process, however it ends."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with open(folder / LOCK, "a") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise Error(f"another batch is writing to {folder}; wait for its end") from None
+        yield
+
+
+class Journal:
+    """The result of each line, in a folder's results.jsonl: one line of JSON for each."""
+
+    def __init__(self, folder: Path, requests: Sequence[Request]) -> None:
+        self._folder = folder
+        self._path = folder / JOURNAL
+        self._requests = {request.line.number: request for request in requests}
+        self._entries = self._still_true(self._read())
+        self._write()
+        self._remove_unfinished()
+
+    @property
+    def missing(self) -> list[Request]:
+        """The requests that are still to be made."""
+        return [r for number, r in self._requests.items() if number not in self._entries]
+
+    @property
+    def errors(self) -> list[tuple[int, str]]:
+        """Line numbers of this run that failed, and why."""
+        return [(n, e["error"]) for n, e in sorted(self._entries.items()) if "error" in e]
+
+    @contextmanager
+    def recording(self) -> Iterator[Callable[[int, dict[str, Any]], None]]:
+        """Yields a function that records a line's result. At the end the file is sorted by line."""
+        with open(self._path, "a", encoding="utf-8") as file:
+
+            def record(number: int, result: dict[str, Any]) -> None:
+                request = self._requests[number]
+                known = {"line": number, "output": request.line.output, "request": request.digest}
+                entry = known | result
+                file.write(f"{json.dumps(entry)}\n")
+                file.flush()
+                self._entries[number] = entry
+
+            yield record
+        self._write()
+
+    def save(self, number: int, content: bytes) -> None:
+        """Writes a line's file, which appears whole or not at all."""
+        with atomic_path(self._folder / self._requests[number].line.output) as partial:
+            partial.write_bytes(content)
+
+    def _read(self) -> list[dict[str, Any]]:
+        """All entries but one that a killed process left half written."""
+        try:
+            *lines, _ = self._path.read_text("utf-8").split("\n")
+        except FileNotFoundError:
+            return []
+        except UnicodeDecodeError:
+            lines = [""]
+        try:
+            entries = [json.loads(line) for line in lines]
+            for entry in entries:
+                entry["line"], entry["output"], entry["request"]
+        except (ValueError, TypeError, KeyError):
+            raise Error(f"{self._path} was not written by a batch; move it away") from None
+        return entries
+
+    def _still_true(self, entries: Iterable[dict[str, Any]]) -> dict[int, dict[str, Any]]:
+        """Entries of requests as they are now whose file is there, by today's line number."""
+        known = {(r.line.output, r.digest): number for number, r in self._requests.items()}
+        kept = {}
+        for entry in entries:
+            number = known.get((entry["output"], entry["request"]))
+            if number is not None and "error" not in entry and self._is_whole(entry):
+                kept[number] = entry | {"line": number}
+        return kept
+
+    def _is_whole(self, entry: dict[str, Any]) -> bool:
+        file = self._folder / entry["output"]
+        return file.is_file() and bool(file.stat().st_size == entry.get("bytes"))
+
+    def _write(self) -> None:
+        with atomic_path(self._path) as partial:
+            ordered = (self._entries[number] for number in sorted(self._entries))
+            partial.write_text("".join(f"{json.dumps(entry)}\n" for entry in ordered), "utf-8")
+
+    def _remove_unfinished(self) -> None:
+        """What a killed process was writing."""
+        names = {JOURNAL, *(request.line.output for request in self._requests.values())}
+        for file, name in unfinished_files(self._folder):
+            if name in names:
+                file.unlink()
 
 
 class Requests:
@@ -51,10 +160,10 @@ class Requests:
     def check(self, options: dict[str, Any]) -> None:
         """Refuses a language that the model does not speak and a voice that is not there."""
         known_language(options.get("language", "en"), self._checkpoint.languages)
-        voice = options.get("voice")
+        voice: Any = options.get("voice")
         if voice in self._voice_digests:
             return
-        found = find_voice(voice, self._checkpoint.voice_names, VoiceFolder(default_voice_folder()))
+        found = find_voice(voice, self._checkpoint.voice_names, VoiceFolder())
         if isinstance(found, Voice):
             self.voices[voice] = found
             self._voice_digests[voice] = _voice_digest(found)
@@ -195,9 +304,9 @@ def _answers(
     voices: Mapping[str, Voice],
 ) -> Iterator[dict[str, Any]]:
     """What the actors give for each row, as it comes."""
-    import ray
-    import ray.data
-    from ray.exceptions import RayError
+    import ray  # type: ignore[import-not-found]
+    import ray.data  # type: ignore[import-not-found]
+    from ray.exceptions import RayError  # type: ignore[import-not-found]
 
     cpus, gpus = shares(ray.nodes(), workers, loading.device)
     loading = replace(loading, threads=loading.threads or cpus, progress=False)

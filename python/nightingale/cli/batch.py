@@ -48,10 +48,9 @@ def add_commands(commands: Any) -> None:
 def _batch(args: argparse.Namespace) -> int:
     from tqdm import tqdm
 
-    from ..batch import Requests, speak_lines
+    from ..batch import Journal, Requests, locked, speak_lines
     from ..checkpoint import find_checkpoint
     from ..hub import resolve
-    from ..journal import Journal, locked
     from ..manifest import ManifestError, read_manifest
 
     if args.workers < 1:
