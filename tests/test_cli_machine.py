@@ -16,7 +16,7 @@ import pytest
 import nightingale
 from nightingale import _core, cli
 from nightingale.checkpoint import find_checkpoint
-from nightingale.cli import doctor, machine
+from nightingale.cli import doctor
 from nightingale.torch_file import open_tensors
 from tools.synthetic.torch_file import write_torch
 
@@ -226,6 +226,6 @@ def test_the_library_on_the_disk_is_told_by_its_size(
             return tmp_path / self.name
 
     files = {"mlx-cpu": [File(50)], "mlx-cuda-13": [File(100)]}
-    monkeypatch.setattr(machine, "version", dict.fromkeys(files, "0.32.4").get)
-    monkeypatch.setattr(machine.metadata, "files", files.get)
-    assert machine.mlx_library()["library"] == "cuda"
+    monkeypatch.setattr(doctor, "version", dict.fromkeys(files, "0.32.4").get)
+    monkeypatch.setattr(doctor.metadata, "files", files.get)
+    assert doctor.mlx_library()["library"] == "cuda"

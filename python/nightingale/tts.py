@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -115,7 +115,7 @@ class TTS:
         text: str,
         options: SpeechOptions | None = None,
         **overrides: Unpack[SpeechOverrides],
-    ) -> Iterator[Chunk]:
+    ) -> Generator[Chunk, None, None]:
         """Speaks a text as `generate` does, and yields the sound while it is made.
 
         Tokens and number of samples are those of `generate`. Closing the iterator ends the work.

@@ -15,25 +15,14 @@ from importlib import import_module
 from typing import Any
 
 from .._core import Error
-from .options import remark
+from .options import Arguments, one_line, remark
 
-COMMANDS = (
-    "speaking",
-    "tokens",
-    "voices",
-    "pull",
-    "quantize",
-    "serve",
-    "batch",
-    "bench",
-    "doctor",
-    "validate",
-)
+COMMANDS = ("speaking", "voices", "models", "serve", "batch", "bench", "doctor", "validate")
 
 
 def main(argv: list[str] | None = None) -> int:
     """Runs the command line; errors are one line on standard error and a non-zero exit."""
-    return run_command(_parser().parse_args(argv))
+    return run_command(_parser().parse_args(argv, Arguments()))
 
 
 def run_command(args: argparse.Namespace) -> int:
@@ -49,13 +38,13 @@ def run_command(args: argparse.Namespace) -> int:
         _drop_output()
         return 128 + signal.SIGPIPE
     except KeyboardInterrupt:
-        _complain("stopped")
+        remark("nightingale: stopped")
         return 128 + signal.SIGINT
     except (Error, ValueError, OSError) as error:
         _drop_output()
-        _complain(_one_line(error))
+        remark(f"nightingale: {one_line(error)}")
     except Exception as error:
-        _complain(_unexpected(error))
+        remark(f"nightingale: {_unexpected(error)}")
     return 1
 
 
@@ -106,15 +95,7 @@ def _drop_output() -> None:
         pass
 
 
-def _complain(message: str) -> None:
-    remark(f"nightingale: {message}")
-
-
-def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split()) or type(error).__name__
-
-
 def _unexpected(error: Exception) -> str:
     place = traceback.extract_tb(error.__traceback__)[-1]
     where = f"{os.path.basename(place.filename)}, line {place.lineno}"
-    return f"unexpected {type(error).__name__} ({where}): {_one_line(error)}"
+    return f"unexpected {type(error).__name__} ({where}): {one_line(error)}"

@@ -2,19 +2,11 @@
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 from typing import Any
 
 from ..options import SpeechOptions
-from .options import (
-    add_model_options,
-    add_speech_options,
-    given,
-    load_options,
-    on_terminal,
-    remark,
-)
+from .options import Arguments, add_shared, at_least, on_terminal, progress_bar, remark
 
 
 def add_commands(commands: Any) -> None:
@@ -40,24 +32,18 @@ def add_commands(commands: Any) -> None:
     batch.add_argument(
         "--address", help="of a Ray cluster, or auto (default: one of its own, for this run)"
     )
-    add_model_options(batch)
-    add_speech_options(batch)
+    add_shared(batch, json=None, speech=True)
     batch.set_defaults(run=_batch)
 
 
-def _batch(args: argparse.Namespace) -> int:
-    from tqdm import tqdm
-
+def _batch(args: Arguments) -> int:
     from ..batch import Journal, Requests, locked, speak_lines
-    from ..checkpoint import find_checkpoint
-    from ..hub import resolve
     from ..manifest import ManifestError, read_manifest
 
-    if args.workers < 1:
-        raise ValueError(f"workers must be 1 or more, not {args.workers}")
-    folder = resolve(args.model, bool(args.offline), on_terminal())
-    loading = load_options(args)
-    requests = Requests(find_checkpoint(folder), loading, given(args, SpeechOptions))
+    at_least(1, "workers", args.workers)
+    checkpoint = args.find_checkpoint()
+    loading = args.load_options()
+    requests = Requests(checkpoint, loading, args.given(SpeechOptions))
     try:
         lines = read_manifest(args.manifest, requests.check)
     except ManifestError as error:
@@ -67,17 +53,11 @@ def _batch(args: argparse.Namespace) -> int:
     # On a cluster each machine looks up a hub's id and has its own embedded model; a folder must be
     # there on all of them.
     by_name = args.address is not None and not (args.model and Path(args.model).is_dir())
-    model = args.model if by_name else str(folder.resolve())
+    model = args.model if by_name else str(checkpoint.folder.resolve())
     with locked(args.output):
         journal = Journal(args.output, [requests.request(line) for line in lines])
         missing = len(journal.missing)
-        with tqdm(
-            total=len(lines),
-            initial=len(lines) - missing,
-            unit="line",
-            disable=not on_terminal(),
-            leave=False,
-        ) as bar:
+        with progress_bar(total=len(lines), initial=len(lines) - missing, unit="line") as bar:
             speak_lines(
                 journal,
                 model,
@@ -87,8 +67,8 @@ def _batch(args: argparse.Namespace) -> int:
                 address=args.address,
                 told=bar.update,
             )
-        for number, error in journal.errors:
-            remark(f"nightingale: line {number}: {error}")
+        for number, reason in journal.errors:
+            remark(f"nightingale: line {number}: {reason}")
     if journal.errors:
         remark(f"nightingale: {len(journal.errors)} of {len(lines)} lines failed; run it again")
         return 1

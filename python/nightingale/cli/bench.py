@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import statistics
 import time
@@ -11,16 +10,7 @@ from typing import Any
 
 from ..options import SpeechOptions
 from ..tts import TTS
-from .options import (
-    add_json,
-    add_model_options,
-    add_speech_options,
-    add_text_options,
-    load_model,
-    on_terminal,
-    read_text,
-    speech_options,
-)
+from .options import Arguments, add_shared, add_text, at_least, progress_bar
 
 TEXT = "The nightingale sings at night, when most birds are asleep, and can be heard from far away."
 
@@ -39,28 +29,21 @@ FIGURES = {
 
 def add_commands(commands: Any) -> None:
     bench = commands.add_parser("bench", help="time a model on this machine")
-    add_text_options(bench, "what to say; nothing: a sentence of 17 words; -: standard input")
+    add_text(bench, "what to say; nothing: a sentence of 17 words; -: standard input")
     bench.add_argument("--rounds", type=int, default=3, help="after one to warm up (default: 3)")
-    add_json(bench)
-    add_model_options(bench)
-    add_speech_options(bench)
+    add_shared(bench, speech=True)
     bench.set_defaults(run=_bench)
 
 
-def _bench(args: argparse.Namespace) -> None:
-    from tqdm import tqdm
-
-    if args.rounds < 1:
-        raise ValueError(f"rounds must be 1 or more, not {args.rounds}")
-    text = TEXT if args.text is None and args.file is None else read_text(args)
+def _bench(args: Arguments) -> None:
+    at_least(1, "rounds", args.rounds)
+    text = TEXT if args.text is None and args.file is None else args.read_text()
     began = time.perf_counter()
-    tts = load_model(args)
+    tts = args.load_model()
     loading = time.perf_counter() - began
-    options = speech_options(args, tts)
-    rounds = [
-        _round(tts, text, options)
-        for _ in tqdm(range(args.rounds + 1), desc="rounds", disable=not on_terminal(), leave=False)
-    ][1:]
+    options = args.speech_options(tts)
+    bar = progress_bar(iterable=range(args.rounds + 1), desc="rounds")
+    rounds = [_round(tts, text, options) for _ in bar][1:]
     spoken = rounds[-1]
     results = {
         "model": tts.info,

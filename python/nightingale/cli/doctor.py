@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
+import platform
+import subprocess
+import sys
+from importlib import import_module, metadata, util
 from pathlib import Path
 from typing import Any
 
@@ -12,30 +15,56 @@ from .. import _core
 from .._core import Error
 from ..checkpoint import embedded_model
 from ..tts import TTS
-from .options import add_json, add_model_options, load_model
+from ..voice_folder import VoiceFolder
+from .options import Arguments, add_shared, one_line
 
 SENTENCE = "Hello there."
 SELF_TEST_TOKENS = 50
+REQUIRED = ("mlx", "numpy", "soundfile", "soxr", "tokenizers", "huggingface-hub", "tqdm")
+# By extra: what is installed and what is imported.
+OPTIONAL = {
+    "languages": {
+        "spacy-pkuseg": "spacy_pkuseg",
+        "pykakasi": "pykakasi",
+        "dicta-onnx": "dicta_onnx",
+        "russian-text-stresser": "russian_text_stresser",
+    },
+    "playback": {"sounddevice": "sounddevice"},
+}
+# The libraries of MLX: distributions that all bring the same file.
+MLX_LIBRARIES = {
+    "mlx-cpu": "cpu",
+    "mlx-cuda-13": "cuda",
+    "mlx-cuda-12": "cuda",
+    "mlx-metal": "metal",
+}
+# As Linux and macOS name the instructions that speech gains from.
+INSTRUCTIONS = (
+    *("avx2", "fma", "f16c", "avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512_vnni"),
+    *("avx512_bf16", "amx_tile", "amx_bf16", "amx_int8"),
+    *("asimd", "asimdhp", "asimddp", "bf16", "i8mm", "sve", "sme"),
+)
 
 
 def add_commands(commands: Any) -> None:
     doctor = commands.add_parser(
         "doctor", help="say what machine, libraries and kernels are used, and what is broken"
     )
-    add_json(doctor)
-    add_model_options(doctor)
+    add_shared(doctor)
     doctor.set_defaults(run=_doctor)
 
 
-def _doctor(args: argparse.Namespace) -> int:
-    from . import machine
-
+def _doctor(args: Arguments) -> int:
     report: dict[str, Any] = {
-        "machine": machine.machine(),
-        "python": machine.python(),
-        "packages": machine.packages(),
-        "extras": machine.extras(),
-        "mlx": machine.mlx_library(),
+        "machine": machine(),
+        "python": {
+            "version": platform.python_version(),
+            "implementation": platform.python_implementation(),
+            "executable": sys.executable,
+        },
+        "packages": packages(),
+        "extras": extras(),
+        "mlx": mlx_library(),
         "voices": _voice_folder(),
         "hub": _hub(),
     }
@@ -53,9 +82,7 @@ def _doctor(args: argparse.Namespace) -> int:
 
 
 def _voice_folder() -> dict[str, Any]:
-    from ..voice_folder import VoiceFolder, default_voice_folder
-
-    folder = VoiceFolder(default_voice_folder())
+    folder = VoiceFolder()
     try:
         return {"folder": str(folder.folder), "names": folder.names()}
     except Error as error:
@@ -67,7 +94,7 @@ def _hub() -> dict[str, Any]:
     try:
         from huggingface_hub.constants import HF_HUB_CACHE
     except ImportError as error:
-        return {"cache": None, "models": [], "writable": False, "error": _one_line(error)}
+        return {"cache": None, "models": [], "writable": False, "error": one_line(error)}
     cache = Path(HF_HUB_CACHE)
     try:
         folders = [path.name for path in cache.iterdir() if path.name.startswith("models--")]
@@ -79,10 +106,10 @@ def _hub() -> dict[str, Any]:
     return {"cache": str(cache), "models": models, "writable": writable}
 
 
-def _model(args: argparse.Namespace) -> tuple[dict[str, Any], TTS | None]:
+def _model(args: Arguments) -> tuple[dict[str, Any], TTS | None]:
     """What was loaded and whether it speaks."""
     try:
-        tts = load_model(args)
+        tts = args.load_model()
     except (Error, ValueError, OSError) as error:
         return {"model": args.model, "error": str(error)}, None
     described = {**tts.info, "voices": tts.voices, "languages": list(tts.languages)}
@@ -139,19 +166,13 @@ def _problems(report: dict[str, Any]) -> list[str]:
 
 
 def _unimportable(names: tuple[str, ...]) -> list[str]:
-    from importlib import import_module
-
     found = []
     for name in names:
         try:
             import_module(name)
         except (ImportError, OSError) as error:
-            found.append(f"{name} cannot be imported: {_one_line(error)}")
+            found.append(f"{name} cannot be imported: {one_line(error)}")
     return found
-
-
-def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split())
 
 
 def _notes(report: dict[str, Any]) -> list[str]:
@@ -224,3 +245,98 @@ def _versions(found: dict[str, str | None]) -> str:
 
 def _list(names: list[str]) -> str:
     return ", ".join(names) or "none"
+
+
+def machine() -> dict[str, Any]:
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return {
+        "system": platform.platform(),
+        "architecture": platform.machine(),
+        "processor": _processor(),
+        "cores": cores,
+        "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+        "instructions": _instructions(),
+    }
+
+
+def version(distribution: str) -> str | None:
+    try:
+        return metadata.version(distribution)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def packages() -> dict[str, str | None]:
+    blas = ("scipy-openblas32",) if sys.platform == "linux" else ()
+    return {name: version(name) for name in ("nightingale-tts", *REQUIRED, *blas)}
+
+
+def extras() -> dict[str, dict[str, str | None]]:
+    """Versions of the optional packages; one without a distribution of its own is "present"."""
+    return {
+        extra: {
+            name: version(name) or ("present" if util.find_spec(module) else None)
+            for name, module in modules.items()
+        }
+        for extra, modules in OPTIONAL.items()
+    }
+
+
+def mlx_library() -> dict[str, Any]:
+    """Which of MLX's libraries is loaded: the newest installed one overwrites the others' file."""
+    installed = {name: found for name in MLX_LIBRARIES if (found := version(name)) is not None}
+    owners = [name for name in installed if _owns_its_library(name)]
+    return {
+        "version": _core.mlx_version(),
+        "library": MLX_LIBRARIES[owners[0]] if owners else "unknown",
+        "installed": installed,
+        "gpu": _gpu(),
+    }
+
+
+def _owns_its_library(distribution: str) -> bool:
+    """Whether the library on the disk is the one that this distribution brought."""
+    libraries = ("libmlx.so", "libmlx.dylib")
+    for file in metadata.files(distribution) or []:
+        if file.name in libraries:
+            found = Path(file.locate())
+            return found.is_file() and found.stat().st_size == file.size
+    return False
+
+
+def _gpu() -> str | None:
+    if not _core.gpu_available():
+        return None
+    import mlx.core as mx
+
+    return str(mx.device_info(mx.Device(mx.gpu)).get("device_name", "present"))
+
+
+def _processor() -> str:
+    if sys.platform == "darwin":
+        return _sysctl("machdep.cpu.brand_string")
+    return _cpuinfo("model name") or platform.processor() or platform.machine()
+
+
+def _instructions() -> list[str]:
+    if sys.platform == "darwin":
+        features = {"asimd": "AdvSIMD", "asimdhp": "FEAT_FP16", "asimddp": "FEAT_DotProd"}
+        features |= {"bf16": "FEAT_BF16", "i8mm": "FEAT_I8MM", "sme": "FEAT_SME"}
+        return [name for name, key in features.items() if _sysctl(f"hw.optional.arm.{key}") == "1"]
+    flags = (_cpuinfo("flags") or _cpuinfo("Features")).split()
+    return [name for name in INSTRUCTIONS if name in flags]
+
+
+def _cpuinfo(key: str) -> str:
+    """The first processor's line of this name in what Linux tells; empty where there is none."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return ""
+    pairs = (line.partition(":") for line in lines)
+    return next((value.strip() for name, _, value in pairs if name.strip() == key), "")
+
+
+def _sysctl(name: str) -> str:
+    done = subprocess.run(["sysctl", "-n", name], capture_output=True, text=True)
+    return done.stdout.strip()

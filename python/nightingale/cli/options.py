@@ -6,16 +6,97 @@ import argparse
 import sys
 from typing import Any
 
+from ..checkpoint import Checkpoint
+from ..hub import find_model
 from ..option import Option, Options, options_of
 from ..options import LoadOptions, SpeechOptions
 from ..tts import TTS
+from ..voice_folder import VoiceFolder, find_voice
 
 # Stages of options: how a stream is divided, and what speech tokens do not depend on.
 CHUNKS, SOUND = "chunks", "sound"
 
 
-def add_json(parser: argparse.ArgumentParser, help: str = "print one JSON object") -> None:
-    parser.add_argument("--json", action="store_true", help=help)
+class Arguments(argparse.Namespace):
+    """The arguments of a command, and what those that commands share stand for."""
+
+    def given(self, kind: type[Options]) -> dict[str, Any]:
+        """The options of a class that were given; the rest is left to its defaults."""
+        named = {each.name: getattr(self, each.name, None) for each in options_of(kind, "cli")}
+        return {name: value for name, value in named.items() if value is not None}
+
+    def load_options(self, **changed: Any) -> LoadOptions:
+        return LoadOptions(**{"progress": on_terminal(), **self.given(LoadOptions), **changed})
+
+    def load_model(self, **changed: Any) -> TTS:
+        from .. import load
+
+        return load(self.model, self.load_options(**changed))
+
+    def find_checkpoint(self) -> Checkpoint:
+        """The files of the model, which is not loaded."""
+        return find_model(self.model, bool(self.offline), on_terminal())
+
+    def speech_options(self, tts: TTS, **defaults: Any) -> SpeechOptions:
+        """What was asked for, with the voice found; defaults: of what was not."""
+        asked = defaults | self.given(SpeechOptions)
+        if "voice" in asked:
+            asked["voice"] = find_voice(asked["voice"], tts.voices, VoiceFolder())
+        return SpeechOptions(**asked)
+
+    def read_text(self) -> str:
+        """The text of an argument, a file or standard input."""
+        if self.file is not None:
+            with open(self.file, "rb") as file:
+                return _decoded(file.read(), self.file)
+        if self.text not in (None, "-"):
+            return str(self.text)
+        if sys.stdin is None or (self.text is None and sys.stdin.isatty()):
+            raise ValueError(
+                "there is no text: give it as an argument, with -f FILE or on standard input"
+            )
+        return _decoded(sys.stdin.buffer.read(), "standard input")
+
+
+def _decoded(content: bytes, name: str) -> str:
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{name} is not text in UTF-8: see its byte {error.start + 1}") from error
+
+
+def add_text(
+    parser: argparse.ArgumentParser, help: str = "what to say; - or nothing: standard input"
+) -> None:
+    group = parser.add_mutually_exclusive_group()
+    group.add_argument("text", nargs="?", metavar="TEXT", help=help)
+    group.add_argument("-f", "--file", metavar="FILE", help="a text file in UTF-8 to say")
+
+
+def add_shared(
+    parser: argparse.ArgumentParser,
+    *,
+    json: str | None = "print one JSON object",
+    model: bool = True,
+    speech: bool = False,
+    without: tuple[str, ...] = (CHUNKS,),
+    **defaults: Any,
+) -> None:
+    """Adds the options that commands share: --json with this help, how the model is loaded, and
+    how it speaks but for some stages.
+
+    defaults: those that a command has in place of SpeechOptions' own; they are only told here.
+    """
+    if json is not None:
+        parser.add_argument("--json", action="store_true", help=json)
+    if model:
+        group = parser.add_argument_group("model")
+        group.add_argument(
+            "--model", help="a checkpoint's folder or a hub id (default: the embedded model)"
+        )
+        add_options(group, LoadOptions)
+    if speech:
+        add_options(parser.add_argument_group("speech"), SpeechOptions, without, **defaults)
 
 
 def add_options(
@@ -24,10 +105,7 @@ def add_options(
     without: tuple[str, ...] = (),
     **defaults: Any,
 ) -> None:
-    """Adds what the command line offers of an options class, but for some stages.
-
-    defaults: those that a command has in place of the class's; they are only told here.
-    """
+    """Adds what the command line offers of an options class, but for some stages."""
     for option in options_of(kind, "cli"):
         if option.stage not in without:
             group.add_argument(option.flag, **_argument(option, defaults.get(option.name)))
@@ -47,74 +125,9 @@ def _argument(option: Option, default: Any) -> dict[str, Any]:
     }
 
 
-def add_model_options(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("model")
-    group.add_argument(
-        "--model", help="a checkpoint's folder or a hub id (default: the embedded model)"
-    )
-    add_options(group, LoadOptions)
-
-
-def add_speech_options(
-    parser: argparse.ArgumentParser, without: tuple[str, ...] = (CHUNKS,), **defaults: Any
-) -> None:
-    add_options(parser.add_argument_group("speech"), SpeechOptions, without, **defaults)
-
-
-def given(args: argparse.Namespace, kind: type[Options]) -> dict[str, Any]:
-    """The options of a class that were given; the rest is left to its defaults."""
-    named = {option.name: getattr(args, option.name, None) for option in options_of(kind, "cli")}
-    return {name: value for name, value in named.items() if value is not None}
-
-
-def load_options(args: argparse.Namespace, **changed: Any) -> LoadOptions:
-    return LoadOptions(**{"progress": on_terminal(), **given(args, LoadOptions), **changed})
-
-
-def load_model(args: argparse.Namespace) -> TTS:
-    from .. import load
-
-    return load(args.model, load_options(args))
-
-
-def speech_options(args: argparse.Namespace, tts: TTS, **defaults: Any) -> SpeechOptions:
-    """What was asked for, with the voice found; defaults: of what was not."""
-    from ..voice_folder import VoiceFolder, default_voice_folder, find_voice
-
-    asked = defaults | given(args, SpeechOptions)
-    if "voice" in asked:
-        folder = VoiceFolder(default_voice_folder())
-        asked["voice"] = find_voice(asked["voice"], tts.voices, folder)
-    return SpeechOptions(**asked)
-
-
-def add_text_options(
-    parser: argparse.ArgumentParser, help: str = "what to say; - or nothing: standard input"
-) -> None:
-    group = parser.add_mutually_exclusive_group()
-    group.add_argument("text", nargs="?", metavar="TEXT", help=help)
-    group.add_argument("-f", "--file", metavar="FILE", help="a text file in UTF-8 to say")
-
-
-def read_text(args: argparse.Namespace) -> str:
-    """The text of an argument, a file or standard input."""
-    if args.file is not None:
-        with open(args.file, "rb") as file:
-            return _decoded(file.read(), args.file)
-    if args.text not in (None, "-"):
-        return args.text
-    if sys.stdin is None or (args.text is None and sys.stdin.isatty()):
-        raise ValueError(
-            "there is no text: give it as an argument, with -f FILE or on standard input"
-        )
-    return _decoded(sys.stdin.buffer.read(), "standard input")
-
-
-def _decoded(content: bytes, name: str) -> str:
-    try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{name} is not text in UTF-8: see its byte {error.start + 1}") from error
+def at_least(least: int, name: str, value: int) -> None:
+    if value < least:
+        raise ValueError(f"{name} must be {least} or more, not {value}")
 
 
 def on_terminal() -> bool:
@@ -122,7 +135,18 @@ def on_terminal() -> bool:
     return sys.stderr is not None and sys.stderr.isatty()
 
 
+def progress_bar(shown: bool = True, **settings: Any) -> Any:
+    """tqdm's bar, on a terminal only."""
+    from tqdm import tqdm  # type: ignore[import-untyped]
+
+    return tqdm(disable=not (shown and on_terminal()), leave=False, **settings)
+
+
 def remark(line: str) -> None:
     """One line on standard error, where there is one: print's None would be standard output."""
     if sys.stderr is not None:
         print(line, file=sys.stderr, flush=True)
+
+
+def one_line(error: Exception) -> str:
+    return " ".join(str(error).split()) or type(error).__name__

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -49,39 +50,32 @@ def open_output(path: str | None, raw_format: str) -> Iterator[Output]:
     """Opens a file, "-" for standard output, or None for the speakers. A file appears when the
     block ends, whole, or not at all where it raises."""
     with ExitStack() as stack:
+        write: Write | None = None
         if path == "-":
-            yield Output(_raw_writer(raw_format), "-")
-            return
-        if path is None:
+            write = partial(_write_raw, raw_format)
+        elif path is None:
             try:
-                output = Output(stack.enter_context(_speakers()), None)
+                write = stack.enter_context(_speakers())
             except NoSpeakersError as reason:
-                path = str(UNPLAYED)
-                _tell_that_unplayed(str(reason))
-            else:
-                yield output
-                return
-        yield Output(stack.enter_context(audio_writer(path, SAMPLE_RATE)), path)
+                replaced = ", in place of the one that was there" if UNPLAYED.exists() else ""
+                remark(f"nightingale: cannot play: {reason}; writing {UNPLAYED}{replaced}")
+        if write is None:
+            path = path or str(UNPLAYED)
+            write = stack.enter_context(audio_writer(path, SAMPLE_RATE))
+        yield Output(write, path)
 
 
-def _tell_that_unplayed(reason: str) -> None:
-    replaced = ", in place of the one that was there" if UNPLAYED.exists() else ""
-    remark(f"nightingale: cannot play: {reason}; writing {UNPLAYED}{replaced}")
-
-
-def _raw_writer(raw_format: str) -> Write:
-    def write(samples: np.ndarray) -> None:
-        sys.stdout.buffer.write(raw_bytes(samples, raw_format))
-        sys.stdout.buffer.flush()
-
-    return write
+def _write_raw(raw_format: str, samples: np.ndarray) -> None:
+    sys.stdout.buffer.write(raw_bytes(samples, raw_format))
+    sys.stdout.buffer.flush()
 
 
 def raw_bytes(samples: np.ndarray, raw_format: str) -> bytes:
     """Mono samples without a header: 16-bit integers or floats, little-endian."""
     if raw_format == "f32le":
         return samples.astype("<f4").tobytes()
-    return np.rint(np.clip(samples, -1, 1) * 32767).astype("<i2").tobytes()
+    scaled: np.ndarray = np.rint(np.clip(samples, -1, 1) * 32767)
+    return scaled.astype("<i2").tobytes()
 
 
 class NoSpeakersError(Exception):
@@ -102,7 +96,7 @@ def _speakers() -> Iterator[Write]:
 
 def _open_stream() -> Any:
     try:
-        import sounddevice
+        import sounddevice  # type: ignore[import-untyped]
     except ModuleNotFoundError:
         raise NoSpeakersError(
             "that needs sounddevice (pip install 'nightingale-tts[playback]')"
@@ -127,17 +121,19 @@ class _Player:
         self._thread.start()
 
     def write(self, samples: np.ndarray) -> None:
-        if self._error is not None:
-            raise Error(f"playing failed: {self._error}")
+        self._check()
         self._queue.put(samples)
 
     def finish(self) -> None:
         """Waits until everything was heard."""
         self._queue.put(None)
         self._thread.join()
+        self._check()
+        self._stream.stop()
+
+    def _check(self) -> None:
         if self._error is not None:
             raise Error(f"playing failed: {self._error}")
-        self._stream.stop()
 
     def stop(self) -> None:
         self._stopped = True

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import argparse
 import ipaddress
 import socket
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..options import ServerOptions
-from .options import add_model_options, add_options, given, load_options, remark
+from .options import Arguments, add_options, add_shared, at_least, remark
 
 if TYPE_CHECKING:
     from ..server import Settings
@@ -25,7 +24,22 @@ def add_commands(commands: Any) -> None:
     serve.add_argument(
         "--workers", type=int, default=1, help="processes, each with the model (default: 1)"
     )
-    _add_safety(serve)
+    safety = serve.add_argument_group("safety")
+    safety.add_argument(
+        "--key-file", type=Path, metavar="FILE", help="with the key that clients must show"
+    )
+    safety.add_argument(
+        "--allow-unauthenticated",
+        action="store_true",
+        help="listen beyond this machine without a key",
+    )
+    safety.add_argument(
+        "--allow-host",
+        action="append",
+        metavar="NAME",
+        default=[],
+        help="another name that clients may call this machine by, where it listens to itself only",
+    )
     limits = serve.add_argument_group("limits")
     add_options(limits, ServerOptions)
     limits.add_argument(
@@ -34,44 +48,24 @@ def add_commands(commands: Any) -> None:
         default=SHUTDOWN_TIMEOUT,
         help="seconds that running requests get at the end (default: %(default)s)",
     )
-    add_model_options(serve)
+    add_shared(serve, json=None)
     serve.set_defaults(run=_serve)
 
 
-def _add_safety(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("safety")
-    group.add_argument(
-        "--key-file", type=Path, metavar="FILE", help="with the key that clients must show"
-    )
-    group.add_argument(
-        "--allow-unauthenticated",
-        action="store_true",
-        help="listen beyond this machine without a key",
-    )
-    group.add_argument(
-        "--allow-host",
-        action="append",
-        metavar="NAME",
-        default=[],
-        help="another name that clients may call this machine by, where it listens to itself only",
-    )
-
-
-def _serve(args: argparse.Namespace) -> int:
+def _serve(args: Arguments) -> int:
     try:
         from ..server import serving
     except ModuleNotFoundError as error:
         raise ValueError(
             f"serving needs {error.name}: pip install 'nightingale-tts[server]'"
         ) from None
-    if args.workers < 1:
-        raise ValueError(f"--workers must be 1 or more, not {args.workers}")
+    at_least(1, "--workers", args.workers)
     settings = _settings(args)
     with _listening(args.host, args.port) as listener:
         return serving.serve(settings, listener, args.workers, args.shutdown_timeout, remark)
 
 
-def _settings(args: argparse.Namespace) -> Settings:
+def _settings(args: Arguments) -> Settings:
     from ..server import Settings
     from ..server.context import LOOPBACK_NAMES
 
@@ -83,8 +77,8 @@ def _settings(args: argparse.Namespace) -> Settings:
             "or --allow-unauthenticated if that is meant"
         )
     hosts = (*LOOPBACK_NAMES, *map(str.lower, args.allow_host)) if local else None
-    limits = given(args, ServerOptions)
-    return Settings(model=args.model, load=load_options(args), key=key, hosts=hosts, **limits)
+    limits = args.given(ServerOptions)
+    return Settings(model=args.model, load=args.load_options(), key=key, hosts=hosts, **limits)
 
 
 def _read_key(file: Path) -> str:

@@ -1,4 +1,4 @@
-"""`say` and `stream`: a text to a file, the speakers or standard output."""
+"""`say`, `stream` and `tokens`: a text to a file, the speakers or standard output."""
 
 from __future__ import annotations
 
@@ -10,23 +10,22 @@ import sys
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from .._core import Error
 from ..audio import SAMPLE_RATE
+from ..speech import Chunk
 from .options import (
     CHUNKS,
-    add_model_options,
-    add_speech_options,
-    add_text_options,
-    load_model,
+    SOUND,
+    Arguments,
+    add_shared,
+    add_text,
     on_terminal,
-    read_text,
+    progress_bar,
     remark,
-    speech_options,
 )
-
-if TYPE_CHECKING:
-    from ..speech import Chunk
+from .outputs import RAW_FORMATS, check_output, open_output
 
 logger = logging.getLogger(__name__)
 
@@ -40,11 +39,14 @@ def add_commands(commands: Any) -> None:
     _add_options(stream, "print one line of JSON a chunk", without=())
     stream.set_defaults(run=_stream)
 
+    tokens = commands.add_parser("tokens", help="print the speech tokens of a text")
+    add_text(tokens)
+    add_shared(tokens, json="print one JSON list", speech=True, without=(CHUNKS, SOUND))
+    tokens.set_defaults(run=_tokens)
+
 
 def _add_options(parser: argparse.ArgumentParser, json_help: str, without: tuple[str, ...]) -> None:
-    from .outputs import RAW_FORMATS
-
-    add_text_options(parser)
+    add_text(parser)
     parser.add_argument(
         "-o",
         "--output",
@@ -61,8 +63,7 @@ def _add_options(parser: argparse.ArgumentParser, json_help: str, without: tuple
     told = parser.add_mutually_exclusive_group()
     told.add_argument("--words", action="store_true", help="print when each word is said")
     told.add_argument("--json", action="store_true", help=json_help)
-    add_model_options(parser)
-    add_speech_options(parser, without)
+    add_shared(parser, json=None, speech=True, without=without)
 
 
 @dataclass
@@ -94,7 +95,7 @@ class _Speech:
         )
 
 
-def _say(args: argparse.Namespace) -> None:
+def _say(args: Arguments) -> None:
     speech = _speak(args, lambda speech, chunk: None, first_chunk=None)
     if args.json:
         described = {
@@ -112,7 +113,7 @@ def _say(args: argparse.Namespace) -> None:
         remark(f"{speech.file or 'played'}: {speech.summary()}")
 
 
-def _stream(args: argparse.Namespace) -> None:
+def _stream(args: Arguments) -> None:
     def tell(speech: _Speech, chunk: Chunk) -> None:
         if args.json:
             described = {
@@ -130,32 +131,33 @@ def _stream(args: argparse.Namespace) -> None:
         remark(f"first audio after {speech.timings['ttfa']:.2f} s; {speech.summary()}")
 
 
-def _speak(
-    args: argparse.Namespace, tell: Callable[[_Speech, Chunk], None], **overrides: Any
-) -> _Speech:
+def _tokens(args: Arguments) -> None:
+    text = args.read_text()
+    tts = args.load_model()
+    stream = tts.iter_speech_tokens(text, args.speech_options(tts))
+    if args.json:
+        print(json.dumps(list(stream)))
+        return
+    for token in stream:
+        print(token, end=" ", flush=True)
+    print()
+
+
+def _speak(args: Arguments, tell: Callable[[_Speech, Chunk], None], **overrides: Any) -> _Speech:
     """Says what was asked for; `tell` hears of each chunk once it is on its way."""
-    from tqdm import tqdm
-
-    from .._core import Error
-    from .outputs import check_output, open_output
-
-    text = read_text(args)
+    text = args.read_text()
     check_output(args.output)
+    look = "{desc}: {n:.1f} s of speech [{elapsed}]"
     with (
         open_output(args.output, args.raw_format) as output,
-        tqdm(
-            desc="loading",
-            bar_format="{desc}: {n:.1f} s of speech [{elapsed}]",
-            disable=not on_terminal() or _prints_on_terminal(args),
-            leave=False,
-        ) as bar,
+        progress_bar(not _prints_on_terminal(args), desc="loading", bar_format=look) as bar,
     ):
         speech = _Speech(output.file)
-        tts = load_model(args)
+        tts = args.load_model()
         if args.words and not tts.info["t3"]["alignment"]:
             logger.warning("this model has no alignment, so the words' times are not known")
         bar.set_description_str("speaking")
-        with closing(tts.stream(text, speech_options(args, tts), **overrides)) as chunks:
+        with closing(tts.stream(text, args.speech_options(tts), **overrides)) as chunks:
             for chunk in chunks:
                 output.write(chunk.samples)
                 speech.add(chunk)
@@ -177,6 +179,6 @@ def _print(file: str | None, line: str) -> None:
         print(line, flush=True)
 
 
-def _prints_on_terminal(args: argparse.Namespace) -> bool:
+def _prints_on_terminal(args: Arguments) -> bool:
     stdout_is_terminal = sys.stdout is not None and sys.stdout.isatty()
-    return (args.words or args.json) and (stdout_is_terminal or args.output == "-")
+    return bool(args.words or args.json) and (stdout_is_terminal or args.output == "-")

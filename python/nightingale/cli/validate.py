@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -11,18 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..option import options_of
 from ..options import LoadOptions, SpeechOptions
-from .options import (
-    add_json,
-    add_model_options,
-    add_speech_options,
-    given,
-    load_model,
-    load_options,
-    on_terminal,
-    read_text,
-    remark,
-    speech_options,
-)
+from .options import Arguments, add_shared, at_least, progress_bar, remark
 
 if TYPE_CHECKING:
     from ..tts import TTS
@@ -70,23 +58,12 @@ def add_commands(commands: Any) -> None:
         metavar="FILE",
         help="also draw waveform, mel and F0 (.png, .svg, .pdf)",
     )
-    _add_text(command)
-    add_json(command)
-    add_model_options(command)
-    add_speech_options(command, max_tokens=MAX_TOKENS)
-    _add_listening(command)
-    command.set_defaults(run=_validate)
-
-
-def _add_text(command: argparse.ArgumentParser) -> None:
     text = command.add_mutually_exclusive_group()
     text.add_argument(
         "--text", action="append", help="what to say; may be given several times (default: our own)"
     )
     text.add_argument("-f", "--file", metavar="FILE", help="a file in UTF-8 with one text a line")
-
-
-def _add_listening(command: argparse.ArgumentParser) -> None:
+    add_shared(command, speech=True, max_tokens=MAX_TOKENS)
     group = command.add_argument_group("listening, instead of checking")
     group.add_argument(
         "--ab",
@@ -96,18 +73,14 @@ def _add_listening(command: argparse.ArgumentParser) -> None:
         "recordings or folders of recordings",
     )
     group.add_argument(
-        "-o",
-        "--output",
-        type=Path,
-        metavar="FILE",
-        help="the page (default: listening.html)",
+        "-o", "--output", type=Path, metavar="FILE", help="the page (default: listening.html)"
     )
+    command.set_defaults(run=_validate)
 
 
-def _validate(args: argparse.Namespace) -> int:
+def _validate(args: Arguments) -> int:
     """Checks a model, or writes a listening page; the exit status."""
-    if args.runs < 2:
-        raise ValueError(f"--runs must be 2 or more, not {args.runs}")
+    at_least(2, "--runs", args.runs)
     if args.update and args.baseline is None:
         raise ValueError("--update needs --baseline FILE")
     if args.ab:
@@ -123,12 +96,12 @@ def _validate(args: argparse.Namespace) -> int:
     return _check(args)
 
 
-def _write_page(args: argparse.Namespace) -> int:
+def _write_page(args: Arguments) -> int:
     from ..validate import listening
 
     texts = _texts(args, args.language or "en")
-    speech = {"max_tokens": MAX_TOKENS, **given(args, SpeechOptions)}
-    loading = given(args, LoadOptions)
+    speech = {"max_tokens": MAX_TOKENS, **args.given(SpeechOptions)}
+    loading = args.given(LoadOptions)
     one, other = (listening.side(each, loading, speech) for each in args.ab)
     with _progress(2 * len(texts)) as tick:
         trials = listening.trials(one, other, texts, tick, seed=args.seed or 0)
@@ -138,7 +111,7 @@ def _write_page(args: argparse.Namespace) -> int:
     return 0
 
 
-def _check(args: argparse.Namespace) -> int:
+def _check(args: Arguments) -> int:
     from ..validate import baseline
     from ..validate.checks import Checklist
     from ..validate.report import all_passed
@@ -146,7 +119,7 @@ def _check(args: argparse.Namespace) -> int:
     kept = None
     if args.baseline and args.baseline.exists() and not args.update:
         kept = baseline.read(args.baseline)
-    tts = load_model(args)
+    tts = args.load_model()
     plan = _plan(args, tts)
     inputs = _inputs(tts, plan)
     if kept is not None:
@@ -169,24 +142,23 @@ def _check(args: argparse.Namespace) -> int:
     return 0 if all_passed(results) else 1
 
 
-def _plan(args: argparse.Namespace, tts: TTS) -> Plan:
-    from .. import load
+def _plan(args: Arguments, tts: TTS) -> Plan:
     from ..validate.checks import Plan
 
-    options = speech_options(args, tts, max_tokens=MAX_TOKENS)
+    options = args.speech_options(tts, max_tokens=MAX_TOKENS)
 
     def in_precision(dtype: str) -> TTS:
-        return load(args.model, load_options(args, dtype=dtype))
+        return args.load_model(dtype=dtype)
 
     return Plan(_texts(args, options.language), options, args.runs, args.quick, in_precision)
 
 
-def _texts(args: argparse.Namespace, language: str) -> list[str]:
+def _texts(args: Arguments, language: str) -> list[str]:
     """Those that were given, else the built-in ones of the language."""
     if args.text:
-        return args.text
+        return list(args.text)
     if args.file is not None:
-        lines = [line.strip() for line in read_text(args).splitlines()]
+        lines = [line.strip() for line in args.read_text().splitlines()]
         if not any(lines):
             raise ValueError(f"{args.file} holds no text")
         return [line for line in lines if line]
@@ -230,9 +202,7 @@ def _print(results: list[Result], wants_json: bool, tts: TTS, inputs: dict[str, 
 @contextmanager
 def _progress(total: int) -> Iterator[Callable[[str], None]]:
     """A bar on a terminal; what it gives is told what comes next."""
-    from tqdm import tqdm
-
-    with tqdm(total=total, disable=not on_terminal(), leave=False, bar_format=BAR) as bar:
+    with progress_bar(total=total, bar_format=BAR) as bar:
 
         def tick(doing: str) -> None:
             bar.set_description_str(doing)

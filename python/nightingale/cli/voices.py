@@ -5,12 +5,11 @@ from __future__ import annotations
 import argparse
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from .options import add_json, add_model_options, load_model, on_terminal, remark
-
-if TYPE_CHECKING:
-    from ..voice_folder import VoiceFolder
+from ..checkpoint import embedded_model
+from ..voice_folder import VoiceFolder
+from .options import Arguments, add_shared, remark
 
 
 def add_commands(commands: Any) -> None:
@@ -24,14 +23,12 @@ def add_commands(commands: Any) -> None:
     bake.add_argument("--overwrite", action="store_true", help="replace the voice of that name")
     bake.add_argument("--exaggeration", type=float, help="kept in the voice (default: 0.5)")
     _add_folder(bake)
-    add_json(bake)
-    add_model_options(bake)
+    add_shared(bake)
     bake.set_defaults(run=_bake)
 
     voices = commands.add_parser("voices", help="list or remove voices")
     _add_folder(voices)
-    add_json(voices)
-    add_model_options(voices)
+    add_shared(voices)
     voices.set_defaults(run=_list)
     actions = voices.add_subparsers(metavar="ACTION")
     remove = actions.add_parser("remove", help="delete a voice of the voice folder")
@@ -47,14 +44,8 @@ def _add_folder(parser: argparse.ArgumentParser, **settings: Any) -> None:
     )
 
 
-def _folder(args: argparse.Namespace) -> VoiceFolder:
-    from ..voice_folder import VoiceFolder, default_voice_folder
-
-    return VoiceFolder(args.folder or default_voice_folder())
-
-
-def _bake(args: argparse.Namespace) -> None:
-    folder = _folder(args)
+def _bake(args: Arguments) -> None:
+    folder = VoiceFolder(args.folder)
     if args.output is not None:
         if Path(args.output).suffix != ".safetensors":
             raise ValueError(f"{Path(args.output).name!r} must end in .safetensors")
@@ -64,7 +55,7 @@ def _bake(args: argparse.Namespace) -> None:
         raise ValueError(f"there is no recording {args.recording}")
 
     settings = {} if args.exaggeration is None else {"exaggeration": args.exaggeration}
-    voice = load_model(args).bake_voice(args.recording, **settings)
+    voice = args.load_model().bake_voice(args.recording, **settings)
     if args.output is not None:
         voice.save(args.output)
         file = Path(args.output)
@@ -76,16 +67,18 @@ def _bake(args: argparse.Namespace) -> None:
             "name": args.name,
             "bytes": file.stat().st_size,
             "exaggeration": voice.emotion_adv,
-            "prompt_tokens": len(voice.prompt_token),
+            "prompt_tokens": 0 if voice.prompt_token is None else len(voice.prompt_token),
         }
         print(json.dumps(described))
     else:
         remark(f"{file}: a voice of {args.recording}")
 
 
-def _list(args: argparse.Namespace) -> None:
-    folder = _folder(args)
-    own = _own_voices(args)
+def _list(args: Arguments) -> None:
+    folder = VoiceFolder(args.folder)
+    # Of the model that is named, else of the embedded one, where there is one.
+    there = args.model is not None or embedded_model() is not None
+    own = args.find_checkpoint().voice_names if there else []
     kept = folder.names()
     if args.json:
         described = {"model": own, "folder": str(folder.folder), "voices": kept}
@@ -99,15 +92,5 @@ def _list(args: argparse.Namespace) -> None:
         remark(f"{folder.folder} has no voices; `nightingale bake` makes one")
 
 
-def _own_voices(args: argparse.Namespace) -> list[str]:
-    """Of the model that is named, else of the embedded one, where there is one."""
-    from ..checkpoint import embedded_model, find_checkpoint
-    from ..hub import resolve
-
-    if args.model is None and embedded_model() is None:
-        return []
-    return find_checkpoint(resolve(args.model, bool(args.offline), on_terminal())).voice_names
-
-
-def _remove(args: argparse.Namespace) -> None:
-    _folder(args).remove(args.name)
+def _remove(args: Arguments) -> None:
+    VoiceFolder(args.folder).remove(args.name)
