@@ -1,6 +1,6 @@
 """What Apple's GPUs could do: counted work over published bandwidths and rates. No measurement.
 
-python -m bench.roofline            prints docs/roofline.md
+python -m bench.roofline            prints docs/measurements/apple-projection.md
 python -m bench.roofline --write    writes it
 """
 
@@ -39,7 +39,7 @@ from .projection import (
 )
 from .t3 import TEXT_TOKENS
 
-PAGE = Path(__file__).parents[1] / "docs" / "roofline.md"
+PAGE = Path(__file__).parents[1] / "docs" / "measurements" / "apple-projection.md"
 WIDTH = 110
 
 Figure = Callable[[Chip, Side], float]
@@ -96,27 +96,27 @@ def _introduction() -> list[str]:
         "# Apple GPUs: a projection",
         "",
         *_paragraph(
-            """**Nothing on this page was measured on Apple hardware.** It is what
-            `python -m bench.roofline` computes from counted work and published figures of the
-            chips: what is possible there, not what happens. The targets it is held against:"""
+            """**Nothing on this page was measured on Apple hardware.** The command
+            `python -m bench.roofline` computes it from counted work and published figures of the
+            chips. The targets:"""
         ),
         "",
         *_table(
             [
-                ["", "target", "better"],
-                ["T3, tokens a second", "80", "100"],
-                ["S3Gen, time by length of the speech", "1.0", "0.7"],
+                ["", "target", "stretch target"],
+                ["T3, tokens per second", "80", "100"],
+                ["S3Gen, real-time factor", "1.0", "0.7"],
                 ["first audio on a Mac, ms", "600", "400"],
                 ["first audio on an iPhone, ms", "1000", "700"],
                 [f"a sentence of {SENTENCE} tokens, s", "1.0", ""],
             ]
         ),
         *_paragraph(
-            """Figures come in pairs, **likely (bound)**. The bound is bytes over bandwidth or FLOPs
-            over peak, whichever takes longer, op by op, launches free: nothing can be faster. The
-            likely one takes the shares of the peaks and the cost of a launch that others have
-            measured (below). It is **bold** where it meets the target and ***bold italic***
-            where it meets the better one."""
+            """Cells hold two figures, **likely (bound)**. The bound divides bytes by bandwidth
+            and FLOPs by the peak rate and takes the longer of the two, op by op, with free
+            launches: nothing can be faster. The likely figure uses the shares of the peaks and the
+            cost of a launch that others have measured (see below). It is **bold** where it meets
+            the target and ***bold italic*** where it meets the stretch target."""
         ),
         "",
     ]
@@ -142,17 +142,17 @@ def _counted() -> list[str]:
         for name, size in PRECISIONS.items()
     ]
     return [
-        "## What is counted",
+        "## Counted work",
         "",
         *_table(rows),
         *_paragraph(
-            f"""From the sizes of the official tensors, formula by formula (`bench/op_counts.py`);
-            the prompt of the voice is 10 s. Values are activations, windows of convolutions and
-            T3's cache. The weights add up to every tensor of the checkpoint and to what a loaded
-            model reports (`tests/test_bench.py`). Of weights a token reads {", ".join(read)}
-            (groups of 64, scale and offset in float16). T3's launches are our kernels', which the
-            library counts (`python -m bench.t3 --device gpu`); S3Gen's are MLX's and ours, read off
-            the code. No host sync stands between tokens."""
+            f"""`bench/op_counts.py` counts from the sizes of the official tensors. The prompt of
+            the voice is 10 s. Values are activations, windows of convolutions and T3's cache.
+            `tests/test_bench.py` checks that the weights add up to every tensor of the checkpoint
+            and to what a loaded model reports. A token reads these weights:
+            {", ".join(read)} (groups of 64, scale and offset in float16). T3's launches are
+            counted by the library (`python -m bench.t3 --device gpu`); those of S3Gen, MLX's and
+            ours, are counted from the code. There is no host sync between tokens."""
         ),
         "",
     ]
@@ -160,24 +160,24 @@ def _counted() -> list[str]:
 
 def _assumed() -> list[str]:
     assumptions = (
-        f"""**Bandwidth**: {LIKELY.bandwidth:.0%} of what is published. A read of memory gave 122 of
-        153 GB/s on an M5 [1], a 4-bit GEMV 316 of 400 on an M1 Max [2].""",
-        f"""**Products**: {LIKELY.products:.0%} of the peak. MLX's matmul gave 12 to 20 of 27
+        f"""**Bandwidth**: {LIKELY.bandwidth:.0%} of the published figure. A read of memory reached
+        122 of 153 GB/s on an M5 [1], a 4-bit GEMV 316 of 400 on an M1 Max [2].""",
+        f"""**Products**: {LIKELY.products:.0%} of the peak. MLX's matmul reached 12 to 20 of 27
         TFLOP/s on an M2 Ultra [3] and 16 to 19 of 21 on an M3 Ultra with 60 cores [4], MPS 1.6 of
         2.3 on an M1 [5].""",
-        f"""**Attention**: {LIKELY.attention:.0%} of the peak. MLX's, over 1,024 positions, gave 12
-        to 47 % of what its matmul does on an M3 Ultra [6].""",
-        f"""**A launch**: {1e6 * LIKELY.launch:.1f} µs. So much did each of 832 small kernels, every
-        one waiting for the one before, add to a token on an M2 Pro [7]; the host took 0.6 µs for
-        each, beside the GPU.""",
+        f"""**Attention**: {LIKELY.attention:.0%} of the peak. MLX's attention over 1,024
+        positions reached 12 to 47 % of the rate of its matmul on an M3 Ultra [6].""",
+        f"""**A launch**: {1e6 * LIKELY.launch:.1f} µs. Each of 832 small dependent kernels added
+        this much to a token on an M2 Pro [7]; the host took 0.6 µs for each, in parallel.""",
         """**float16** runs at float32's rate on the shader cores up to M4 and A18 [8], at 1.7 times
-        that on an A19 [9]. Matrix units (A19, M5) have rows of their own: MLX uses them for
-        products where the system is new enough.""",
-        """T3 and flow in float16 or as said, the vocoder in float32. Text, Python and reading the
-        result are left out: a few milliseconds. So is heat: a phone that gets warm slows down.""",
+        that on an A19 [9]. Matrix units (A19, M5) have separate rows: MLX uses them
+        for products if the system is new enough.""",
+        """T3 and flow run in float16 or as the column says, the vocoder in float32. Text
+        processing, Python and reading the result take a few milliseconds and are left out.
+        Thermal throttling is left out too.""",
     )
     return [
-        "## What is assumed",
+        "## Assumptions",
         "",
         *(line for text in assumptions for line in _paragraph(text, "- ")),
         "",
@@ -195,9 +195,9 @@ def _chips() -> list[str]:
         "## The chips",
         "",
         *_paragraph(
-            """The largest variant of each. Bandwidths of Macs are Apple's. Apple publishes none for
-            iPhones, nor FLOP rates after the M2: those are others' figures, which differ by a tenth
-            among themselves."""
+            """The largest variant of each chip. Apple publishes the bandwidths of Macs, none for
+            iPhones, and no FLOP rates after the M2. The other figures come from third parties,
+            which differ by a tenth."""
         ),
         "",
         *_table(rows),
@@ -225,7 +225,7 @@ def _t3() -> list[str]:
         "",
         f"Both guidance rows, a context of {CONTEXT} positions. Speech is 25 tokens a second.",
         "",
-        *_table([["tokens a second", *PRECISIONS], *_rows(chips, columns)]),
+        *_table([["tokens per second", *PRECISIONS], *_rows(chips, columns)]),
     ]
 
 
@@ -254,8 +254,8 @@ def _sound() -> list[str]:
         *_paragraph(
             f"""S3Gen: 100 tokens after a prompt of 10 s, {STEPS} steps with guidance, and the
             vocoder. First audio: a stream's first {FIRST_CHUNK} tokens after a prefill of
-            {TEXT_TOKENS} text tokens, the voice prepared. The sentence: {SENTENCE} tokens, made
-            whole."""
+            {TEXT_TOKENS} text tokens, with a voice that has been used. The sentence: {SENTENCE}
+            tokens, generated as a whole."""
         ),
         "",
     ]
@@ -271,9 +271,9 @@ def _sound() -> list[str]:
     return [
         *lines,
         *_paragraph(
-            f"""For scale, what another program reaches: chatterbox.cpp (ggml, 4-bit weights)
-            publishes 6.0 ms a token and 720 ms of S3Gen for 3.5 s of speech on an M3 Ultra. Likely
-            there, by this page: {token:.1f} and {sound:.0f} ms."""
+            f"""For comparison: chatterbox.cpp (ggml, 4-bit weights) publishes 6.0 ms per token and
+            720 ms of S3Gen for 3.5 s of speech on an M3 Ultra. The likely figures for Nightingale
+            on that chip are {token:.1f} and {sound:.0f} ms."""
         ),
         "",
     ]
@@ -303,12 +303,12 @@ def _first_audio() -> list[str]:
         ]
         rows.append([name, *cells])
     return [
-        "### What the first audio waits for",
+        "### Reducing the time to first audio",
         "",
         *_paragraph(
-            """The flow, which attends to the voice's whole prompt in every step. On most chips
-            without matrix units it alone is more than the target; what helps is to solve less of
-            it:"""
+            """The flow takes most of the time, because every step attends to the voice's whole
+            prompt. On most chips without matrix units it alone exceeds the target. Solving less of
+            it helps:"""
         ),
         "",
         *_table(rows),
@@ -334,7 +334,7 @@ def _sources() -> list[str]:
 
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    arguments.add_argument("--write", action="store_true", help="write docs/roofline.md")
+    arguments.add_argument("--write", action="store_true", help=f"write {PAGE.name}")
     if arguments.parse_args().write:
         PAGE.write_text(page(), "utf-8")
     else:

@@ -1,4 +1,4 @@
-"""README and docs: every example runs, links lead somewhere, signatures are those of the code."""
+"""README and docs: examples run, links and paths lead somewhere, signatures match the code."""
 
 from __future__ import annotations
 
@@ -26,9 +26,11 @@ from .command import PATIENCE
 from .recordings import speech
 
 ROOT = Path(__file__).parents[1]
-DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+DOCS = ROOT / "docs"
+REFERENCE = DOCS / "reference"
+DOCUMENTS = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
 EXAMPLES = ("sh", "python")
-NOT_EXAMPLES = ("", "text", "json")
+NOT_EXAMPLES = ("", "text", "json", "mermaid")
 
 # Commands that are shown but not run, by how they begin, and why. Of a line `a && b` each is judged
 # by itself.
@@ -61,7 +63,11 @@ def fences(document: Path) -> Iterator[Fence]:
         else:
             yield Fence(language, "\n".join(lines), begin)
             language = None
-    assert language is None, f"{document.name}: a fence is not closed"
+    assert language is None, f"{page_name(document)}: a fence is not closed"
+
+
+def page_name(document: Path) -> str:
+    return document.relative_to(ROOT).as_posix()
 
 
 def prose(document: Path) -> str:
@@ -116,14 +122,18 @@ def serve(script: str) -> subprocess.Popen[bytes]:
     return process
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def has_examples(document: Path) -> bool:
+    return any(fence.language in EXAMPLES for fence in fences(document))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("document", list(filter(has_examples, DOCUMENTS)), ids=page_name)
 def test_every_example_runs(
     document: Path, folder: Path, keep_threads: None, servers: list[subprocess.Popen[bytes]]
 ) -> None:
     names: dict[str, Any] = {"__name__": "__main__"}
     for fence in fences(document):
-        assert fence.language in (*EXAMPLES, *NOT_EXAMPLES), f"line {fence.line}"
-        place = f"{document.name}, line {fence.line}"
+        place = f"{page_name(document)}, line {fence.line}"
         if fence.language == "python":
             code = "\n" * (fence.line - 1) + fence.text  # so that a traceback tells the line
             exec(compile(code, document, "exec"), names)
@@ -133,6 +143,13 @@ def test_every_example_runs(
             command = ["bash", "-euo", "pipefail", "-c", script]
             done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
             assert done.returncode == 0, f"{place}:\n{script}\n{done.stdout}{done.stderr}"
+
+
+def test_every_fence_is_an_example_or_says_what_else_it_is() -> None:
+    for document in DOCUMENTS:
+        for fence in fences(document):
+            known = fence.language in (*EXAMPLES, *NOT_EXAMPLES)
+            assert known, f"{page_name(document)}, line {fence.line}"
 
 
 def test_what_is_not_run_is_shown_somewhere() -> None:
@@ -153,31 +170,72 @@ def anchors(document: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def links(document: Path) -> Iterator[tuple[Path, str]]:
+    """The files and anchors of this repository that a document links to."""
+    for link in re.findall(r"\]\(([^()\s]+)\)", prose(document)):
+        if not link.startswith("https://"):
+            path, _, anchor = link.partition("#")
+            yield (document.parent / path).resolve() if path else document, anchor
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=page_name)
 def test_links_lead_somewhere(document: Path) -> None:
-    links = re.findall(r"\]\(([^()\s]+)\)", prose(document))
-    for link in links:
-        if link.startswith("https://"):
-            continue
-        path, _, anchor = link.partition("#")
-        target = (document.parent / path).resolve() if path else document
-        assert target.is_file(), link
-        assert not anchor or anchor in anchors(target), link
+    for target, anchor in links(document):
+        assert target.is_file(), target
+        assert not anchor or anchor in anchors(target), f"{target}#{anchor}"
 
 
-def test_every_document_can_be_found_from_the_readme() -> None:
-    linked = set(re.findall(r"\]\(docs/(\w+\.md)", prose(ROOT / "README.md")))
-    assert linked == {path.name for path in (ROOT / "docs").glob("*.md")}
+def test_every_page_can_be_reached_from_the_readme() -> None:
+    reached, waiting = set(), [ROOT / "README.md"]
+    while waiting:
+        document = waiting.pop()
+        if document.suffix == ".md" and document not in reached:
+            reached.add(document)
+            waiting += [target for target, _ in links(document)]
+    assert set(DOCUMENTS) - reached == set()
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_every_picture_is_shown() -> None:
+    shown = {target for document in DOCUMENTS for target, _ in links(document)}
+    pictures = {path for path in DOCS.rglob("*") if path.suffix in (".png", ".svg")}
+    assert pictures - shown == set()
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=page_name)
+def test_paths_of_the_repository_exist(document: Path) -> None:
+    folders = r"(?:\.ci|\.github|bench|csrc|docs|examples|metal|python|tests|tools|train)"
+    for path in re.findall(rf"`({folders}/[\w./*-]*)", prose(document)):
+        assert any(ROOT.glob(path.rstrip("/"))), path
+
+
+# Words of an earlier vocabulary of this project, which the field does not use.
+PRIVATE_WORDS = (
+    r"twins?|codes|pieces?|finish(?:e[sd])?|forms|pace|rehears\w*|skims?|ears?|descents?|recorded|abreast|"
+    r"mishear[sd]?|any company|times real time|let-anyone-in|grace"
+)
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=page_name)
+def test_words_are_those_of_the_field(document: Path) -> None:
+    found = re.findall(rf"\b(?:{PRIVATE_WORDS})\b", prose(document), re.IGNORECASE)
+    assert found == []
+
+
+def test_cells_of_tables_hold_no_paragraphs() -> None:
+    for document in DOCUMENTS:
+        for row in re.findall(r"^>? ?\|(.+)\|$", prose(document), re.MULTILINE):
+            longest = max(row.split("|"), key=len)
+            assert len(longest.split()) <= 30, f"{page_name(document)}: {longest}"
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=page_name)
 def test_no_path_of_one_machine_is_told(document: Path) -> None:
     absolute = r"(?<![\w.~/}])/(?:Users|home|media|mnt|opt|root|srv|tmp|usr|var|work)\b"
     assert re.findall(rf"{absolute}.*", document.read_text("utf-8")) == []
 
 
 def test_the_pictures_stand_by_themselves() -> None:
-    pictures = sorted((ROOT / "docs").glob("*.svg"))
+    pictures = sorted(DOCS.rglob("*.svg"))
     assert [path.name for path in pictures] == ["streaming.svg"]
     for picture in pictures:
         text = picture.read_text("utf-8")
@@ -199,7 +257,7 @@ def commands_there_are(capsys: pytest.CaptureFixture[str]) -> list[str]:
 def test_the_commands_of_the_documentation_are_those_there_are(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    first = next(fences(ROOT / "docs" / "cli.md")).text
+    first = next(fences(REFERENCE / "command-line.md")).text
     documented = first.removeprefix("nightingale ").split(" | ")
     assert sorted(documented) == sorted(commands_there_are(capsys))
 
@@ -211,11 +269,11 @@ def test_the_options_of_the_documentation_are_those_there_are(
     helps = [help_of(capsys, command) for command in commands_there_are(capsys)]
     known = {found for text in helps for found in re.findall(option, text)} - {"--help"}
     documented = set()
-    for name in ("cli.md", "validate.md", "server.md", "batch.md"):
-        found = set(re.findall(rf"`({option})", prose(ROOT / "docs" / name)))
+    for page in ("command-line.md", "validation.md", "http.md", "manifest.md"):
+        found = set(re.findall(rf"`({option})", prose(REFERENCE / page)))
         assert found
-        assert found - known == set(), name
-        documented |= set(re.findall(option, (ROOT / "docs" / name).read_text("utf-8")))
+        assert found - known == set(), page
+        documented |= set(re.findall(option, (REFERENCE / page).read_text("utf-8")))
     assert known - documented == set()
 
 
@@ -224,7 +282,12 @@ def option_tables() -> Iterator[tuple[str, str, str, list[str]]]:
     table = r"<!-- options: (\w+) (\w+)[ \w]* -->\n(.*?)<!-- /options -->"
     for document in DOCUMENTS:
         for kind, interface, rows in re.findall(table, document.read_text("utf-8"), re.DOTALL):
-            yield document.name, kind, interface, re.findall(r"^\| `([^`]+)`", rows, re.MULTILINE)
+            yield (
+                page_name(document),
+                kind,
+                interface,
+                re.findall(r"^\| `([^`]+)`", rows, re.MULTILINE),
+            )
 
 
 def test_the_tables_of_options_have_all_options_and_no_other() -> None:
@@ -243,7 +306,7 @@ def test_the_tables_of_options_have_all_options_and_no_other() -> None:
     }
 
 
-# What the names before the dots of docs/api.md's signatures stand for.
+# What the names before the dots of docs/reference/python.md's signatures stand for.
 OWNERS: dict[str, Any] = {
     "nightingale": nightingale,
     "tts": nightingale.TTS,
@@ -277,7 +340,7 @@ def signatures(document: Path) -> Iterator[tuple[str, str]]:
 
 def test_the_signatures_of_the_api_are_the_codes() -> None:
     documented = set()
-    for name, arguments in signatures(ROOT / "docs" / "api.md"):
+    for name, arguments in signatures(REFERENCE / "python.md"):
         owner, method = name.split(".")
         function = getattr(OWNERS[owner], method)
         assert parameters_of_text(arguments) == parameters(function), name
@@ -293,7 +356,7 @@ def public(owner: Any) -> list[str]:
 
 
 def test_every_public_name_is_in_the_api() -> None:
-    text = (ROOT / "docs" / "api.md").read_text("utf-8")
+    text = (REFERENCE / "python.md").read_text("utf-8")
     names = {"VoiceFolder", *nightingale.__all__, *public(nightingale.TTS)}
     for owner in RESULTS:
         names |= {*public(owner), *(field.name for field in fields(owner))}

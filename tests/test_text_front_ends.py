@@ -237,7 +237,7 @@ def test_a_package_that_does_not_start_is_tried_once(
     assert len(starts) == 2
     assert warnings(caplog) == [
         "Hebrew is spoken without diacritics, its package does not start (no network): it needs "
-        "dicta-1.0.onnx in the checkpoint's folder, see docs/text.md",
+        "dicta-1.0.onnx in the checkpoint's folder, see docs/guide/text.md",
         "Russian is spoken without stress marks, its package does not start (no network): it "
         "fetches its dictionary on first use",
     ]

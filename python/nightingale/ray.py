@@ -47,7 +47,7 @@ Arguments = create_model(
 
 
 def app(args: Mapping[str, Any]) -> serve.Application:
-    """A Serve application of these arguments, which may be words: docs/cluster.md lists them."""
+    """A Serve application. Arguments may be strings; docs/reference/ray.md lists them."""
     own = Arguments(**args)
     settings = server_settings(own)
     # A model that is not there is told here, once, and not by every replica again and again.

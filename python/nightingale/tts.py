@@ -167,7 +167,8 @@ class TTS:
         """A voice of a recording: a path, an open file, or samples with their rate.
 
         One speaker, 1 s at least, 10 s to sound alike; of long recordings the first 60 s are used.
-        docs/voices.md says what is refused. exaggeration is kept in the voice and can be changed.
+        docs/reference/voice-files.md says what is refused. exaggeration is kept in the voice and
+        can be changed.
         """
         recording = read_recording(source, sample_rate)
         return Voice(**self._engine.bake(recording)).with_exaggeration(exaggeration)

@@ -33,7 +33,7 @@ def add_commands(commands: Any) -> None:
         "validate",
         help="check a model's sound: the same every time, whole in chunks, clean",
         description="Speaks with a model and checks what comes out; exits with 1 where a check "
-        "fails. docs/validate.md says what each figure means.",
+        "fails. docs/reference/validation.md lists the checks.",
     )
     command.add_argument(
         "--quick", action="store_true", help="one text, one chunk size, one precision"

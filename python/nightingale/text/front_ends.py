@@ -233,7 +233,7 @@ class BestEffort:
 
 def hebrew(model: Path | None) -> FrontEnd:
     """Adds diacritics where dicta_onnx is installed and has its model."""
-    needs = f"it needs {DICTA_MODELS[0]} in the checkpoint's folder, see docs/text.md"
+    needs = f"it needs {DICTA_MODELS[0]} in the checkpoint's folder, see docs/guide/text.md"
     return BestEffort("Hebrew", "diacritics", INSTALL, needs, partial(_load_dicta, model))
 
 
