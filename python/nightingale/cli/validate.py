@@ -46,9 +46,6 @@ def add_commands(commands: Any) -> None:
         help="that must give the same audio (%(default)s)",
     )
     command.add_argument(
-        "--reference", metavar="PYTHON", help="an interpreter that has chatterbox-tts, for parity"
-    )
-    command.add_argument(
         "--baseline", type=Path, metavar="FILE", help="compare with this file, or make it"
     )
     command.add_argument("--update", action="store_true", help="write the baseline anew")
