@@ -15,6 +15,8 @@ import nightingale
 from nightingale import _core
 from nightingale.checkpoint import embedded_model, find_checkpoint
 
+from tools.generate_stubs import stub
+
 from .command import PATIENCE
 
 DISTRIBUTION = "nightingale-tts"
@@ -131,6 +133,11 @@ def test_the_licence_and_the_notices_are_installed() -> None:
     for line in metadata.requires(DISTRIBUTION):
         if "extra ==" not in line:
             assert re.match(r"[\w-]+", line)[0] in texts["THIRD_PARTY_NOTICES.md"]
+
+
+def test_the_types_of_the_core_are_those_it_has() -> None:
+    installed = resources.files("nightingale") / "_core.pyi"
+    assert installed.read_text("utf-8") == stub()
 
 
 def test_the_package_carries_a_model() -> None:

@@ -74,8 +74,21 @@ auto load_model(Load load) {
 mx::Stream model_stream(const nightingale::LoadOptions& options);
 const char* device_name(const mx::Stream& stream);
 
+// An array as Python has it.
+class NumpyArray : public nb::object {
+  static bool is_array(PyObject* x) {
+    return nb::ndarray_check(x);
+  }
+
+ public:
+  NB_OBJECT(NumpyArray, nb::object, "numpy.ndarray", is_array)
+};
+
+// Facts about a model, by name.
+using Info = nb::typed<nb::dict, nb::str, nb::any>;
+
 // A NumPy array over the elements of `x`, evaluated; float32 or int32.
-nb::object to_numpy(const mx::array& x);
+NumpyArray to_numpy(const mx::array& x);
 
 // The type in which Python is given an array: int32 or float32.
 mx::Dtype numpy_dtype(mx::Dtype dtype);

@@ -17,15 +17,17 @@ using nightingale::TensorFile;
 namespace {
 
 // The bytes of an array as they lie in a file: uint8 [nbytes].
-nb::object to_bytes(mx::array x) {
+NumpyArray to_bytes(mx::array x) {
   auto* owner = new mx::array(std::move(x));
   nb::capsule keep(
       owner, [](void* p) noexcept { delete static_cast<mx::array*>(p); });
-  return nb::cast(nb::ndarray<nb::numpy, uint8_t, nb::ndim<1>>(
-      owner->data<uint8_t>(), {owner->nbytes()}, keep));
+  return nb::borrow<NumpyArray>(
+      nb::cast(nb::ndarray<nb::numpy, uint8_t, nb::ndim<1>>(
+          owner->data<uint8_t>(), {owner->nbytes()}, keep)));
 }
 
-nb::tuple quantize(const TensorFile& file, const std::string& name, int bits) {
+std::tuple<NumpyArray, NumpyArray, NumpyArray>
+quantize(const TensorFile& file, const std::string& name, int bits) {
   std::optional<nightingale::ops::QuantizedTensor> parts;
   {
     nb::gil_scoped_release release;
@@ -43,10 +45,10 @@ nb::tuple quantize(const TensorFile& file, const std::string& name, int bits) {
     parts = nightingale::ops::Matrix::quantized(matrix, bits, s).unpacked();
     mx::eval(parts->quantized, parts->scales, parts->biases);
   }
-  return nb::make_tuple(
+  return {
       to_bytes(parts->quantized),
       to_bytes(parts->scales),
-      to_bytes(parts->biases));
+      to_bytes(parts->biases)};
 }
 
 using Ranges =
@@ -81,7 +83,7 @@ std::shared_ptr<TensorFile> open_strided(
 }
 
 // The elements as they are in a file of their type: uint8 [nbytes].
-nb::object stored_bytes(const TensorFile& file, const std::string& name) {
+NumpyArray stored_bytes(const TensorFile& file, const std::string& name) {
   const auto& info = file.info(name);
   mx::array tensor(
       mx::allocator::malloc(info.nbytes()), info.shape, info.dtype);
@@ -110,23 +112,36 @@ void bind_checkpoint(nb::module_& m) {
           "bytes and CRC-32 each; tensors: name, dtype, the range's name, "
           "offset, shape and strides in elements each.")
       .def("names", &TensorFile::names)
-      .def("__contains__", &TensorFile::contains)
+      .def("__contains__", &TensorFile::contains, nb::arg("name"))
       .def(
           "shape",
           [](const TensorFile& file, const std::string& name) {
             const auto& shape = file.info(name).shape;
-            return nb::tuple(
+            return nb::typed<nb::tuple, int, nb::ellipsis>(
                 nb::cast(std::vector<int>(shape.begin(), shape.end())));
-          })
+          },
+          nb::arg("name"))
       .def(
           "dtype",
           [](const TensorFile& file, const std::string& name) {
             return nightingale::dtype_name(file.info(name).dtype);
-          })
-      .def("bits", &TensorFile::bits)
-      .def("fewest_bits", &TensorFile::fewest_bits)
-      .def("metadata", &TensorFile::metadata)
-      .def("scalar", &TensorFile::scalar)
+          },
+          nb::arg("name"))
+      .def(
+          "bits",
+          &TensorFile::bits,
+          nb::arg("name"),
+          "Bits of a quantized tensor, 0 for other tensors.")
+      .def(
+          "fewest_bits",
+          &TensorFile::fewest_bits,
+          "The fewest bits of any quantized tensor, 0 where none is.")
+      .def("metadata", &TensorFile::metadata, nb::arg("key"))
+      .def(
+          "scalar",
+          &TensorFile::scalar,
+          nb::arg("name"),
+          "A plain number of a torch file; None where there is none.")
       .def(
           "stored_bytes",
           &stored_bytes,

@@ -42,9 +42,9 @@ class MelSolver {
   mx::array mel_ = mx::zeros({0, kMels}, mx::float32);
 };
 
-nb::dict describe(const Flow& model) {
+Info describe(const Flow& model) {
   const auto& config = model.config();
-  nb::dict info;
+  Info info;
   info["encoder_width"] = config.width;
   info["encoder_layers"] = config.layers + config.upper_layers;
   info["channels"] = config.channels;
@@ -75,7 +75,11 @@ void bind_flow(nb::module_& m) {
       "dropped.");
 
   nb::class_<MelSolver>(m, "MelSolver")
-      .def("step", &MelSolver::step, nb::call_guard<nb::gil_scoped_release>())
+      .def(
+          "step",
+          &MelSolver::step,
+          nb::call_guard<nb::gil_scoped_release>(),
+          "One step of the flow; False when none is left.")
       .def(
           "mel",
           [](MelSolver& solver) { return to_numpy(solver.mel()); },
@@ -138,5 +142,7 @@ void bind_flow(nb::module_& m) {
           nb::arg("sentence") = 0,
           nb::arg("first_frame") = 0,
           nb::arg("temperature") = 1.0f,
-          nb::arg("noise").none() = nb::none());
+          nb::arg("noise").none() = nb::none(),
+          "Begins to solve the mel of speech tokens in a voice; options: a "
+          "resolved SpeechOptions.");
 }

@@ -12,18 +12,18 @@
 namespace {
 
 template <typename T>
-nb::object share(mx::array x) {
+NumpyArray share(mx::array x) {
   auto* owner = new mx::array(std::move(x));
   nb::capsule keep(
       owner, [](void* p) noexcept { delete static_cast<mx::array*>(p); });
   std::vector<size_t> shape(owner->shape().begin(), owner->shape().end());
-  return nb::cast(nb::ndarray<nb::numpy, T>(
-      owner->data<T>(), shape.size(), shape.data(), keep));
+  return nb::borrow<NumpyArray>(nb::cast(nb::ndarray<nb::numpy, T>(
+      owner->data<T>(), shape.size(), shape.data(), keep)));
 }
 
 } // namespace
 
-nb::object to_numpy(const mx::array& x) {
+NumpyArray to_numpy(const mx::array& x) {
   mx::array dense = x;
   {
     nb::gil_scoped_release release;
@@ -67,23 +67,45 @@ const char* device_name(const mx::Stream& stream) {
 
 static void bind_machine(nb::module_& m) {
   namespace ops = nightingale::ops;
-  m.def("set_threads", &ops::set_threads, nb::arg("count"));
-  m.def("threads", &ops::threads);
-  m.def("idle_bytes", &ops::idle_bytes);
-  m.def("system_allocations", &ops::system_allocations);
+  m.def(
+      "set_threads",
+      &ops::set_threads,
+      nb::arg("count"),
+      "Sets the threads of the CPU backend, for the whole process.");
+  m.def("threads", &ops::threads, "Threads of the CPU backend.");
+  m.def(
+      "idle_bytes",
+      &ops::idle_bytes,
+      "Memory that CPU ops keep for the next ones.");
+  m.def(
+      "system_allocations",
+      &ops::system_allocations,
+      "How often CPU ops have asked the system for memory.");
   m.def("simd_name", &ops::simd_name);
   m.def("has_bf16_matrix_units", &ops::has_bf16_matrix_units);
   m.def("blas_name", &ops::blas_name);
-  m.def("measure_read_bandwidth", &ops::measure_read_bandwidth);
-  m.def("measure_best_bandwidth", &ops::measure_best_bandwidth);
-  m.def("measure_gemm_flops", &ops::measure_gemm_flops);
+  m.def(
+      "measure_read_bandwidth",
+      &ops::measure_read_bandwidth,
+      "Bytes per second, measured now.");
+  m.def(
+      "measure_best_bandwidth",
+      &ops::measure_best_bandwidth,
+      "Bytes per second, measured now.");
+  m.def(
+      "measure_gemm_flops",
+      &ops::measure_gemm_flops,
+      "Floating-point operations per second, measured now.");
   m.def(
       "set_cache_limit",
       &mx::set_cache_limit,
       nb::arg("bytes"),
       "How much freed memory MLX may keep; gives the limit before.");
   m.def("mlx_version", &mx::version);
-  m.def("kernel_launches", &ops::kernel_launches);
+  m.def(
+      "kernel_launches",
+      &ops::kernel_launches,
+      "Launches of our GPU kernels in this process.");
   m.def("gpu_available", [] { return mx::is_available(mx::Device::gpu); });
 }
 

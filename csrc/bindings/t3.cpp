@@ -24,9 +24,9 @@ struct BoundDraft {
       std::make_shared<ProposalLength>(std::nullopt);
 };
 
-nb::dict describe(const T3& model) {
+Info describe(const T3& model) {
   const auto& config = model.config();
-  nb::dict info;
+  Info info;
   info["layers"] = config.layers;
   info["hidden"] = config.hidden;
   info["ffn"] = config.ffn;
@@ -89,7 +89,12 @@ void bind_t3(nb::module_& m) {
           nb::arg("draft"),
           nb::arg("voice"));
 
-  m.def("check_draft", &check_draft, nb::arg("model"), nb::arg("draft"));
+  m.def(
+      "check_draft",
+      &check_draft,
+      nb::arg("model"),
+      nb::arg("draft"),
+      "Raises an Error where one T3 cannot propose tokens for the other.");
 
   nb::class_<T3>(m, "T3")
       .def_static(
@@ -163,7 +168,8 @@ void bind_t3(nb::module_& m) {
           nb::arg("text_tokens"),
           nb::arg("speech_tokens"),
           nb::arg("voice"),
-          nb::arg("chunk") = 0)
+          nb::arg("chunk") = 0,
+          "Teacher-forced logits: [rows, speech tokens, vocabulary].")
       .def(
           "text_positions",
           [](const T3& model,
@@ -233,7 +239,7 @@ void bind_t3(nb::module_& m) {
       .def_prop_ro("stop_forced", &SpeechTokens::stop_forced)
       .def_prop_ro("speculation", [](const SpeechTokens& speech) {
         const auto& counts = speech.speculation();
-        nb::dict info;
+        nb::typed<nb::dict, nb::str, int> info;
         info["rounds"] = counts.rounds;
         info["proposed"] = counts.proposed;
         info["accepted"] = counts.accepted;

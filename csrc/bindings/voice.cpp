@@ -6,15 +6,15 @@ using namespace nightingale;
 namespace {
 
 template <typename T>
-nb::object numpy_of(const std::vector<T>& values) {
+NumpyArray numpy_of(const std::vector<T>& values) {
   int size = values.size();
   return to_numpy(mx::array(values.begin(), {size}));
 }
 
 // By the names of a voice's fields.
-nb::dict describe(const BakedVoice& voice) {
+nb::typed<nb::dict, nb::str, NumpyArray> describe(const BakedVoice& voice) {
   const auto& [t3, flow] = voice;
-  nb::dict fields;
+  nb::typed<nb::dict, nb::str, NumpyArray> fields;
   fields["speaker_emb"] = numpy_of(t3.speaker);
   fields["cond_prompt_speech_tokens"] = numpy_of(t3.prompt_tokens);
   fields["prompt_token"] = numpy_of(flow.prompt_tokens);

@@ -1,0 +1,211 @@
+# Written by tools/generate_stubs.py from csrc/bindings; do not edit.
+
+"""Nightingale's C++ core."""
+
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import numpy
+from numpy.typing import NDArray
+
+
+class Error(Exception):
+    pass
+
+class TensorFile:
+    @staticmethod
+    def open(path: str) -> TensorFile: ...
+
+    @staticmethod
+    def open_strided(path: str, ranges: Sequence[tuple[str, int, int, int]], tensors: Sequence[tuple[str, str, str, int, Sequence[int], Sequence[int]]], scalars: Sequence[tuple[str, float]]) -> TensorFile:
+        """
+        A file whose format the caller has read. ranges: name, offset, bytes and CRC-32 each; tensors: name, dtype, the range's name, offset, shape and strides in elements each.
+        """
+
+    def names(self) -> list[str]: ...
+
+    def __contains__(self, name: str) -> bool: ...
+
+    def shape(self, name: str) -> tuple[int, ...]: ...
+
+    def dtype(self, name: str) -> str: ...
+
+    def bits(self, name: str) -> int:
+        """Bits of a quantized tensor, 0 for other tensors."""
+
+    def fewest_bits(self) -> int:
+        """The fewest bits of any quantized tensor, 0 where none is."""
+
+    def metadata(self, key: str) -> str | None: ...
+
+    def scalar(self, name: str) -> float | None:
+        """A plain number of a torch file; None where there is none."""
+
+    def stored_bytes(self, name: str) -> numpy.ndarray:
+        """The tensor's elements in its own type: uint8 [nbytes]."""
+
+    def quantize(self, name: str, bits: int) -> tuple[numpy.ndarray, numpy.ndarray, numpy.ndarray]:
+        """
+        The tensor, its rows flattened, as the bytes of MLX's words (uint32), scales and biases (float16). Rows that are no whole groups of 64 follow each other in rows of one group.
+        """
+
+    def read(self, name: str) -> numpy.ndarray:
+        """The tensor as a NumPy array, float32 or int32."""
+
+def set_threads(count: int) -> None:
+    """Sets the threads of the CPU backend, for the whole process."""
+
+def threads() -> int:
+    """Threads of the CPU backend."""
+
+def idle_bytes() -> int:
+    """Memory that CPU ops keep for the next ones."""
+
+def system_allocations() -> int:
+    """How often CPU ops have asked the system for memory."""
+
+def simd_name() -> str: ...
+
+def has_bf16_matrix_units() -> bool: ...
+
+def blas_name() -> str: ...
+
+def measure_read_bandwidth() -> float:
+    """Bytes per second, measured now."""
+
+def measure_best_bandwidth() -> float:
+    """Bytes per second, measured now."""
+
+def measure_gemm_flops() -> float:
+    """Floating-point operations per second, measured now."""
+
+def set_cache_limit(bytes: int) -> int:
+    """How much freed memory MLX may keep; gives the limit before."""
+
+def mlx_version() -> str: ...
+
+def kernel_launches() -> int:
+    """Launches of our GPU kernels in this process."""
+
+def gpu_available() -> bool: ...
+
+def sound_tokens(tokens: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> tuple[list[int], int]:
+    """
+    The tokens between start and stop that are sound, and how many were dropped.
+    """
+
+class MelSolver:
+    def step(self) -> bool:
+        """One step of the flow; False when none is left."""
+
+    def mel(self) -> numpy.ndarray:
+        """The new frames: [frames, mels]"""
+
+class Flow:
+    @staticmethod
+    def load(file: TensorFile, options: object) -> tuple[Flow, list[str]]:
+        """The model and the names of tensors it does not know."""
+
+    def describe(self) -> dict[str, Any]: ...
+
+    def solve(self, tokens: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], prompt_tokens: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], prompt_mel: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], speaker: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], options: object, *, finalize: bool, sentence: int = 0, first_frame: int = 0, temperature: float = 1.0, noise: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)] | None = None) -> MelSolver:
+        """
+        Begins to solve the mel of speech tokens in a voice; options: a resolved SpeechOptions.
+        """
+
+def t3_bits(name: str, bits: int) -> int:
+    """The bits in which T3 keeps a tensor that is loaded with `bits`."""
+
+class KvCache:
+    @property
+    def length(self) -> int: ...
+
+    @property
+    def nbytes(self) -> int: ...
+
+class Draft:
+    """Proposes tokens in one voice: see T3.speak."""
+
+    @staticmethod
+    def ngram(prompt_tokens: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None) -> Draft: ...
+
+    @staticmethod
+    def layers(model: T3, kept: Sequence[int] | None = None) -> Draft: ...
+
+    @staticmethod
+    def model(draft: T3, voice: KvCache) -> Draft: ...
+
+def check_draft(model: T3, draft: T3) -> None:
+    """Raises an Error where one T3 cannot propose tokens for the other."""
+
+class T3:
+    @staticmethod
+    def load(file: TensorFile, options: object, settings_of: str | None = None) -> tuple[T3, list[str]]:
+        """The model and the names of tensors it does not know."""
+
+    def describe(self) -> dict[str, Any]: ...
+
+    def keep_cache(self, bits: int, budget: float) -> None:
+        """How KV caches are kept from now on; 0: as floats, and whole."""
+
+    def conditioning(self, speaker: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], prompt_tokens: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, emotion: float) -> numpy.ndarray: ...
+
+    def condition(self, speaker: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], prompt_tokens: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, emotion: float) -> KvCache:
+        """The cache that every text in this voice begins with."""
+
+    def logits(self, text_tokens: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], speech_tokens: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], voice: KvCache, chunk: int = 0) -> numpy.ndarray:
+        """Teacher-forced logits: [rows, speech tokens, vocabulary]."""
+
+    def text_positions(self, text_tokens: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], speech_tokens: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], voice: KvCache) -> list[int]:
+        """Where in the text each of these tokens would be spoken."""
+
+    def speak(self, text_tokens: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], voice: KvCache, options: object, *, analyser: bool, sentence: int = 0, min_tokens: int = 0, draft: Draft | None = None, proposals: int | None = None) -> SpeechTokens:
+        """Begins to speak a text; options: a resolved SpeechOptions."""
+
+class SpeechTokens:
+    def next(self, ahead: Sequence[SpeechTokens] = []) -> int | None:
+        """The next token; where it is computed, so are those of `ahead`."""
+
+    @property
+    def cache_bytes(self) -> int:
+        """Bytes of the positions that the KV cache holds."""
+
+    @property
+    def text_position(self) -> int: ...
+
+    @property
+    def stop_forced(self) -> int: ...
+
+    @property
+    def speculation(self) -> dict[str, int]: ...
+
+class VocoderState:
+    def copy(self) -> VocoderState: ...
+
+class Vocoder:
+    @staticmethod
+    def load(file: TensorFile, options: object) -> tuple[Vocoder, list[str]]:
+        """The model and the names of tensors it does not know."""
+
+    @property
+    def weight_bytes(self) -> int: ...
+
+    def begin(self, *, seed: int, sentence: int = 0, phase: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None, noise: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)] | None = None) -> VocoderState:
+        """The state before the first frame. noise: [samples, 9]"""
+
+    def feed(self, state: VocoderState, mel: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], last: bool) -> numpy.ndarray:
+        """The samples that are ready once these frames, [n, mels], are known."""
+
+    def pitch(self, mel: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)]) -> numpy.ndarray:
+        """The pitch of a whole mel, [frames, mels], in Hz."""
+
+class VoiceBaker:
+    @staticmethod
+    def load(s3gen: TensorFile, voice_encoder: TensorFile) -> tuple[VoiceBaker, list[str]]:
+        """The models and the names of tensors they do not know."""
+
+    @property
+    def weight_bytes(self) -> int: ...
+
+    def bake(self, at_24k: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], at_16k: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> dict[str, numpy.ndarray]:
+        """What the models make of a recording, by the names of a voice's fields."""
