@@ -104,7 +104,7 @@ def test_mlx_is_the_version_the_package_was_built_for() -> None:
 
 def test_the_public_names() -> None:
     results = ["Audio", "Chunk", "Error", "LoadOptions", "SpeechOptions", "Voice"]
-    assert nightingale.__all__ == ["TTS", *results, "load"]
+    assert nightingale.__all__ == ["TTS", *results, "__version__", "load"]
     assert issubclass(nightingale.Error, Exception)
     assert nightingale.Error is _core.Error
 
@@ -133,6 +133,21 @@ def test_the_licence_and_the_notices_are_installed() -> None:
     for line in metadata.requires(DISTRIBUTION):
         if "extra ==" not in line:
             assert re.match(r"[\w-]+", line)[0] in texts["THIRD_PARTY_NOTICES.md"]
+
+
+VERSION = """
+import nightingale
+from nightingale import __version__
+print(__version__, nightingale.__version__)
+"""
+
+
+def test_the_version_is_that_of_the_installed_distribution() -> None:
+    version = metadata.version(DISTRIBUTION)
+    assert output_of(VERSION) == f"{version} {version}"
+    assert "__version__" not in vars(nightingale)
+    with pytest.raises(AttributeError, match="no attribute '__versions__'"):
+        _ = nightingale.__versions__
 
 
 def test_the_types_of_the_core_are_those_it_has() -> None:

@@ -1,5 +1,7 @@
 """Nightingale: real-time, multilingual text-to-speech on your own machine."""
 
+from typing import TYPE_CHECKING
+
 from ._core import Error
 from .audio import Audio
 from .loading import load
@@ -8,4 +10,26 @@ from .speech import Chunk
 from .tts import TTS
 from .voice import Voice
 
-__all__ = ["TTS", "Audio", "Chunk", "Error", "LoadOptions", "SpeechOptions", "Voice", "load"]
+__all__ = [
+    "TTS",
+    "Audio",
+    "Chunk",
+    "Error",
+    "LoadOptions",
+    "SpeechOptions",
+    "Voice",
+    "__version__",
+    "load",
+]
+
+__version__: str
+
+if not TYPE_CHECKING:  # for type checkers there is no other attribute than those above
+
+    def __getattr__(name: str) -> str:
+        """`__version__`, read when it is asked for, so that importing the package is not slower."""
+        if name != "__version__":
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from importlib.metadata import version
+
+        return version("nightingale-tts")
