@@ -4,7 +4,7 @@
 
 Every way of keeping the cache says the same text with one loaded model, taking turns, so that a
 machine whose speed drifts gives fair ratios. Held is what the cache has filled at the end.
-Agreement is of the likeliest token after guidance, teacher-forced over the tokens that the plain
+Agreement is of the most likely token after guidance, teacher-forced over the tokens that the plain
 cache drew. On a synthetic checkpoint the logits are noise, of which any error picks another: only a
 model that speaks says what a cache costs in sound.
 """
@@ -88,11 +88,11 @@ def measure(tts: Any, args: argparse.Namespace) -> dict[str, Any]:
         speech = Speech(tts)
         speech.forget_voice()
         drawn = np.array([START, *speech.tokens(args.agreement)], np.int32)[:-1]
-        expected = likeliest(tts, speech.text, drawn, speech.voice)
+        expected = most_likely(tts, speech.text, drawn, speech.voice)
         for mode in all_modes:
             tts._engine.t3.keep_cache(mode.bits, mode.budget)
             speech.forget_voice()
-            same = likeliest(tts, speech.text, drawn, speech.voice) == expected
+            same = most_likely(tts, speech.text, drawn, speech.voice) == expected
             results[mode.name]["agreement"] = float(same.mean())
     return results
 
@@ -112,8 +112,8 @@ def decode(speech: Speech, context: tuple[int, int]) -> tuple[float, float, int]
     return (last - first) / seconds, busy / (last - first), said.cache_bytes
 
 
-def likeliest(tts: Any, text: np.ndarray, drawn: np.ndarray, voice: Any) -> np.ndarray:
-    """The likeliest token after each of `drawn`, fed one at a time as when speaking."""
+def most_likely(tts: Any, text: np.ndarray, drawn: np.ndarray, voice: Any) -> np.ndarray:
+    """The most likely token after each of `drawn`, fed one at a time as when speaking."""
     condition = tts._engine._condition(voice, EMOTION).cache
     logits = tts._engine.t3.logits(text, drawn, condition, 1)
     return (logits[0] + CFG_WEIGHT * (logits[0] - logits[1])).argmax(-1)

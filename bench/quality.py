@@ -6,11 +6,11 @@
 FILE has one English sentence on each line. Of each way of keeping weights and cache, and of the
 same model in other folders, as `nightingale quantize` or train.gptq leave it there:
 
-- agreement: how often its likeliest token is that of float32, after guidance, teacher-forced over
+- agreement: how often its most likely token is that of float32, after guidance, teacher-forced over
   the tokens with which float32 says the sentences, fed one at a time as when speaking;
 - mel: the correlation of its mels of those tokens with those of float32, from the same noise;
 - sound: the SNR of its sound of those mels to that of float32, in dB;
-- with --judge: the words that recognisers mishear and the DistillMOS when it speaks by itself.
+- with --judge: the word error rate of recognisers and the DistillMOS when it speaks by itself.
   Clips are kept in --clips, and not made again: a run can be stopped and continued. Another token
   makes another sentence of it, which may be heard better or worse: look at many.
 
@@ -36,7 +36,7 @@ from train.metrics import RECOGNIZERS, error_rate, judge
 
 from . import harness
 from .draft_equality import read_sentences
-from .kv_cache import BUDGETS, START, likeliest
+from .kv_cache import BUDGETS, START, most_likely
 
 EXACT = "float32"
 
@@ -83,7 +83,7 @@ class Sentence:
 
     text: np.ndarray  # tokens
     tokens: np.ndarray
-    likeliest: np.ndarray  # after START and after each token but the last
+    most_likely: np.ndarray  # after START and after each token but the last
     mel: np.ndarray
     sound: np.ndarray
 
@@ -144,16 +144,18 @@ def compare(
 def exactly(tts: nightingale.TTS, text: str, seed: int) -> Sentence:
     tokens, words = tts.speech_tokens(text, seed=seed), tts.tokenize(text)
     mel = tts.mel(tokens, seed=seed)
-    return Sentence(words, tokens, _likeliest(tts, words, tokens), mel, tts.vocode(mel, seed=seed))
+    return Sentence(
+        words, tokens, _most_likely(tts, words, tokens), mel, tts.vocode(mel, seed=seed)
+    )
 
 
-def _likeliest(tts: nightingale.TTS, text: np.ndarray, tokens: np.ndarray) -> np.ndarray:
-    return likeliest(tts, text, np.array([START, *tokens[:-1]], np.int32), tts._voice(None))
+def _most_likely(tts: nightingale.TTS, text: np.ndarray, tokens: np.ndarray) -> np.ndarray:
+    return most_likely(tts, text, np.array([START, *tokens[:-1]], np.int32), tts._voice(None))
 
 
 def agreement(tts: nightingale.TTS, said: Sequence[Sentence]) -> float:
     """Share of all positions."""
-    same = [_likeliest(tts, one.text, one.tokens) == one.likeliest for one in said]
+    same = [_most_likely(tts, one.text, one.tokens) == one.most_likely for one in said]
     return float(np.concatenate(same).mean())
 
 

@@ -16,7 +16,7 @@ template <typename C, int BITS> struct Held8 {
   METAL_FUNC void load(const device C* row, int channel) { raw.fetch(row + channel); }
   METAL_FUNC void get(thread float* to) { raw.unpack(to); }
 };
-template <int BITS> struct HeldCodes8 {
+template <int BITS> struct HeldQuantized8 {
   Quantized8<BITS> quantized;
   uint affine;
   METAL_FUNC void load(const device uint* row, int channel) {
@@ -29,8 +29,8 @@ template <int BITS> struct HeldCodes8 {
     for (int i = 0; i < 8; ++i) to[i] = fma(scale, to[i], offset);
   }
 };
-template <typename C> struct Held8<C, 8> : HeldCodes8<8> {};
-template <typename C> struct Held8<C, 4> : HeldCodes8<4> {};
+template <typename C> struct Held8<C, 8> : HeldQuantized8<8> {};
+template <typename C> struct Held8<C, 4> : HeldQuantized8<4> {};
 
 // The bits of the bfloat16 next to v, away from 0.
 METAL_FUNC uint outward(float v) { return (as_type<uint>(v) + 0xffffu) & 0xffff0000u; }

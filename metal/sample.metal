@@ -19,7 +19,7 @@
 enum RuleWord {
   CFG_WEIGHT, // float, as those below are
   PENALTY,
-  TEMPERATURE, // 0: the likeliest token
+  TEMPERATURE, // 0: the most likely token
   MIN_P,
   AFTER_END,
   FIRST_STOP, // int, as those below are

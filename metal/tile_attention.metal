@@ -13,13 +13,13 @@
 
 // Weights are a tile's sums before they are a tile's rows: a lane has keys 8 * i +
 // 2 * quarter and the one beside it in its i-th pair. Values stand in that order.
-METAL_FUNC int place_of_key(int key) {
+METAL_FUNC int key_position(int key) {
   return 8 * (key % 8 / 2) + 2 * (key / 8) + key % 2;
 }
 
 // A part of one key's value becomes a part of eight rows of keys.
 METAL_FUNC void leave_value(uint4 part, int key, int dim, threadgroup uint4* values) {
-  auto at = (threadgroup ushort*)values + dim * 32 + place_of_key(key);
+  auto at = (threadgroup ushort*)values + dim * 32 + key_position(key);
   uint pairs[4];
   pairs[0] = part.x;
   pairs[1] = part.y;

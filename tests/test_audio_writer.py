@@ -1,4 +1,4 @@
-"""Sound to files, piece by piece."""
+"""Sound to files, chunk by chunk."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .command import names_in
 
 
 @pytest.mark.parametrize("kind", FORMATS)
-def test_pieces_of_any_size_make_one_file(kind: str, tmp_path: Path) -> None:
+def test_chunks_of_any_size_make_one_file(kind: str, tmp_path: Path) -> None:
     path = tmp_path / f"a.{kind.upper()}"
     sizes = (1, 0, 999, 24000, 50001)
     with audio_writer(path, 24000) as write:

@@ -90,9 +90,9 @@ def test_precisions_decode_by_turns(
     assert list(seconds) == names
     assert all(len(taken) == 3 and min(taken) > 0 for taken in seconds.values())
     print_turns({"float32": [0.002, 0.004, 0.003], "int8": [0.0015, 0.0045, 0.002]})
-    *_, exact, codes = capsys.readouterr().out.splitlines()
+    *_, exact, quantized = capsys.readouterr().out.splitlines()
     assert exact.split() == ["nightingale", "float32", "3.000", "(2.000-4.000)", "+0.000"]
-    assert codes.split() == ["nightingale", "int8", "2.000", "(1.500-4.500)", "-0.500"]
+    assert quantized.split() == ["nightingale", "int8", "2.000", "(1.500-4.500)", "-0.500"]
 
 
 def test_a_token_takes_the_launches_that_are_counted(tts: nightingale.TTS, device: str) -> None:

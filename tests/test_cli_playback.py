@@ -31,7 +31,7 @@ class Device:
         self.blocks: list[np.ndarray] = []
         self.stopped = True
         self.closed = False
-        self.pace = 0.0  # seconds a block takes
+        self.block_seconds = 0.0
         self.ready = threading.Event()
         self.ready.set()
         self.fails = False
@@ -43,7 +43,7 @@ class Device:
         assert not self.stopped
         assert (block.ndim, block.dtype) == (2, np.float32)
         assert self.ready.wait(PATIENCE)
-        time.sleep(self.pace)
+        time.sleep(self.block_seconds)
         if self.fails:
             raise PortAudioError("the device is gone")
         self.blocks.append(block[:, 0])
@@ -121,7 +121,7 @@ def test_stopping_does_not_wait_for_the_end(speakers: Device) -> None:
             output.write(np.zeros(24000 * 60, np.float32))  # 600 blocks
             raise KeyboardInterrupt
 
-    speakers.pace = 0.05
+    speakers.block_seconds = 0.05
     with pytest.raises(KeyboardInterrupt):
         interrupt()
     assert len(speakers.blocks) < 300

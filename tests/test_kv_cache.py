@@ -1,4 +1,4 @@
-"""KV caches in codes and with a budget, end to end on a small checkpoint."""
+"""Quantized KV caches and those with a budget, end to end on a small checkpoint."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_a_draft_beside_a_budget_is_an_error(checkpoint: Path) -> None:
 
 
 @pytest.mark.parametrize("kv_bits", [8, 4])
-def test_a_cache_in_codes_speaks_the_same_tokens_again(
+def test_a_quantized_cache_speaks_the_same_tokens_again(
     checkpoint: Path, device: str, kv_bits: int
 ) -> None:
     tts = nightingale.load(checkpoint, kv_bits=kv_bits, device=device)
@@ -50,7 +50,7 @@ def test_a_cache_in_codes_speaks_the_same_tokens_again(
     assert np.array_equal(tts.speech_tokens(TEXT, seed=3, max_tokens=60), tokens)
 
 
-def test_logits_over_codes_are_near_those_over_floats(
+def test_logits_over_a_quantized_cache_are_near_those_over_floats(
     checkpoint: Path, tts: nightingale.TTS, device: str
 ) -> None:
     assert tts.info["t3"]["kv_bits"] is None
@@ -59,8 +59,8 @@ def test_logits_over_codes_are_near_those_over_floats(
     floats = tts.t3_logits(text, speech)
     errors = []
     for kv_bits in (8, 4):
-        codes = nightingale.load(checkpoint, kv_bits=kv_bits, device=device)
-        difference = np.abs(codes.t3_logits(text, speech) - floats).max()
+        quantized = nightingale.load(checkpoint, kv_bits=kv_bits, device=device)
+        difference = np.abs(quantized.t3_logits(text, speech) - floats).max()
         errors.append(difference / np.abs(floats).max())
     assert 0 < errors[0] < 0.02
     assert errors[0] < errors[1] < 0.3

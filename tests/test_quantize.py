@@ -55,7 +55,7 @@ def test_ahead_and_at_load_are_the_same_bits(
     np.testing.assert_array_equal(*both)
 
 
-def test_codes_take_the_room_they_should(t3_file: Path) -> None:
+def test_quantized_weights_take_the_room_they_should(t3_file: Path) -> None:
     file = open_tensors(t3_file)
     bits = {name: t3_bits(4)(file, name) for name in file.names()}
     assert bits[HEAD] == 8
@@ -99,7 +99,7 @@ def test_mlx_reads_the_file(t3_file: Path, tmp_path: Path) -> None:
     np.testing.assert_array_equal(np.array(tensors[kept]), open_tensors(t3_file).read(kept))
 
 
-def test_a_folder_of_codes_is_a_checkpoint(
+def test_a_quantized_folder_is_a_checkpoint(
     checkpoint: Path, tts: nightingale.TTS, cache: Path, tmp_path: Path, device: str
 ) -> None:
     folder = tmp_path / "small"
@@ -146,7 +146,7 @@ def test_s3gen_is_in_8_bits_also_where_t3_has_4(checkpoint: Path) -> None:
 
 
 def test_sound_in_8_bits_is_near_that_of_floats(tmp_path: Path) -> None:
-    # The blocks of the small model are narrower than a group of codes.
+    # The blocks of the small model are narrower than a group of weights.
     wide = replace(S3GEN_SIZES["small"], vocoder=512)
     tensors = {
         name: weights.values(0, name)
@@ -165,7 +165,7 @@ def test_sound_in_8_bits_is_near_that_of_floats(tmp_path: Path) -> None:
     assert 10 * np.log10(np.square(sounds[0]).mean() / error) > 35
 
 
-def test_with_tables_whatever_can_be_is_in_codes(
+def test_with_tables_whatever_can_be_is_quantized(
     checkpoint: Path, tts: nightingale.TTS, tmp_path: Path, device: str
 ) -> None:
     folder = tmp_path / "smallest"

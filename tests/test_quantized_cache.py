@@ -33,7 +33,7 @@ def logits(model: T3) -> np.ndarray:
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
-def test_the_type_beside_codes_is_the_one_asked_for(
+def test_the_type_beside_quantized_weights_is_the_one_asked_for(
     dtype: str, checkpoint: Path, t3_file: Path, cache: Path
 ) -> None:
     quantized_cache.write_cached(t3_file, 8)

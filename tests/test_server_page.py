@@ -100,7 +100,9 @@ def test_speaks_what_is_typed_and_tells_how_fast(visiting: Visit, artefacts: Pat
     until(lambda: visiting.hears() > 0.01)
     says(page, "Speaking.")
     page.screenshot(path=artefacts / "speaking.png", full_page=True)
-    told = says(page, r"Spoken: (\S+) s of speech, first sound after (\d+) ms, (\S+) times .*")
+    told = says(
+        page, r"Spoken: (\S+) s of speech, first sound after (\d+) ms, real-time factor (\S+)\."
+    )
     assert (shown(page, "seconds"), shown(page, "first-audio")) == told.group(1, 2)
     assert shown(page, "real-time-factor") == told[3]
     seconds, first_audio, factor = map(float, told.groups())

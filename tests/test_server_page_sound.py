@@ -39,7 +39,7 @@ def page() -> Iterator[Page]:
         yield page
 
 
-def test_pieces_of_sound_are_played_end_to_end(page: Page) -> None:
+def test_chunks_of_sound_are_played_end_to_end(page: Page) -> None:
     found = page.evaluate(
         """async () => {
           const { Player } = await import("/player.js");
@@ -101,7 +101,7 @@ def test_samples_are_whole_wherever_the_bytes_are_split(page: Page) -> None:
             },
           });
           const found = [];
-          for await (const piece of samplesOf(body)) found.push(...piece);
+          for await (const chunk of samplesOf(body)) found.push(...chunk);
           return found;
         }""",
         list(samples.tobytes()),

@@ -67,13 +67,13 @@ def test_no_draft_changes_a_token(
             np.testing.assert_array_equal(found, expected, err_msg=f"{name}: {text}")
 
 
-@pytest.mark.parametrize("codes", [{"bits": 8}, {"bits": 4, "kv_bits": 4}, {"kv_bits": 8}])
-def test_in_codes_neither_drafts_nor_company_change_a_token(
-    quick_checkpoint: Path, codes: dict[str, int], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("quantized", [{"bits": 8}, {"bits": 4, "kv_bits": 4}, {"kv_bits": 8}])
+def test_quantized_neither_drafts_nor_batches_change_a_token(
+    quick_checkpoint: Path, quantized: dict[str, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     text = "First this is said. Then that is said, too. And this is the last of it."
-    together = nightingale.load(quick_checkpoint, device="cpu", **codes)
-    drafted = nightingale.load(quick_checkpoint, device="cpu", draft="layers", **codes)
+    together = nightingale.load(quick_checkpoint, device="cpu", **quantized)
+    drafted = nightingale.load(quick_checkpoint, device="cpu", draft="layers", **quantized)
     found = [tts.generate(text, max_tokens=COUNT) for tts in (together, drafted)]
     monkeypatch.setattr(Engine, "speaks_together", False)
     alone = together.generate(text, max_tokens=COUNT)

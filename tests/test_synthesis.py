@@ -1,4 +1,4 @@
-"""Speech tokens to sound: lengths, pieces, determinism, memory and mistakes."""
+"""Speech tokens to sound: lengths, chunks, determinism, memory and mistakes."""
 
 from __future__ import annotations
 
@@ -117,21 +117,21 @@ def test_tokens_are_cut_at_start_and_stop_and_others_dropped(
     assert "2 of 10 speech tokens" in caplog.text
 
 
-@pytest.mark.parametrize("piece", [3, 10, 25, 100])
-def test_pieces_of_a_mel_sound_as_the_whole(tts: nightingale.TTS, piece: int) -> None:
-    """600 frames; each piece's samples come once its right context is known."""
+@pytest.mark.parametrize("chunk", [3, 10, 25, 100])
+def test_chunks_of_a_mel_sound_as_the_whole(tts: nightingale.TTS, chunk: int) -> None:
+    """600 frames; each chunk's samples come once its right context is known."""
     rng = np.random.default_rng(3)
     mel = np.float32(2.5) * rng.standard_normal((80, 600), dtype=np.float32) - np.float32(5)
     whole = tts.vocode(mel, seed=2)
     frames = np.ascontiguousarray(mel.T)
     state = tts._engine.vocoder.begin(seed=2)
     parts = []
-    for begin in range(0, 600, piece):
+    for begin in range(0, 600, chunk):
         parts.append(
-            tts._engine.vocoder.feed(state, frames[begin : begin + piece], begin + piece >= 600)
+            tts._engine.vocoder.feed(state, frames[begin : begin + chunk], begin + chunk >= 600)
         )
-        if begin + piece < 600:
-            assert sum(map(len, parts)) >= 480 * (begin + piece - LOOKAHEAD)
+        if begin + chunk < 600:
+            assert sum(map(len, parts)) >= 480 * (begin + chunk - LOOKAHEAD)
     joined = np.concatenate(parts)
     assert joined.shape == whole.shape
     assert snr(joined, whole) >= 60

@@ -24,7 +24,7 @@ def texts_of(segments: list[Segment]) -> list[str]:
 
 
 def written(text: str, language: str = "en", **settings: object) -> list[Segment]:
-    """Pieces of the text as it is written."""
+    """Segments of the text as it is written."""
     return prepare(text, language, expand=False, **settings)
 
 
@@ -50,7 +50,7 @@ def test_the_table_is_of_the_promised_size() -> None:
     assert len(set(MARKED)) + len(LINE_CASES) >= 140
 
 
-# Pieces
+# Segments
 
 
 def test_a_short_text_is_one_segment() -> None:

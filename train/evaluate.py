@@ -126,7 +126,7 @@ class Evaluation:
             for name, found in ids.items()
         }
 
-    def misheard(self, rows: list[dict]) -> list[tuple[str, str]]:
+    def recognition_errors(self, rows: list[dict]) -> list[tuple[str, str]]:
         """The student's clips that Whisper recognized wrongly: text, transcript."""
         clips = {row["id"]: self._student.synthesize(row) for row in rows}
         pairs = [
@@ -178,7 +178,7 @@ def evaluate(evaluation: Evaluation, rows: list[dict], sets: set[str], limit: in
     spoken = [row for name in (*LANGUAGES, "short") if name in sets for row in chosen(name)]
     found = {"sentences": evaluation.sentences(spoken)}
     if "short" in sets:
-        found["misheard"] = evaluation.misheard(chosen("short"))
+        found["recognition_errors"] = evaluation.recognition_errors(chosen("short"))
     if "long" in sets:
         found["long"] = evaluation.long_text(rows)
     if "clone" in sets:
@@ -189,8 +189,10 @@ def evaluate(evaluation: Evaluation, rows: list[dict], sets: set[str], limit: in
 def to_markdown(found: dict) -> str:
     """The results of `evaluate` as tables."""
     parts = [markdown(found["sentences"])] if found["sentences"] else []
-    if found.get("misheard"):
-        pairs = [f"- {said!r} was heard as {heard!r}" for said, heard in found["misheard"]]
+    if found.get("recognition_errors"):
+        pairs = [
+            f"- {said!r} was heard as {heard!r}" for said, heard in found["recognition_errors"]
+        ]
         parts.append("Short texts:\n\n" + "\n".join(pairs) + "\n")
     if "long" in found:
         facts = [f"{name} {value}" for name, value in found["long"].items()]

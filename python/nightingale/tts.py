@@ -141,7 +141,7 @@ class TTS:
         options: SpeechOptions | None = None,
         **overrides: Unpack[SpeechOverrides],
     ) -> np.ndarray:
-        """The speech tokens of one piece of text, int32: T3 alone."""
+        """The speech tokens of one segment of text, int32: T3 alone."""
         options = SpeechOptions.merged("speech_tokens", options, overrides)
         return np.fromiter(self.iter_speech_tokens(text, options), dtype=np.int32)
 

@@ -77,11 +77,11 @@ def sampler() -> Arrays:
     ]
     results = run_reference(jobs)
     probabilities = np.stack([results[f"{i}/probabilities"] for i in range(len(jobs))])
-    likeliest = np.argsort(-probabilities, axis=1, kind="stable")[:, :8]
+    most_likely = np.argsort(-probabilities, axis=1, kind="stable")[:, :8]
     return {
         "kept": np.packbits(probabilities > 0, axis=1),
-        "ids": likeliest.astype(np.int32),
-        "probabilities": np.take_along_axis(probabilities, likeliest, axis=1),
+        "ids": most_likely.astype(np.int32),
+        "probabilities": np.take_along_axis(probabilities, most_likely, axis=1),
     }
 
 

@@ -46,9 +46,9 @@ def test_kept_set_and_probabilities_equal_transformers(form: str) -> None:
         kept = np.unpackbits(golden["kept"][index])[: cases.SPEECH_VOCABULARY].astype(bool)
         assert_same_choice(case, found, kept)
         if not ((found > 0) != kept).any():
-            likeliest = golden["ids"][index]
+            most_likely = golden["ids"][index]
             np.testing.assert_allclose(
-                found[likeliest], golden["probabilities"][index], rtol=2e-5, atol=1e-7
+                found[most_likely], golden["probabilities"][index], rtol=2e-5, atol=1e-7
             )
 
 

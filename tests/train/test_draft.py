@@ -294,16 +294,16 @@ def test_a_draft_resumes_from_its_weights(
 
 
 def test_unusable_inputs_are_refused(model: Path, spoken_corpus: Path, tmp_path: Path) -> None:
-    empty, no_tokenizer, codes = (tmp_path / name for name in ("empty", "bare", "codes"))
+    empty, no_tokenizer, quantized = (tmp_path / name for name in ("empty", "bare", "quantized"))
     for folder in (empty, no_tokenizer):
         folder.mkdir()
     shutil.copy(model / T3_FILE, no_tokenizer)
     write_checkpoint(tmp_path / "whole")
-    write_folder(checkpoint.find_checkpoint(tmp_path / "whole"), codes, 8)
+    write_folder(checkpoint.find_checkpoint(tmp_path / "whole"), quantized, 8)
     for folder, told in (
         (empty, "has no T3"),
         (no_tokenizer, "but not its tokenizer"),
-        (codes, "has quantized weights"),
+        (quantized, "has quantized weights"),
     ):
         with pytest.raises(SystemExit, match=told):
             train(folder, spoken_corpus, tmp_path / "out")

@@ -25,7 +25,7 @@ SCORES = {
 }
 EVALUATION = {
     "sentences": {"en": SCORES},
-    "misheard": [["hi", "high"]],
+    "recognition_errors": [["hi", "high"]],
     "long": {"words": 601, "wer_whisper": 2.5, "mos": 4.0, "duration_ratio": 0.98},
     "clone": {"bm_lewis": {"clone": 0.875, "others": 0.5, "itself": 0.9375}},
 }
@@ -84,7 +84,7 @@ def test_parameters_are_counted_by_part_and_equal_when_quantized(
     assert set(found) == {"T3", "voice encoder", *model_card.S3GEN_PARTS.values()}
     file = TensorFile.open(str(embedded_checkpoint / "t3_mtl23ls_v2.safetensors"))
     assert found["T3"] == sum(file.read(name).size for name in file.names())
-    codes = tmp_path / "codes"
-    given = [str(embedded_checkpoint), "--bits", "8", "-o", str(codes), "--s3gen", "--tables"]
+    quantized = tmp_path / "quantized"
+    given = [str(embedded_checkpoint), "--bits", "8", "-o", str(quantized), "--s3gen", "--tables"]
     assert cli.main(["quantize", *given]) == 0
-    assert model_card.parameters(find_checkpoint(codes)) == found
+    assert model_card.parameters(find_checkpoint(quantized)) == found

@@ -20,7 +20,7 @@ first, step = (int(n) for n in sys.argv[sys.argv.index("--part") + 1].split("/")
 vocabulary = json.loads((teacher / "vocab.json").read_text())
 voices = load_file(teacher / "voices.safetensors")
 out.mkdir(parents=True)
-rows, pieces, start = [], [], 0
+rows, clips, start = [], [], 0
 for line in texts.read_text("utf-8").splitlines()[first::step]:
     row = json.loads(line)
     ids = [vocabulary[c] for c in row["phonemes"] if c in vocabulary]
@@ -32,9 +32,9 @@ for line in texts.read_text("utf-8").splitlines()[first::step]:
     sound = np.round(32767 * voices[row["voice"]][0, 0] * np.concatenate(wave)).astype(np.int16)
     rows.append(row | {"shard": "audio-00000.npy", "start": start, "samples": len(sound),
                        "durations": durations})
-    pieces.append(sound)
+    clips.append(sound)
     start += len(sound)
-np.save(out / "audio-00000.npy", np.concatenate(pieces))
+np.save(out / "audio-00000.npy", np.concatenate(clips))
 (out / "index.jsonl").write_text("".join(json.dumps(r) + "\\n" for r in rows), "utf-8")
 """
 

@@ -229,7 +229,7 @@ def _print(report: dict[str, Any]) -> None:
     if "self_test" in model:
         test = model["self_test"]
         rtf = test["timings"]["rtf"]
-        lines["self-test"] = f"said {test['seconds']:.2f} s of speech at {rtf:.2f} times real time"
+        lines["self-test"] = f"said {test['seconds']:.2f} s of speech, real-time factor {rtf:.2f}"
     for name, value in lines.items():
         print(f"{name:<16}{value}")
     for note in report["notes"]:

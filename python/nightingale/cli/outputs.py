@@ -28,7 +28,7 @@ Write = Callable[[np.ndarray], None]
 
 @dataclass(frozen=True)
 class Output:
-    """A place for sound that comes piece by piece."""
+    """A place for sound that comes chunk by chunk."""
 
     write: Write
     file: str | None  # a path, "-" for standard output, None for the speakers

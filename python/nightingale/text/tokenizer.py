@@ -70,7 +70,7 @@ class Tokenizer:
         self._front_ends = front_ends(cangjie, dicta)
 
     def encode(self, text: str, language: str = "en") -> np.ndarray:
-        """Token ids of one piece of text, without start and stop, its punctuation normalised."""
+        """Token ids of one segment of text, without start and stop, its punctuation normalised."""
         return self.encode_as_is(self._normalised(text), self.known_language(language))
 
     def encode_as_is(self, text: str, language: str) -> np.ndarray:

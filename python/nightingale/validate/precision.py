@@ -49,12 +49,12 @@ def token_counts(base: Reading, others: Sequence[Reading]) -> Result:
 def same_logits(base: Reading, others: Sequence[Reading]) -> Result:
     """Compares the logits of T3 after each of the same tokens."""
     found = {other.dtype: correlation(other.logits, base.logits) for other in others}
-    likeliest = base.logits.argmax(axis=-1)
-    agreeing = {o.dtype: float(np.mean(o.logits.argmax(axis=-1) == likeliest)) for o in others}
+    most_likely = base.logits.argmax(axis=-1)
+    agreeing = {o.dtype: float(np.mean(o.logits.argmax(axis=-1) == most_likely)) for o in others}
     figure = ", ".join(f"{dtype} {value:.6f}" for dtype, value in found.items())
     bound = f"correlation >= {LEAST_LOGITS_CORRELATION}"
     passed = min(found.values()) >= LEAST_LOGITS_CORRELATION
-    values = {"correlation": found, "likeliest_agrees": agreeing}
+    values = {"correlation": found, "most_likely_agrees": agreeing}
     return Result("precision: logits", figure, bound, passed, values)
 
 

@@ -109,7 +109,7 @@ function ending(done) {
   if (done.cancelled) return `Cancelled; ${seconds} had come.`;
   if (!done.seconds) return "The model said nothing: try another seed or a longer text.";
   const first = `first sound after ${Math.round(done.firstAudio)} ms`;
-  return `Spoken: ${seconds}, ${first}, ${done.realTimeFactor.toFixed(2)} times real time.`;
+  return `Spoken: ${seconds}, ${first}, real-time factor ${done.realTimeFactor.toFixed(2)}.`;
 }
 
 function setSpeaking(now) {
@@ -150,7 +150,7 @@ function cancel() {
 
 function download() {
   const link = document.createElement("a");
-  link.href = URL.createObjectURL(wavOf(speech.pieces));
+  link.href = URL.createObjectURL(wavOf(speech.chunks));
   link.download = `${fileName(speech.settings.input)}.wav`;
   link.click();
   setTimeout(() => URL.revokeObjectURL(link.href), 60_000); // some browsers read it later

@@ -1,13 +1,13 @@
-// Plays sound while it comes: the first piece at once, and no gap between two pieces.
+// Plays sound while it comes: the first chunk at once, and no gap between two chunks.
 //
-// The pieces are buffers scheduled end to end and not an AudioWorklet's feed, as browsers have
+// The chunks are buffers scheduled end to end and not an AudioWorklet's feed, as browsers have
 // worklets on https and localhost alone: a phone that reaches the server by its address has none.
 
 const LEAD = 0.03; // s from scheduling to sounding; a start nearer than that may come late
 const CUSHION = 0.4; // s of sound to gather after a gap, so that one gap does not become ten
 const FADE = 0.02; // s; a sound cut off at full height clicks
 
-/** The way of the sound from a playback to the ear. */
+/** The way of the sound from a playback to the speakers. */
 export class Player {
   constructor(context) {
     this.context = context;
@@ -27,14 +27,14 @@ export class Player {
   }
 }
 
-/** One sound, pushed piece by piece. Times are counted in samples of the context. */
+/** One sound, pushed chunk by chunk. Times are counted in samples of the context. */
 class Playback {
   constructor(context, destination) {
     this.context = context;
     this.gain = context.createGain();
     this.gain.connect(destination);
     this.sources = new Set();
-    this.held = []; // pieces that wait for more of them
+    this.held = []; // chunks that wait for more of them
     this.scheduled = 0; // samples of the sound that have their time
     this.end = 0; // when they will have sounded
     this.finished = false;
@@ -86,7 +86,7 @@ class Playback {
     const rate = this.context.sampleRate;
     const earliest = this.now + Math.round(LEAD * rate);
     if (this.end < earliest) {
-      const gathered = this.held.reduce((sum, piece) => sum + piece.length, 0);
+      const gathered = this.held.reduce((sum, chunk) => sum + chunk.length, 0);
       const wanted = this.scheduled && !this.finished ? CUSHION * rate : 0;
       if (gathered < wanted) return;
       this.end = earliest;

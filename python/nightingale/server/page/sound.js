@@ -22,9 +22,9 @@ export function toFloat(samples) {
   return Float32Array.from(samples, (sample) => sample / 32768);
 }
 
-/** A WAV file of all pieces. */
-export function wavOf(pieces) {
-  const length = 2 * pieces.reduce((sum, piece) => sum + piece.length, 0);
+/** A WAV file of all chunks. */
+export function wavOf(chunks) {
+  const length = 2 * chunks.reduce((sum, chunk) => sum + chunk.length, 0);
   const header = new DataView(new ArrayBuffer(44));
   const word = (at, letters) => {
     for (let i = 0; i < 4; i++) header.setUint8(at + i, letters.charCodeAt(i));
@@ -42,5 +42,5 @@ export function wavOf(pieces) {
   header.setUint16(34, 16, true);
   word(36, "data");
   header.setUint32(40, length, true);
-  return new Blob([header, ...pieces], { type: "audio/wav" });
+  return new Blob([header, ...chunks], { type: "audio/wav" });
 }

@@ -1,4 +1,4 @@
-// The spectrum of a window of sound, in bands as the ear spaces them.
+// The spectrum of a window of sound, in bands of the mel scale.
 
 import { SAMPLE_RATE } from "./sound.js";
 

@@ -9,7 +9,7 @@ export class Speech {
     this.settings = settings;
     this.playback = player.begin();
     this.timeline = new Timeline();
-    this.pieces = []; // Int16Arrays, as they came
+    this.chunks = []; // Int16Arrays, as they came
     this.seconds = 0;
     this.hangUp = new AbortController();
     this.clicked = performance.now();
@@ -50,7 +50,7 @@ export class Speech {
   async receive() {
     const body = await api.speech(this.settings, this.hangUp.signal);
     try {
-      for await (const piece of samplesOf(body)) this.take(piece);
+      for await (const chunk of samplesOf(body)) this.take(chunk);
     } catch (error) {
       if (this.cancelled) throw error;
       const seconds = this.seconds.toFixed(1);
@@ -58,11 +58,11 @@ export class Speech {
     }
   }
 
-  take(piece) {
+  take(chunk) {
     this.firstAudio ??= this.elapsed;
-    this.pieces.push(piece);
-    this.seconds += piece.length / SAMPLE_RATE;
-    const samples = toFloat(piece);
+    this.chunks.push(chunk);
+    this.seconds += chunk.length / SAMPLE_RATE;
+    const samples = toFloat(chunk);
     this.playback.push(samples);
     this.timeline.push(samples);
   }
