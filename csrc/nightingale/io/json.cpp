@@ -11,7 +11,7 @@ namespace nightingale {
 
 namespace {
 
-// Whether `text` is well-formed UTF-8: no overlong forms, no surrogates,
+// Whether `text` is well-formed UTF-8: no overlong encodings, no surrogates,
 // nothing above U+10FFFF.
 bool is_utf8(std::string_view text) {
   size_t i = 0;

@@ -188,7 +188,7 @@ bool Memory::fault(std::string what) {
   return false;
 }
 
-std::string Memory::place_of(const Region& region, Address address) const {
+std::string Memory::location_of(const Region& region, Address address) const {
   auto offset = static_cast<long>(address - region.begin);
   switch (region.use) {
     case Use::stack:
@@ -217,14 +217,14 @@ Memory::checked(Address address, unsigned size, const char* verb) {
   if (region->use == Use::stack) {
     fault(
         std::string("out of bounds: ") + verb + " " +
-        (inside ? place_of(*region, address) : "beyond its stack"));
+        (inside ? location_of(*region, address) : "beyond its stack"));
     return nullptr;
   }
   if (!inside) {
     auto bytes = region->end - region->begin;
     fault(
         std::string("out of bounds: ") + verb + " " +
-        place_of(*region, address) + ", which has " +
+        location_of(*region, address) + ", which has " +
         (region->use == Use::threadgroup
              ? std::to_string(bytes) + " bytes"
              : std::to_string(bytes / region->item_bytes) + " elements"));
@@ -250,7 +250,7 @@ bool Memory::race(
     const Clock& clock) {
   bool in_group = other >= moment(clock.group, 0);
   return fault(
-      std::string("race: ") + verb + " " + place_of(region, address) +
+      std::string("race: ") + verb + " " + location_of(region, address) +
       ", which " +
       (in_group ? numbered("thread", thread_of(other)) : "another group") +
       " " + before + (in_group ? " with no barrier between" : ""));
@@ -326,7 +326,7 @@ bool Memory::load(
        at += region->cell_bytes, ++cell) {
     if (region->use != Use::state && cell->written < moment(first, 0)) {
       return fault(
-          "unwritten: reads " + place_of(*region, at) +
+          "unwritten: reads " + location_of(*region, at) +
           ", which nobody has written");
     }
     if (unordered(cell->written, thread, first, ordered, clock)) {
@@ -348,7 +348,7 @@ bool Memory::store(
   }
   if (region->use == Use::input) {
     return fault(
-        "read-only: writes " + place_of(*region, address) +
+        "read-only: writes " + location_of(*region, address) +
         ", which is an input");
   }
   bool shared = region->use == Use::threadgroup;
@@ -383,7 +383,7 @@ bool Memory::all_written(const Clock& clock) {
     });
     if (cell != end) {
       auto at = region.begin + (cell - region.cells) * region.cell_bytes;
-      return fault("unwritten: nobody writes " + place_of(region, at));
+      return fault("unwritten: nobody writes " + location_of(region, at));
     }
   }
   return true;

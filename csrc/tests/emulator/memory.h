@@ -117,7 +117,7 @@ class Memory {
       const char* before,
       Moment other,
       const Clock& clock);
-  std::string place_of(const Region& region, Address address) const;
+  std::string location_of(const Region& region, Address address) const;
 
   char* base_;
   std::vector<Region> regions_; // one a slot

@@ -24,13 +24,13 @@ std::string halves(const std::vector<float>& values) {
   return bytes;
 }
 
-// A matrix of codes: code i is i * 7 + `first`, scales and biases differ by
+// A quantized matrix: value i is i * 7 + `first`, scales and biases differ by
 // group and are exact in float16.
 struct QuantizedMatrix {
   int bits;
   int first = 0;
 
-  int code(int i) const {
+  int quantized(int i) const {
     return (i * 7 + first) & ((1 << bits) - 1);
   }
   static float scale(int group) {
@@ -42,14 +42,14 @@ struct QuantizedMatrix {
   Values values() const {
     Values values;
     for (int i = 0; i < kRows * kColumns; ++i) {
-      values.push_back(scale(i / 64) * float(code(i)) + bias(i / 64));
+      values.push_back(scale(i / 64) * float(quantized(i)) + bias(i / 64));
     }
     return values;
   }
   std::string words() const {
     std::vector<uint32_t> words(kRows * kColumns * bits / 32, 0);
     for (int i = 0; i < kRows * kColumns; ++i) {
-      words[i * bits / 32] |= uint32_t(code(i)) << (i * bits % 32);
+      words[i * bits / 32] |= uint32_t(quantized(i)) << (i * bits % 32);
     }
     return bytes_of(words);
   }
@@ -89,7 +89,7 @@ Values dense(const ops::Matrix& matrix) {
 
 } // namespace
 
-TEST_CASE("codes with their scales and biases are one tensor") {
+TEST_CASE("quantized weights, scales and biases are one tensor") {
   auto file = quantized_file();
   CHECK(
       file->names() ==
@@ -103,7 +103,7 @@ TEST_CASE("codes with their scales and biases are one tensor") {
   CHECK(size_of(*file, "k.weight", 2, 1) == 128);
 }
 
-TEST_CASE("taking a tensor of codes gives what they stand for") {
+TEST_CASE("taking a quantized tensor dequantizes it") {
   for (mx::Dtype dtype : {mx::float32, mx::float16}) {
     Weights weights(quantized_file(), dtype);
     CHECK(
@@ -116,7 +116,7 @@ TEST_CASE("taking a tensor of codes gives what they stand for") {
   }
 }
 
-TEST_CASE("a matrix for products keeps the codes of the file") {
+TEST_CASE("a matrix for products keeps the file's quantized weights") {
   Weights weights(quantized_file(), mx::float32);
   auto q = weights.take_matrix({"q.weight"}, {3, 128}, 4, cpu_stream());
   CHECK(q.bits == 8);
@@ -127,7 +127,7 @@ TEST_CASE("a matrix for products keeps the codes of the file") {
   CHECK(weights.nbytes() == q.nbytes() + k.nbytes());
 }
 
-TEST_CASE("codes of different bits are stacked without a change") {
+TEST_CASE("matrices of different bits are stacked without a change") {
   Weights weights(quantized_file(), mx::float32);
   auto both =
       weights.take_matrix({"k.weight", "q.weight"}, {3, 128}, 0, cpu_stream());
@@ -138,7 +138,7 @@ TEST_CASE("codes of different bits are stacked without a change") {
   CHECK(dense(both) == expected);
 }
 
-TEST_CASE("floats become codes where bits are given, and stay floats else") {
+TEST_CASE("floats are quantized where bits are given, and stay floats else") {
   Weights weights(quantized_file(), mx::float32);
   auto floats = weights.take_matrix({"f.weight"}, {3, 128}, 0, cpu_stream());
   CHECK(!floats.is_quantized());
@@ -154,7 +154,7 @@ TEST_CASE("floats become codes where bits are given, and stay floats else") {
       "f.weight: it holds floats where 'q.weight' is quantized"));
 }
 
-TEST_CASE("codes that do not fit together are errors that say why") {
+TEST_CASE("tensors that do not fit together are errors that say why") {
   QuantizedMatrix matrix{8};
   auto scales = QuantizedMatrix::groups(QuantizedMatrix::scale);
   auto broken = [&](const std::string& words_shape,
@@ -211,7 +211,7 @@ TEST_CASE("bits are those that words and groups agree on") {
   CHECK(quantized_bits(16, 0) == 0);
 }
 
-TEST_CASE("a plain tensor of whole numbers is not taken for codes") {
+TEST_CASE("a plain tensor of whole numbers is not taken for a quantized one") {
   auto file =
       open(SafetensorsWriter()
                .add("ids", "U32", "[2]", bytes_of(std::vector<uint32_t>{7, 9}))
@@ -248,7 +248,7 @@ std::string notes(const std::string& rest) {
 
 } // namespace
 
-TEST_CASE("rows of codes take the shape that is noted for them") {
+TEST_CASE("quantized rows take the shape that is noted for them") {
   auto bytes =
       with_notes(kernel(), notes("\"shapes\":{\"conv.weight\":[3,32,4]}"));
   Weights weights(open(bytes), mx::float32);
@@ -273,7 +273,7 @@ TEST_CASE("rows of codes take the shape that is noted for them") {
       "there is a shape for 'other', which is not quantized"));
 }
 
-TEST_CASE("codes may go from one row into the next") {
+TEST_CASE("groups may go from one row into the next") {
   QuantizedMatrix quantized{8};
   SafetensorsWriter file;
   file.add("conv.weight", "U32", "[6,16]", quantized.words())

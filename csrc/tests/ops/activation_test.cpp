@@ -244,17 +244,19 @@ TEST_CASE("cast of what is not floating is an error") {
 TEST_CASE("activations of every layout of their input, and of halves") {
   auto x = noise_array({2, 3, 24}, 1);
   auto alpha = array_of(std::vector<float>(24, 0.7f), {24});
-  for (auto [form, activate, s] : forms(cpu::activate, reference::activate)) {
-    CAPTURE(form);
+  for (auto [backend, activate, s] :
+       backend_ops(cpu::activate, reference::activate)) {
+    CAPTURE(backend);
     check_views(x, [&](auto& v) { return activate(v, Activation::mish, s); });
   }
-  for (auto [form, snake, s] : forms(cpu::snake, reference::snake)) {
-    CAPTURE(form);
+  for (auto [backend, snake, s] : backend_ops(cpu::snake, reference::snake)) {
+    CAPTURE(backend);
     check_views(x, [&](auto& v) { return snake(v, alpha, s); });
     check_views(alpha, [&](auto& v) { return snake(x, v, s); });
   }
-  for (auto [form, swiglu, s] : forms(cpu::swiglu, reference::swiglu)) {
-    CAPTURE(form);
+  for (auto [backend, swiglu, s] :
+       backend_ops(cpu::swiglu, reference::swiglu)) {
+    CAPTURE(backend);
     check_views(x, [&](auto& v) { return swiglu(v, s); });
   }
   check_views(

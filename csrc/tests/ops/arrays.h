@@ -34,16 +34,16 @@ inline mx::Stream graph_stream() {
   return mx::default_stream(has_gpu() ? mx::Device::gpu : mx::Device::cpu);
 }
 
-// Both forms of an op and where each runs.
+// An op on a backend, and where that runs.
 template <typename Op>
-struct Form {
+struct BackendOp {
   std::string name;
   Op* run;
   mx::Stream stream;
 };
 
 template <typename Op>
-std::vector<Form<Op>> forms(Op* cpu, Op* graph) {
+std::vector<BackendOp<Op>> backend_ops(Op* cpu, Op* graph) {
   return {{"cpu", cpu, cpu_stream()}, {"graph", graph, graph_stream()}};
 }
 

@@ -169,8 +169,9 @@ TEST_CASE("conv1d of an input shorter than its kernel has no rows") {
 TEST_CASE("conv1d of every layout of its inputs") {
   auto x = noise_array({2, 11, 6}, 1), w = noise_array({4, 3, 3}, 2);
   ops::Conv1d shape{.groups = 2, .pad_left = 1, .pad_right = 1};
-  for (auto [form, conv1d, s] : forms(cpu::conv1d, reference::conv1d)) {
-    CAPTURE(form);
+  for (auto [backend, conv1d, s] :
+       backend_ops(cpu::conv1d, reference::conv1d)) {
+    CAPTURE(backend);
     check_views(x, [&](auto& v) { return conv1d(v, w, {shape}, s); });
     check_views(w, [&](auto& v) { return conv1d(x, v, {shape}, s); });
   }
@@ -236,9 +237,9 @@ TEST_CASE("conv_transpose1d of every layout of its inputs") {
   auto x = noise_array({2, 11, 6}, 1), w = noise_array({4, 3, 6}, 2);
   auto bias = noise_array({4}, 3);
   ops::ConvTranspose1d shape{2, 1, 0};
-  for (auto [form, convolve, s] :
-       forms(cpu::conv_transpose1d, reference::conv_transpose1d)) {
-    CAPTURE(form);
+  for (auto [backend, convolve, s] :
+       backend_ops(cpu::conv_transpose1d, reference::conv_transpose1d)) {
+    CAPTURE(backend);
     check_views(x, [&](auto& v) { return convolve(v, {w, bias}, shape, s); });
     check_views(w, [&](auto& v) { return convolve(x, {v, bias}, shape, s); });
     check_views(bias, [&](auto& v) { return convolve(x, {w, v}, shape, s); });

@@ -35,9 +35,9 @@ TEST_CASE("embedding gives the rows of the table exactly as stored") {
 TEST_CASE("embedding of every layout of the table and the ids") {
   auto table = noise_array({9, 12}, 1);
   mx::array ids({8, 1, 5, 3, 0, 7}, {2, 3});
-  for (auto [form, embedding, s] :
-       forms(cpu::embedding, reference::embedding)) {
-    CAPTURE(form);
+  for (auto [backend, embedding, s] :
+       backend_ops(cpu::embedding, reference::embedding)) {
+    CAPTURE(backend);
     check_views(table, [&](auto& v) { return embedding(v, ids, s); });
     // check_views puts other ids beside these; they must not be read.
     check_views(ids, [&](auto& v) { return embedding(table, v, s); });

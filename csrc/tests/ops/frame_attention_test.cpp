@@ -119,9 +119,9 @@ TEST_CASE("full attention reads the parts of one array in place") {
 TEST_CASE("full attention of every layout of its inputs") {
   auto q = noise_array({2, 3, 12}, 1);
   auto k = noise_array({2, 5, 12}, 2), v = noise_array({2, 5, 12}, 3);
-  for (auto [form, attention, s] :
-       forms(cpu::full_attention, reference::full_attention)) {
-    CAPTURE(form);
+  for (auto [backend, attention, s] :
+       backend_ops(cpu::full_attention, reference::full_attention)) {
+    CAPTURE(backend);
     check_views(q, [&](auto& view) { return attention({view, k, v, 3}, s); });
     check_views(k, [&](auto& view) { return attention({q, view, v, 3}, s); });
     check_views(v, [&](auto& view) { return attention({q, k, view, 3}, s); });
@@ -146,9 +146,9 @@ TEST_CASE("relative attention scores content and distance") {
 
 TEST_CASE("relative attention of every layout of its inputs") {
   Inputs in(2, 20, 12);
-  for (auto [form, attention, s] :
-       forms(cpu::relative_attention, reference::relative_attention)) {
-    CAPTURE(form);
+  for (auto [backend, attention, s] :
+       backend_ops(cpu::relative_attention, reference::relative_attention)) {
+    CAPTURE(backend);
     auto check = [&, attention = attention, s = s](mx::array Inputs::* input) {
       check_views(in.*input, [&](auto& view) {
         Inputs changed = in;

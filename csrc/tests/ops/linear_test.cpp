@@ -101,8 +101,9 @@ TEST_CASE("linear of every layout of its inputs") {
   for (int rows : {2, 40}) {
     auto x = noise_array({rows, 36}, 1), w = noise_array({24, 36}, 2);
     auto bias = noise_array({24}, 3), residual = noise_array({rows, 24}, 4);
-    for (auto [form, linear, s] : forms(cpu::linear, reference::linear)) {
-      CAPTURE(form);
+    for (auto [backend, linear, s] :
+         backend_ops(cpu::linear, reference::linear)) {
+      CAPTURE(backend);
       auto run = [&, linear = linear, s = s](
                      const mx::array& x,
                      const mx::array& w,

@@ -52,8 +52,8 @@ TEST_CASE("lstm of any number of rows, steps, inputs and units") {
     auto layer = layer_of(inputs, units);
     auto x = noise_array({batch, length, inputs}, 4);
     Values expected = in_double(x, layer);
-    for (auto [form, lstm, s] : forms(cpu::lstm, reference::lstm)) {
-      CAPTURE(form);
+    for (auto [backend, lstm, s] : backend_ops(cpu::lstm, reference::lstm)) {
+      CAPTURE(backend);
       auto y = lstm(x, layer, s);
       CHECK(y.shape() == mx::Shape{batch, length, units});
       CHECK(y.dtype() == mx::float32);
@@ -74,8 +74,8 @@ TEST_CASE("lstm of weights and inputs of any type") {
 
 TEST_CASE("lstm of every layout of its input") {
   auto layer = layer_of(24, 20);
-  for (auto [form, lstm, s] : forms(cpu::lstm, reference::lstm)) {
-    CAPTURE(form);
+  for (auto [backend, lstm, s] : backend_ops(cpu::lstm, reference::lstm)) {
+    CAPTURE(backend);
     auto run = [&](const mx::array& x, const mx::array& w_hh) {
       return lstm(x, {layer.w_ih, w_hh, layer.bias}, s);
     };

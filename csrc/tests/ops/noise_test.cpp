@@ -21,9 +21,9 @@ double normal_below(double z) {
 TEST_CASE("normal_noise inverts the normal distribution at its words") {
   for (int columns : {1, 2, 3, 80, 4321}) {
     CAPTURE(columns);
-    for (auto [form, draw, s] :
-         forms(cpu::normal_noise, reference::normal_noise)) {
-      CAPTURE(form);
+    for (auto [backend, draw, s] :
+         backend_ops(cpu::normal_noise, reference::normal_noise)) {
+      CAPTURE(backend);
       auto x = draw({kSeed, DrawStage::flow_frame, 3, 17}, 5, columns, s);
       CHECK(x.shape() == mx::Shape{5, columns});
       Values y = values(x);

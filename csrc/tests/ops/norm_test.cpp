@@ -107,13 +107,15 @@ TEST_CASE("norms of every layout of their inputs") {
   auto x = noise_array({2, 3, 20}, 1);
   auto w = noise_array({20}, 2), b = noise_array({20}, 3);
   float eps = 1e-5f;
-  for (auto [form, norm, s] : forms(cpu::rms_norm, reference::rms_norm)) {
-    CAPTURE(form);
+  for (auto [backend, norm, s] :
+       backend_ops(cpu::rms_norm, reference::rms_norm)) {
+    CAPTURE(backend);
     check_views(x, [&](auto& v) { return norm(v, {w, eps}, s); });
     check_views(w, [&](auto& v) { return norm(x, {v, eps}, s); });
   }
-  for (auto [form, norm, s] : forms(cpu::layer_norm, reference::layer_norm)) {
-    CAPTURE(form);
+  for (auto [backend, norm, s] :
+       backend_ops(cpu::layer_norm, reference::layer_norm)) {
+    CAPTURE(backend);
     check_views(
         x, [&](auto& v) { return norm(v, {w, b, eps}, mx::float32, s); });
     check_views(
@@ -170,13 +172,13 @@ TEST_CASE("norm_mish is the norm, then mish, then the shift") {
         auto added = shifts ? std::optional(shift) : std::nullopt;
         Values expected =
             norm_mish_reference(normed, shifts ? values(shift) : Values{});
-        for (auto [form, norm, s] :
-             forms(cpu::norm_mish, reference::norm_mish)) {
-          CAPTURE(form);
+        for (auto [backend, norm, s] :
+             backend_ops(cpu::norm_mish, reference::norm_mish)) {
+          CAPTURE(backend);
           auto y = norm(x, {w, b, 1e-5f}, added, mx::float32, s);
           CHECK(
               relative_error(y, expected) <
-              (form == "cpu" ? 1e-6 : graph_tolerance(2e-6)));
+              (backend == "cpu" ? 1e-6 : graph_tolerance(2e-6)));
         }
       }
     }

@@ -35,9 +35,9 @@ TEST_CASE("euler_step follows the velocity, guided where there are two") {
         double mixed = batch == 1 ? v[i] : 1.7 * v[i] - 0.7 * v[size + i];
         expected.push_back(from[i] + 0.1 * mixed);
       }
-      for (auto [form, step, s] :
-           forms(cpu::euler_step, reference::euler_step)) {
-        CAPTURE(form);
+      for (auto [backend, step, s] :
+           backend_ops(cpu::euler_step, reference::euler_step)) {
+        CAPTURE(backend);
         auto next = step(state_of(batch, rows, channels), velocity, kStep, s);
         CHECK(next.x.shape() == mx::Shape{1, rows, channels});
         CHECK(relative_error(next.x, expected) < 1e-6);
@@ -48,8 +48,9 @@ TEST_CASE("euler_step follows the velocity, guided where there are two") {
 
 TEST_CASE("euler_step of every layout of the velocity") {
   auto v = noise_array({2, 5, 8}, 2);
-  for (auto [form, step, s] : forms(cpu::euler_step, reference::euler_step)) {
-    CAPTURE(form);
+  for (auto [backend, step, s] :
+       backend_ops(cpu::euler_step, reference::euler_step)) {
+    CAPTURE(backend);
     check_views(v, [&](auto& view) {
       return step(state_of(2, 5, 8), view, kStep, s).x;
     });
@@ -72,8 +73,9 @@ TEST_CASE("euler_step writes x into the first columns of every input row") {
     auto still = mx::zeros({2, 9, 5}, mx::float32, cpu_stream());
     auto start = values(mx::astype(noise_array({2, 9, 12}, 2), dtype));
     auto written = values(mx::astype(noise_array({1, 9, 5}, 1), dtype));
-    for (auto [form, step, s] : forms(cpu::euler_step, reference::euler_step)) {
-      CAPTURE(form);
+    for (auto [backend, step, s] :
+         backend_ops(cpu::euler_step, reference::euler_step)) {
+      CAPTURE(backend);
       auto input = mx::astype(noise_array({2, 9, 12}, 2), dtype);
       mx::eval(input);
       auto y = step({noise_array({1, 9, 5}, 1), input}, still, kStep, s).input;

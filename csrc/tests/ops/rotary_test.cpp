@@ -98,8 +98,9 @@ TEST_CASE("rotary of a chunk is rotary of its rows") {
 TEST_CASE("rotary of every layout of its inputs") {
   auto x = noise_array({2, 3, 16}, 1);
   auto frequencies = noise_array({4}, 2);
-  for (auto [form, rotary, s] : forms(cpu::rotary, reference::rotary)) {
-    CAPTURE(form);
+  for (auto [backend, rotary, s] :
+       backend_ops(cpu::rotary, reference::rotary)) {
+    CAPTURE(backend);
     check_views(x, [&](auto& v) { return rotary(v, frequencies, 7, s); });
     check_views(frequencies, [&](auto& v) { return rotary(x, v, 7, s); });
   }

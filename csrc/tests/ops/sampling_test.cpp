@@ -124,9 +124,9 @@ TEST_CASE("the filter chain keeps what the reference keeps") {
       CAPTURE(options.min_p);
       CAPTURE(options.top_p);
       Values expected = filter_reference(values(logits), seen_values, options);
-      for (auto [form, filter_logits, s] :
-           forms(cpu::filter_logits, reference::filter_logits)) {
-        CAPTURE(form);
+      for (auto [backend, filter_logits, s] :
+           backend_ops(cpu::filter_logits, reference::filter_logits)) {
+        CAPTURE(backend);
         auto y = filter_logits(logits, bytes_array(seen), options, s);
         CHECK(relative_error(y, expected) < 1e-6);
       }
@@ -137,9 +137,9 @@ TEST_CASE("the filter chain keeps what the reference keeps") {
 TEST_CASE("the repetition penalty can change the most likely token") {
   auto logits = array_of({2.0f, 1.9f, -1.0f, -1.1f}, {4});
   auto seen = bytes_array({1, 0, 1, 0});
-  for (auto [form, filter_logits, s] :
-       forms(cpu::filter_logits, reference::filter_logits)) {
-    CAPTURE(form);
+  for (auto [backend, filter_logits, s] :
+       backend_ops(cpu::filter_logits, reference::filter_logits)) {
+    CAPTURE(backend);
     SpeechOptions greedy{.temperature = 0.0f, .repetition_penalty = 1.2f};
     auto y = values(filter_logits(logits, seen, greedy, s));
     CHECK(y[0] == kRemoved);
@@ -156,10 +156,10 @@ TEST_CASE("the filter chain keeps forbidden tokens out") {
   constexpr float removed = -std::numeric_limits<float>::infinity();
   auto logits = array_of({removed, 1.0f, 0.5f}, {3});
   auto seen = bytes_array({1, 0, 0});
-  for (auto [form, filter_logits, s] :
-       forms(cpu::filter_logits, reference::filter_logits)) {
+  for (auto [backend, filter_logits, s] :
+       backend_ops(cpu::filter_logits, reference::filter_logits)) {
     for (float top_p : {1.0f, 0.99f}) {
-      CAPTURE(form);
+      CAPTURE(backend);
       auto options = sampling(0.8f, 1.2f, 0.05f, top_p);
       auto y = values(filter_logits(logits, seen, options, s));
       CHECK(y[0] == kRemoved);
@@ -228,9 +228,9 @@ TEST_CASE("forbid_token removes one token and leaves its input alone") {
 }
 
 TEST_CASE("mark_seen sets one place, step after step") {
-  for (auto [form, mark_seen, s] :
-       forms(cpu::mark_seen, reference::mark_seen)) {
-    CAPTURE(form);
+  for (auto [backend, mark_seen, s] :
+       backend_ops(cpu::mark_seen, reference::mark_seen)) {
+    CAPTURE(backend);
     auto seen = mx::zeros({6}, mx::uint8, s);
     for (int token : {5, 0, 5, 3}) {
       seen = mark_seen(seen, mx::array({token}), s);

@@ -56,9 +56,9 @@ TEST_CASE("harmonic_source of voiced and unvoiced frames") {
     CAPTURE(pitch.size());
     auto x = source_of(pitch);
     Values expected = source_reference(x);
-    for (auto [form, source, s] :
-         forms(cpu::harmonic_source, reference::harmonic_source)) {
-      CAPTURE(form);
+    for (auto [backend, source, s] :
+         backend_ops(cpu::harmonic_source, reference::harmonic_source)) {
+      CAPTURE(backend);
       auto y = source(x, s);
       CHECK(y.shape() == mx::Shape{480 * int(pitch.size())});
       // The phase, up to 180 cycles, is rounded to 2^-24 of itself.

@@ -105,13 +105,13 @@ TEST_CASE("stft is the windowed Fourier transform of every whole frame") {
     CAPTURE(samples);
     auto x = noise_array({1, samples}, 1);
     Values expected = stft_reference(values(x));
-    for (auto [form, stft, s] : forms(cpu::stft, reference::stft)) {
-      CAPTURE(form);
+    for (auto [backend, stft, s] : backend_ops(cpu::stft, reference::stft)) {
+      CAPTURE(backend);
       auto y = stft(x, s);
       CHECK(y.shape() == mx::Shape{1, (samples - 16) / 4 + 1, 18});
       CHECK(
           relative_error(y, expected) <
-          (form == "cpu" ? 1e-6 : graph_tolerance(1e-6)));
+          (backend == "cpu" ? 1e-6 : graph_tolerance(1e-6)));
     }
   }
 }
@@ -148,8 +148,9 @@ TEST_CASE("istft divides by the windows that are there") {
         CAPTURE(last);
         auto x = noise_array({1, frames, 18}, 1);
         int hops = std::max(0, frames - 3 + first + last);
-        for (auto [form, istft, s] : forms(cpu::istft, reference::istft)) {
-          CAPTURE(form);
+        for (auto [backend, istft, s] :
+             backend_ops(cpu::istft, reference::istft)) {
+          CAPTURE(backend);
           auto y = istft(x, {first, last}, s);
           mx::eval(y);
           REQUIRE(y.shape() == mx::Shape{1, 4 * hops});
@@ -157,7 +158,7 @@ TEST_CASE("istft divides by the windows that are there") {
             Values expected = istft_reference(values(x), first, last);
             CHECK(
                 relative_error(y, expected) <
-                (form == "cpu" ? 1e-6 : graph_tolerance(1e-6)));
+                (backend == "cpu" ? 1e-6 : graph_tolerance(1e-6)));
           }
         }
       }
@@ -172,8 +173,8 @@ TEST_CASE("istft of a batch is that of its rows") {
     Values row(all.begin() + b * 5400, all.begin() + (b + 1) * 5400);
     expected = joined(expected, istft_reference(row, true, false));
   }
-  for (auto [form, istft, s] : forms(cpu::istft, reference::istft)) {
-    CAPTURE(form);
+  for (auto [backend, istft, s] : backend_ops(cpu::istft, reference::istft)) {
+    CAPTURE(backend);
     auto y = istft(x, {true, false}, s);
     CHECK(y.shape() == mx::Shape{3, 4 * 298});
     CHECK(relative_error(y, expected) < graph_tolerance(1e-6));
@@ -206,8 +207,9 @@ TEST_CASE("a reflected signal comes back from stft and istft") {
   auto spectrum = cpu::stft(array_of(padded, {1, samples + 16}), s);
   CHECK(spectrum.shape() == mx::Shape{1, samples / 4 + 1, 18});
   Values expected(x.begin(), x.end());
-  for (auto [form, istft, stream] : forms(cpu::istft, reference::istft)) {
-    CAPTURE(form);
+  for (auto [backend, istft, stream] :
+       backend_ops(cpu::istft, reference::istft)) {
+    CAPTURE(backend);
     CHECK(
         relative_error(istft(spectrum, {true, true}, stream), expected) <
         graph_tolerance(1e-6));
@@ -241,17 +243,17 @@ TEST_CASE("polar_spectrum bounds magnitudes and takes the sine of phases") {
 
 TEST_CASE("spectra of every layout of their input") {
   auto x = noise_array({2, 40}, 1), spectrum = noise_array({2, 7, 18}, 2);
-  for (auto [form, stft, s] : forms(cpu::stft, reference::stft)) {
-    CAPTURE(form);
+  for (auto [backend, stft, s] : backend_ops(cpu::stft, reference::stft)) {
+    CAPTURE(backend);
     check_views(x, [&](auto& v) { return stft(v, s); });
   }
-  for (auto [form, polar, s] :
-       forms(cpu::polar_spectrum, reference::polar_spectrum)) {
-    CAPTURE(form);
+  for (auto [backend, polar, s] :
+       backend_ops(cpu::polar_spectrum, reference::polar_spectrum)) {
+    CAPTURE(backend);
     check_views(spectrum, [&](auto& v) { return polar(v, s); });
   }
-  for (auto [form, istft, s] : forms(cpu::istft, reference::istft)) {
-    CAPTURE(form);
+  for (auto [backend, istft, s] : backend_ops(cpu::istft, reference::istft)) {
+    CAPTURE(backend);
     check_views(spectrum, [&](auto& v) { return istft(v, {true, false}, s); });
   }
 }
@@ -261,9 +263,9 @@ TEST_CASE("power_spectrum is the squared magnitude of the Fourier transform") {
     CAPTURE(size);
     auto x = noise_array({2, size}, 1);
     Values expected = frames_reference(x);
-    for (auto [form, power, s] :
-         forms(cpu::power_spectrum, ops::power_spectrum)) {
-      CAPTURE(form);
+    for (auto [backend, power, s] :
+         backend_ops(cpu::power_spectrum, ops::power_spectrum)) {
+      CAPTURE(backend);
       auto y = power(x, s);
       CHECK(y.shape() == mx::Shape{2, size / 2 + 1});
       CHECK(y.dtype() == mx::float32);
@@ -307,9 +309,9 @@ TEST_CASE("power_spectrum of any number of frames") {
 
 TEST_CASE("power_spectrum of every layout of its input") {
   auto x = noise_array({6, 20}, 1);
-  for (auto [form, power, s] :
-       forms(cpu::power_spectrum, ops::power_spectrum)) {
-    CAPTURE(form);
+  for (auto [backend, power, s] :
+       backend_ops(cpu::power_spectrum, ops::power_spectrum)) {
+    CAPTURE(backend);
     check_views(x, [&](auto& v) { return power(v, s); });
   }
 }

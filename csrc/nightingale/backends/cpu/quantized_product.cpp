@@ -47,8 +47,8 @@ void multiply(
     const PackedQuantized& w,
     const EpilogueWriter& epilogue) {
   int strips = ceil_div(w.columns, kBlockColumns);
-  parallel_for(ceil_div(x.rows, kBlockRows) * strips, [&](int piece) {
-    int row = piece / strips * kBlockRows, tile = piece % strips * 2;
+  parallel_for(ceil_div(x.rows, kBlockRows) * strips, [&](int block) {
+    int row = block / strips * kBlockRows, tile = block % strips * 2;
     int column = tile * kQuantizedTile;
     int columns = std::min(kBlockColumns, w.columns - column);
     QuantizedRows rows = x.from_row(row);

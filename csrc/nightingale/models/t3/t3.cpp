@@ -292,20 +292,20 @@ mx::array T3::logits(
   auto tokens = ids(speech_tokens);
   auto x = prompt(text_tokens, 2);
   KvCache cache = begin(voice, 2, x.shape(1) + count);
-  std::vector<mx::array> pieces;
+  std::vector<mx::array> logits;
   for (int done = 0; done < count;) {
     int size = chunk == 0 ? count : done == 0 ? 1 : chunk;
     size = std::min(size, count - done);
-    auto piece = mx::slice(tokens, {done}, {done + size}, stream_);
-    auto embedded = speech(piece, done, 2);
+    auto part = mx::slice(tokens, {done}, {done + size}, stream_);
+    auto embedded = speech(part, done, 2);
     if (done == 0) {
       embedded = mx::concatenate({x, embedded}, 1, stream_);
     }
-    pieces.push_back(forward(embedded, cache, size, nullptr));
-    mx::eval(pieces.back());
+    logits.push_back(forward(embedded, cache, size, nullptr));
+    mx::eval(logits.back());
     done += size;
   }
-  return mx::concatenate(pieces, 1, stream_);
+  return mx::concatenate(logits, 1, stream_);
 }
 
 mx::array T3::text_weights(

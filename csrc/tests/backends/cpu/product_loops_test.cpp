@@ -130,7 +130,7 @@ TEST_CASE("a packed panel is the transposed weights, and zeros") {
   });
 }
 
-TEST_CASE("sums are finished in every type and by every curve") {
+TEST_CASE("the epilogue is applied in every type and by every curve") {
   constexpr int rows = 3, stride = 50;
   for_each_table([](const Simd& simd) {
     for (int columns : {1, 16, 33, 47}) {

@@ -1,4 +1,4 @@
-// A row has the same bits in any company of up to 16: what decoding several
+// Results are batch-invariant for up to 16 rows: what decoding several
 // positions or several sentences at once rests on.
 
 #include <doctest/doctest.h>
@@ -42,7 +42,7 @@ void check_rows(const OpOfRows& op) {
 
 } // namespace
 
-TEST_CASE("dots of every table are the same in any company") {
+TEST_CASE("dot products of every table are batch-invariant") {
   constexpr int columns = 19; // some blocks, and some columns alone
   for (int table = 0; table < cpu::simd_count(); ++table) {
     const auto& simd = cpu::simd_at(table);
@@ -81,7 +81,7 @@ TEST_CASE("dots of every table are the same in any company") {
   }
 }
 
-TEST_CASE("a row of what a layer multiplies is the same in any company") {
+TEST_CASE("the products of a layer are batch-invariant") {
   auto s = cpu_stream();
   for (mx::Dtype dtype : kFloatTypes) {
     for (int depth : {133, 64}) {
@@ -103,7 +103,7 @@ TEST_CASE("a row of what a layer multiplies is the same in any company") {
   }
 }
 
-TEST_CASE("a position of a norm or a rotation is the same in any company") {
+TEST_CASE("norms and rotations are batch-invariant") {
   auto s = cpu_stream();
   auto x = noise_array({2, kMost, kChannels}, 1);
   auto norm = noise_array({kChannels}, 2);
@@ -116,7 +116,7 @@ TEST_CASE("a position of a norm or a rotation is the same in any company") {
   });
 }
 
-TEST_CASE("a position of self-attention is the same in any company") {
+TEST_CASE("self-attention is batch-invariant") {
   auto s = cpu_stream();
   constexpr int past = 21, capacity = past + kMost;
   auto frequencies = ops::rotary_frequencies(kHeadDim, {});

@@ -126,7 +126,7 @@ std::vector<Work> works() {
 
 } // namespace
 
-TEST_CASE("a row of linear is the same in any company of up to 16 rows") {
+TEST_CASE("linear is batch-invariant for up to 16 rows") {
   auto s = cpu_stream();
   for (mx::Dtype dtype : kFloatTypes) {
     for (int depth : {133, 64}) {
@@ -157,7 +157,7 @@ TEST_CASE("a row of linear is the same in any company of up to 16 rows") {
   }
 }
 
-TEST_CASE("a row of linear is the same in any company of more than 16 rows") {
+TEST_CASE("linear is batch-invariant for more than 16 rows") {
   auto s = cpu_stream();
   for (int depth : {133, 2100}) {
     auto x = noise_array({1, 150, depth}, 1);
@@ -187,7 +187,7 @@ TEST_CASE("a row of conv1d is the same wherever its tile begins") {
   }
 }
 
-TEST_CASE("a row of full attention is the same in any company") {
+TEST_CASE("full attention is batch-invariant") {
   auto s = cpu_stream();
   auto q = noise_array({1, 100, 128}, 1), k = noise_array({1, 75, 128}, 2);
   auto whole = floats(cpu::full_attention({q, k, k, 2}, s));

@@ -62,12 +62,12 @@ TEST_CASE("a thread count of 0 is all cores") {
 
 TEST_CASE("parallel_for waits for its slowest tile") {
   ThreadCount count(3);
-  std::atomic<int> finished{0};
+  std::atomic<int> done{0};
   cpu::parallel_for(3, [&](int tile) {
     std::this_thread::sleep_for(std::chrono::milliseconds(5 * tile));
-    ++finished;
+    ++done;
   });
-  CHECK(finished == 3);
+  CHECK(done == 3);
 }
 
 TEST_CASE("100,000 tiny jobs lose no tile") {

@@ -22,7 +22,7 @@ struct Speech {
   float weight = 0.8f;
   float background = 0.01f;
   float ending = 0.0f; // on the last text token besides
-  std::vector<int> likeliest = {}; // token at each step; empty: by chance
+  std::vector<int> most_likely = {}; // token at each step; empty: by chance
   ops::AlignmentLimits limits = {};
   float repetition_penalty = 1.2f;
 };
@@ -45,8 +45,8 @@ std::vector<mx::array> weights_of(const Speech& speech, int step) {
 
 mx::array logits_of(const Speech& speech, int step) {
   auto logits = noise(2 * kVocabulary, 500 + step);
-  if (!speech.likeliest.empty()) {
-    logits[speech.likeliest[step]] += 60.0f;
+  if (!speech.most_likely.empty()) {
+    logits[speech.most_likely[step]] += 60.0f;
   }
   return array_of(logits, {2, kVocabulary});
 }
@@ -136,12 +136,14 @@ TEST_CASE("kernel sample: the analyser follows speech to the end of its text") {
 }
 
 TEST_CASE("kernel sample: a last text token that lasts too long is a fault") {
-  Speech speech{.text = 12, .path = walk(12, 60), .likeliest = alternating(60)};
+  Speech speech{
+      .text = 12, .path = walk(12, 60), .most_likely = alternating(60)};
   CHECK(listen(speech).faults.contains(ops::kLongTail));
 }
 
 TEST_CASE("kernel sample: text that is attended to again is a fault") {
-  Speech speech{.text = 12, .path = walk(12, 60), .likeliest = alternating(60)};
+  Speech speech{
+      .text = 12, .path = walk(12, 60), .most_likely = alternating(60)};
   std::fill(speech.path.begin() + 34, speech.path.end(), 3);
   CHECK(listen(speech).faults.contains(ops::kTextRepetition));
 }
@@ -152,15 +154,16 @@ TEST_CASE("kernel sample: limits that are reached exactly") {
       .path = walk(12, 60),
       .weight = 0.5f,
       .background = 0.0f,
-      .likeliest = alternating(60)};
+      .most_likely = alternating(60)};
   CHECK(listen(speech).faults.contains(ops::kLongTail));
   std::fill(speech.path.begin() + 34, speech.path.end(), 3);
   CHECK(listen(speech).faults.contains(ops::kTextRepetition));
 }
 
 TEST_CASE("kernel sample: the same token twice is a fault") {
-  Speech speech{.text = 20, .path = walk(20, 30), .likeliest = alternating(30)};
-  speech.likeliest[12] = speech.likeliest[11];
+  Speech speech{
+      .text = 20, .path = walk(20, 30), .most_likely = alternating(30)};
+  speech.most_likely[12] = speech.most_likely[11];
   CHECK(listen(speech).faults == std::set<int>{0, ops::kTokenRepetition});
   speech.limits.first_repeat = 30;
   CHECK(listen(speech).faults == std::set<int>{0});
@@ -170,7 +173,7 @@ TEST_CASE("kernel sample: no fault and no stop before first_stop") {
   Speech speech{
       .text = 4,
       .path = std::vector<int>(40, 3),
-      .likeliest = std::vector<int>(40, kStop),
+      .most_likely = std::vector<int>(40, kStop),
       .limits = {.after_end = 5.0f, .first_stop = 25}};
   auto outcome = listen(speech);
   CHECK(outcome.suppressed);
@@ -183,7 +186,7 @@ TEST_CASE("kernel sample: a forced stop comes through any penalty") {
   Speech speech{
       .text = 12,
       .path = walk(12, 60),
-      .likeliest = std::vector<int>(60, kStop),
+      .most_likely = std::vector<int>(60, kStop),
       .repetition_penalty = 2.0f};
   CHECK(*listen(speech).faults.rbegin() >= ops::kTokenRepetition);
 }

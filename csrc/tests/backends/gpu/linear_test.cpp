@@ -37,7 +37,7 @@ std::vector<Weights> all_weights(int rows, int columns) {
   return all;
 }
 
-// Sums are taken in float32, in another order than the twin's.
+// Sums are taken in float32, in another order than the reference's.
 double tolerance(mx::Dtype result) {
   return result == mx::float32 ? 5e-6 : result == mx::float16 ? 1e-3 : 8e-3;
 }

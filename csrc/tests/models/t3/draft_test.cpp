@@ -73,7 +73,7 @@ TEST_CASE("a fork chooses as the sampler would and leaves it alone") {
   for (float temperature : {0.0f, 0.8f}) {
     for (uint64_t seed : {0, 1, 2, 3}) {
       auto original = sampler(temperature, seed);
-      auto rehearsed = propose_tokens(
+      auto proposed = propose_tokens(
           original, 4, [&](const auto&, int) { return logits; }, s);
       std::vector<int> chosen;
       auto last = sampler(temperature, seed);
@@ -82,7 +82,7 @@ TEST_CASE("a fork chooses as the sampler would and leaves it alone") {
         chosen.push_back(last.token.item<int>());
       }
       chosen.erase(std::ranges::find(chosen, 9), chosen.end());
-      CHECK(rehearsed == chosen);
+      CHECK(proposed == chosen);
       CHECK(original.position == 0);
       auto seen = floats(original.seen);
       CHECK(seen == floats(sampler(0.0f).seen));

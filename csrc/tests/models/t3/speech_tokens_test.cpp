@@ -29,7 +29,8 @@ std::vector<int> speak(
   return tokens;
 }
 
-// The likeliest next token after every prefix of `spoken`, by teacher forcing.
+// The most likely next token after every prefix of `spoken`, by teacher
+// forcing.
 std::vector<int> argmaxes(
     const SpeechRequest& request,
     const std::vector<int>& spoken) {
@@ -77,7 +78,7 @@ TEST_CASE("a longer request begins like a shorter one") {
   CHECK(a == b);
 }
 
-TEST_CASE("temperature 0 speaks the likeliest token of the guided logits") {
+TEST_CASE("temperature 0 speaks the most likely token of the guided logits") {
   auto greedy = request();
   greedy.options.temperature = 0.0f;
   greedy.options.repetition_penalty = 1.0f;

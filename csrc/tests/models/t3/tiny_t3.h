@@ -14,7 +14,7 @@ struct TinyT3 {
   int text_vocabulary = 260, speech_vocabulary = 6565;
   int text_positions = 40, speech_positions = 1100;
   int speaker_size = 16, perceiver_queries = 4;
-  // Makes the stop token the likeliest one after anything.
+  // Makes the stop token the most likely one after anything.
   bool stops_at_once = false;
   std::string left_out; // a tensor that is missing
   std::string settings; // the content of nightingale.json, "" for none

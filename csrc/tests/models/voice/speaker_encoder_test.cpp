@@ -31,7 +31,7 @@ Values embedding(const SpeakerEncoder& encoder, const mx::array& samples) {
 
 Values reference(const TinySpeakerEncoder& tiny, const mx::array& samples) {
   auto weights = tiny.weights();
-  return SpeakerTwin(weights).embedding(
+  return SpeakerReference(weights).embedding(
       values(kaldi_fbank(samples, cpu_stream())));
 }
 

@@ -29,9 +29,9 @@ struct Map {
   }
 };
 
-class SpeakerTwin {
+class SpeakerReference {
  public:
-  explicit SpeakerTwin(Weights& weights) : weights_(weights) {}
+  explicit SpeakerReference(Weights& weights) : weights_(weights) {}
 
   // fbank: [frames, 80]
   Values embedding(const Values& fbank) {

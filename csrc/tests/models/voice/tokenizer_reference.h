@@ -11,9 +11,9 @@
 namespace nightingale::testing {
 
 // The speech tokenizer's encoder in double precision, read off a checkpoint.
-class TokenizerTwin {
+class TokenizerReference {
  public:
-  explicit TokenizerTwin(const std::string& checkpoint) {
+  explicit TokenizerReference(const std::string& checkpoint) {
     TempDir dir;
     file_ = TensorFile::open(dir.write("reference.safetensors", checkpoint));
     width_ = file_->info(kEncoder + "conv1.weight").shape[0];
