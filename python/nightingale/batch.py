@@ -304,9 +304,9 @@ def _answers(
     voices: Mapping[str, Voice],
 ) -> Iterator[dict[str, Any]]:
     """What the actors give for each row, as it comes."""
-    import ray  # type: ignore[import-not-found]
-    import ray.data  # type: ignore[import-not-found]
-    from ray.exceptions import RayError  # type: ignore[import-not-found]
+    import ray
+    import ray.data
+    from ray.exceptions import RayError
 
     cpus, gpus = shares(ray.nodes(), workers, loading.device)
     loading = replace(loading, threads=loading.threads or cpus, progress=False)

@@ -101,7 +101,7 @@ def _wanted(repository: str, names: list[str]) -> list[str]:
 
 
 def _silent_tqdm() -> type:
-    from tqdm import tqdm  # type: ignore[import-untyped]
+    from tqdm import tqdm
 
     class SilentTqdm(tqdm):  # type: ignore[misc]
         def __init__(self, *args: Any, **kwargs: Any) -> None:

@@ -20,7 +20,7 @@ from .server.app import make_engine
 from .server.context import LOOPBACK_NAMES
 
 if TYPE_CHECKING:
-    from ray import serve  # type: ignore[import-not-found]
+    from ray import serve
 
 # Requests of a replica besides those that speak or wait to: refusals, pages, open WebSockets.
 _OTHERS = 100

@@ -133,7 +133,7 @@ def _sound_of_stream(file: Any) -> _Sound:
 
 
 def _sound_of_file(name: str, file: BinaryIO) -> _Sound:
-    import soundfile  # type: ignore[import-untyped]
+    import soundfile
 
     reader = _Reader(file)
     try:
@@ -276,7 +276,7 @@ def _resample(samples: np.ndarray, rate: int, new_rate: int) -> np.ndarray:
     """As librosa.resample does: soxr HQ, cut or filled with zeros to the length due."""
     if rate == new_rate:
         return samples
-    import soxr  # type: ignore[import-untyped]
+    import soxr
 
     length = math.ceil(len(samples) * (new_rate / rate))
     found = soxr.resample(samples, rate, new_rate, quality="HQ")[:length]

@@ -137,7 +137,7 @@ def on_terminal() -> bool:
 
 def progress_bar(shown: bool = True, **settings: Any) -> Any:
     """tqdm's bar, on a terminal only."""
-    from tqdm import tqdm  # type: ignore[import-untyped]
+    from tqdm import tqdm
 
     return tqdm(disable=not (shown and on_terminal()), leave=False, **settings)
 

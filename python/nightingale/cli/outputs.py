@@ -96,7 +96,7 @@ def _speakers() -> Iterator[Write]:
 
 def _open_stream() -> Any:
     try:
-        import sounddevice  # type: ignore[import-untyped]
+        import sounddevice
     except ModuleNotFoundError:
         raise NoSpeakersError(
             "that needs sounddevice (pip install 'nightingale-tts[playback]')"
