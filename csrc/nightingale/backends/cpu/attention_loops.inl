@@ -43,13 +43,7 @@ float exp_row(float* x, const float* more, int count, float scale) {
 
 void scale_row(const float* x, float factor, int count, float* y) {
   Vec by = Vec::set1(factor);
-  int i = 0;
-  for (; i + Vec::width <= count; i += Vec::width) {
-    (Vec::load(x + i) * by).store(y + i);
-  }
-  for (; i < count; ++i) {
-    y[i] = x[i] * factor;
-  }
+  map(count, y, [=](Vec a) { return a * by; }, x);
 }
 
 constexpr AttentionLoops attention_loops() {

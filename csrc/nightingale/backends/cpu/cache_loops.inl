@@ -108,18 +108,13 @@ inline void dot_quantized(
     const float* x_sums,
     float* y) {
   int coded = quantized_words<bits>(depth), words = row_words<bits>(depth);
-  Vec sums[C];
-  float offsets[C];
+  Vec sums[C] = {};
+  float offsets[C] = {};
   for (int c = 0; c < C; ++c) {
-    sums[c] = Vec::zero();
-    offsets[c] = 0.0f;
     __builtin_prefetch(rows + c * words + kPrefetchBytes / 4);
   }
   for (int g = 0; g < depth / kCacheGroup; ++g) {
-    Vec acc[C];
-    for (int c = 0; c < C; ++c) {
-      acc[c] = Vec::zero();
-    }
+    Vec acc[C] = {};
     for (int i = g * kCacheGroup; i < (g + 1) * kCacheGroup; i += Vec::width) {
       Vec part = Vec::load(x + i);
       for (int c = 0; c < C; ++c) {
@@ -147,8 +142,7 @@ void dots_quantized(
   int words = row_words<bits>(depth), t = 0;
   float x_sums[kMostCacheGroups];
   for (int g = 0; g < depth / kCacheGroup; ++g) {
-    x_sums[g] =
-        sum_of(x + g * kCacheGroup, kCacheGroup, [](Vec a) { return a; });
+    x_sums[g] = sum_of(x + g * kCacheGroup, kCacheGroup, unchanged);
   }
   for (; t + 4 <= count; t += 4) {
     dot_quantized<bits, 4>(x, rows + t * words, depth, x_sums, y + t);
@@ -169,14 +163,8 @@ inline void sum_quantized(
     float* out) {
   constexpr int vectors = kCacheGroup / Vec::width;
   int coded = quantized_words<bits>(depth), words = row_words<bits>(depth);
-  Vec acc[G * vectors];
-  float offsets[G];
-  for (int i = 0; i < G * vectors; ++i) {
-    acc[i] = Vec::zero();
-  }
-  for (int g = 0; g < G; ++g) {
-    offsets[g] = 0.0f;
-  }
+  Vec acc[G * vectors] = {};
+  float offsets[G] = {};
   int begin = first * kCacheGroup;
   for (int t = 0; t < count; ++t, rows += words) {
     __builtin_prefetch(rows + kPrefetchBytes / 4);

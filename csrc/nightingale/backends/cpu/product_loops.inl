@@ -21,12 +21,7 @@ static_assert(kTileColumns <= nightingale::cpu::kMostTileColumns);
 template <int V>
 void product_tile(const TileArgs& a) {
   constexpr int R = Vec::tile_rows;
-  Vec acc[R][V];
-  UNROLL for (int r = 0; r < R; ++r) {
-    UNROLL for (int v = 0; v < V; ++v) {
-      acc[r][v] = Vec::zero();
-    }
-  }
+  Vec acc[R][V] = {};
   const float* w = a.w;
   // Taps that lie behind each other are one.
   bool one_run = a.tap_step == a.depth;
@@ -72,34 +67,12 @@ void pack_panel(
         __builtin_prefetch(from + kPrefetchBytes / 4 / sizeof(W));
         block[i] = first + i >= columns ? Vec::zero()
             : count == Vec::width       ? Vec::load(from)
-                                        : load_part(from, count);
+                                        : load_some<false>(from, count);
       }
       transpose(block);
       for (int64_t i = 0; i < count; ++i) {
         block[i].store(panel + (k + i) * kTileColumns + first);
       }
-    }
-  }
-}
-
-template <bool whole, typename T>
-inline Vec load_some(const T* p, int count) {
-  if constexpr (whole) {
-    return Vec::load(p);
-  } else {
-    return load_part(p, count);
-  }
-}
-
-template <bool whole, typename T>
-inline void store_some(Vec x, T* p, int count) {
-  if constexpr (whole) {
-    x.store(p);
-  } else {
-    float lanes[Vec::width];
-    x.store(lanes);
-    for (int i = 0; i < count; ++i) {
-      narrow(lanes[i], p + i);
     }
   }
 }
@@ -128,38 +101,37 @@ inline void epilogue_columns(const EpilogueArgs& a, int column, F make_curve) {
 // loads theirs of a parameter.
 template <typename T, typename F>
 inline void epilogue_all(const EpilogueArgs& a, F make_curve) {
-  int column = 0;
-  for (; column + Vec::width <= a.columns; column += Vec::width) {
-    epilogue_columns<true, T>(a, column, make_curve);
-  }
-  if (column < a.columns) {
-    epilogue_columns<false, T>(a, column, make_curve);
-  }
+  for_vectors(a.columns, [&]<bool whole>(int64_t column) {
+    epilogue_columns<whole, T>(a, column, make_curve);
+  });
 }
 
-template <typename T, typename F>
-inline void apply_each(const EpilogueArgs& a, F curve) {
-  epilogue_all<T>(a, [=](auto) { return curve; });
+template <typename T, auto curve>
+inline void apply_each(const EpilogueArgs& a) {
+  epilogue_all<T>(a, [](auto) { return [](Vec x) { return curve(x); }; });
+}
+
+inline Vec leaky_relu_vec(Vec x) {
+  return leaky_vec(x, Vec::set1(0.01f));
 }
 
 template <typename T>
 void epilogue(const EpilogueArgs& a) {
   switch (a.curve) {
     case Curve::none:
-      return apply_each<T>(a, [](Vec x) { return x; });
+      return epilogue_all<T>(a, [](auto) { return unchanged; });
     case Curve::silu:
-      return apply_each<T>(a, [](Vec x) { return silu_vec(x); });
+      return apply_each<T, silu_vec>(a);
     case Curve::gelu:
-      return apply_each<T>(a, [](Vec x) { return gelu_vec(x); });
+      return apply_each<T, gelu_vec>(a);
     case Curve::mish:
-      return apply_each<T>(a, [](Vec x) { return mish_vec(x); });
+      return apply_each<T, mish_vec>(a);
     case Curve::elu:
-      return apply_each<T>(a, [](Vec x) { return elu_vec(x); });
+      return apply_each<T, elu_vec>(a);
     case Curve::leaky_relu:
-      return apply_each<T>(
-          a, [](Vec x) { return leaky_vec(x, Vec::set1(0.01f)); });
+      return apply_each<T, leaky_relu_vec>(a);
     case Curve::relu:
-      return apply_each<T>(a, [](Vec x) { return above_zero(x); });
+      return apply_each<T, above_zero>(a);
     case Curve::snake:
       return epilogue_all<T>(a, [&](auto at_columns) {
         Vec alpha = at_columns(a.alpha), inverse = at_columns(a.inverse_alpha);
@@ -168,26 +140,17 @@ void epilogue(const EpilogueArgs& a) {
   }
 }
 
-template <bool whole>
-inline void depthwise_vec(const DepthwiseArgs& a, int channel) {
-  int count = a.channels - channel;
-  Vec acc = Vec::zero();
-  for (int tap = a.first_tap; tap < a.last_tap; ++tap) {
-    Vec x = load_some<whole>(a.x + tap * a.tap_step + channel, count);
-    Vec w = load_some<whole>(a.w + tap * a.w_stride + channel, count);
-    acc = fma(x, w, acc);
-  }
-  store_some<whole>(acc, a.y + channel, count);
-}
-
 void depthwise(const DepthwiseArgs& a) {
-  int channel = 0;
-  for (; channel + Vec::width <= a.channels; channel += Vec::width) {
-    depthwise_vec<true>(a, channel);
-  }
-  if (channel < a.channels) {
-    depthwise_vec<false>(a, channel);
-  }
+  for_vectors(a.channels, [&]<bool whole>(int64_t channel) {
+    int count = a.channels - channel;
+    Vec acc = Vec::zero();
+    for (int tap = a.first_tap; tap < a.last_tap; ++tap) {
+      Vec x = load_some<whole>(a.x + tap * a.tap_step + channel, count);
+      Vec w = load_some<whole>(a.w + tap * a.w_stride + channel, count);
+      acc = fma(x, w, acc);
+    }
+    store_some<whole>(acc, a.y + channel, count);
+  });
 }
 
 constexpr ProductLoops product_loops() {

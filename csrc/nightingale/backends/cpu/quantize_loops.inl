@@ -9,13 +9,8 @@ static_assert(
 
 struct LaneSums {
   static constexpr int parts = kEncodeLanes / Vec::width;
-  Vec v[parts];
+  Vec v[parts] = {};
 
-  LaneSums() {
-    for (Vec& part : v) {
-      part = Vec::zero();
-    }
-  }
   // term: of the group's element k
   void add(int k, Vec term) {
     Vec& part = v[k / Vec::width % parts];

@@ -24,6 +24,9 @@ constexpr int kQuantizedTile = 32;
 // the upper halves.
 constexpr int kQuantizedOrder[4] = {0, 2, 1, 3};
 
+constexpr int quantized_index(int bits) {
+  return bits == 8 ? 0 : 1;
+}
 constexpr int quantized_bytes(int bits) {
   return kQuantizedTile * kQuantizedGroup * bits / 8;
 }
@@ -88,12 +91,8 @@ struct QuantizedLoops {
       float* scales,
       float* sums);
 
-  // Indexed by quantized_width.
+  // Indexed by quantized_index.
   void (*tile[2])(const QuantizedTileArgs& args);
 };
-
-constexpr int quantized_width(int bits) {
-  return bits == 8 ? 0 : 1;
-}
 
 } // namespace nightingale::cpu

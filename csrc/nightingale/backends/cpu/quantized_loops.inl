@@ -66,16 +66,6 @@ struct QuantizedSums {
   static constexpr int chains = R <= Vec::quantized_split_rows ? 2 : 1;
   PairSums sums[chains][R][kQuantizedParts];
 
-  QuantizedSums() {
-    for (auto& chain : sums) {
-      for (auto& row : chain) {
-        for (auto& part : row) {
-          part = PairSums::zero();
-        }
-      }
-    }
-  }
-
   // integers: of the first row, at the first of the four columns whose bytes
   // are `shift` bits up.
   template <int shift, int mask>
@@ -137,14 +127,7 @@ inline void
 code_block(const QuantizedTileArgs& a, int tile, int row, int first) {
   const QuantizedRows x = a.x.from_row(row);
   int64_t stride = x.row_step * kQuantizedGroup;
-  Vec y[T][R][kQuantizedParts];
-  for (auto& each : y) {
-    for (auto& sums : each) {
-      for (auto& part : sums) {
-        part = Vec::zero();
-      }
-    }
-  }
+  Vec y[T][R][kQuantizedParts] = {};
   int64_t tile_at = 0; // bytes
   for (int tap = 0; tap < x.taps; ++tap) {
     int64_t at = tap * x.tap_step;

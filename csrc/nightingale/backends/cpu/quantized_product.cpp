@@ -31,7 +31,7 @@ void multiply_tiles(
       .tiles = {w.tile(first), second ? w.tile(*second) : nullptr},
       .y = {first_sums, second_sums},
       .y_stride = stride};
-  simd().quantized.tile[quantized_width(w.bits)](a);
+  simd().quantized.tile[quantized_index(w.bits)](a);
 }
 
 } // namespace

@@ -79,10 +79,6 @@ struct CacheLoops {
       float* out);
 };
 
-constexpr int quantized_index(int bits) {
-  return bits == 8 ? 0 : 1;
-}
-
 // What the sums of a product go through; ops::Activation, and Snake after it.
 enum class Curve { none, silu, gelu, mish, elu, leaky_relu, relu, snake };
 

@@ -27,8 +27,6 @@ void harmonics(const HarmonicArgs& a) {
   }
 }
 
-using Words = uint32_t __attribute__((vector_size(4 * Vec::width)));
-using SignedWords = int32_t __attribute__((vector_size(4 * Vec::width)));
 using Floats = float __attribute__((vector_size(4 * Vec::width)));
 
 template <int rotation>

@@ -7,10 +7,7 @@ constexpr int kFrameSize = 16, kFrameHop = 4, kBins = 9;
 template <int depth, int columns, int stride>
 inline void row_product(const float* x, const float* basis, float* y) {
   constexpr int vectors = (columns + Vec::width - 1) / Vec::width;
-  Vec acc[vectors];
-  for (int v = 0; v < vectors; ++v) {
-    acc[v] = Vec::zero();
-  }
+  Vec acc[vectors] = {};
   for (int k = 0; k < depth; ++k) {
     Vec xs = Vec::set1(x[k]);
     for (int v = 0; v < vectors; ++v) {
@@ -21,12 +18,8 @@ inline void row_product(const float* x, const float* basis, float* y) {
   for (int v = 0; v < whole; ++v) {
     acc[v].store(y + v * Vec::width);
   }
-  if constexpr (whole < vectors) {
-    float last[Vec::width];
-    acc[whole].store(last);
-    for (int c = whole * Vec::width; c < columns; ++c) {
-      y[c] = last[c - whole * Vec::width];
-    }
+  if constexpr (constexpr int begin = whole * Vec::width; begin < columns) {
+    store_some<false>(acc[whole], y + begin, columns - begin);
   }
 }
 
@@ -44,21 +37,11 @@ void synthesise(const float* x, int frames, const float* basis, float* y) {
   }
 }
 
-// Copies rows of 9 between a packed block and every second half of the rows of
-// 18.
-inline void gather_bins(const float* x, int frames, float* block) {
+// Copies the 9 bins of each frame; a stride is how far apart frames begin.
+inline void
+copy_bins(const float* x, int x_stride, int frames, float* y, int y_stride) {
   for (int f = 0; f < frames; ++f) {
-    for (int bin = 0; bin < kBins; ++bin) {
-      block[f * kBins + bin] = x[f * 2 * kBins + bin];
-    }
-  }
-}
-
-inline void scatter_bins(const float* block, int frames, float* y) {
-  for (int f = 0; f < frames; ++f) {
-    for (int bin = 0; bin < kBins; ++bin) {
-      y[f * 2 * kBins + bin] = block[f * kBins + bin];
-    }
+    __builtin_memcpy(y + f * y_stride, x + f * x_stride, sizeof(float[kBins]));
   }
 }
 
@@ -71,8 +54,8 @@ void polar(const float* x, int frames, float* y) {
     int count = frames - begin < block ? frames - begin : block;
     float first[size] = {}, second[size] = {};
     const float* from = x + int64_t(begin) * 2 * kBins;
-    gather_bins(from, count, first);
-    gather_bins(from + kBins, count, second);
+    copy_bins(from, 2 * kBins, count, first, kBins);
+    copy_bins(from + kBins, 2 * kBins, count, second, kBins);
     for (int i = 0; i < size; i += Vec::width) {
       Vec magnitude = min(loudest, exp(Vec::load(first + i)));
       Vec phase = sin_vec(Vec::load(second + i));
@@ -81,7 +64,7 @@ void polar(const float* x, int frames, float* y) {
       (magnitude * sin_vec(phase)).store(second + i);
     }
     float* to = y + int64_t(begin) * 2 * kBins;
-    scatter_bins(first, count, to);
-    scatter_bins(second, count, to + kBins);
+    copy_bins(first, kBins, count, to, 2 * kBins);
+    copy_bins(second, kBins, count, to + kBins, 2 * kBins);
   }
 }

@@ -12,6 +12,7 @@ struct Vec {
   static constexpr int row_block = 2; // 16 registers hold no more
   static constexpr int large_row_block = 2;
   static constexpr int tile_rows = 6; // by 2 vectors: 12 of 16
+  static constexpr int pair_sums = 1;
   static constexpr int quantized_rows = 4; // by 2 vectors
   static constexpr int quantized_parts = 2;
   static constexpr int quantized_split_rows = 0;
@@ -43,13 +44,7 @@ struct Vec {
         reinterpret_cast<__m128i*>(p),
         _mm256_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
   }
-  void store(bf16* p) const {
-    float lanes[width];
-    store(lanes);
-    for (int i = 0; i < width; ++i) {
-      narrow(lanes[i], p + i);
-    }
-  }
+  void store(bf16* p) const;
   float sum() const {
     __m128 x =
         _mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
@@ -66,28 +61,14 @@ struct Vec {
   }
 };
 
-inline Vec operator+(Vec a, Vec b) {
-  return {_mm256_add_ps(a.v, b.v)};
-}
-inline Vec operator-(Vec a, Vec b) {
-  return {_mm256_sub_ps(a.v, b.v)};
-}
-inline Vec operator*(Vec a, Vec b) {
-  return {_mm256_mul_ps(a.v, b.v)};
-}
-inline Vec operator/(Vec a, Vec b) {
-  return {_mm256_div_ps(a.v, b.v)};
-}
+#include "nightingale/backends/cpu/vec.inl"
+
 // 1 / x within 2 ulp, for normal numbers.
 inline Vec reciprocal(Vec x) {
   return Vec::set1(1.0f) / x;
 }
 inline Vec fma(Vec a, Vec b, Vec c) {
   return {_mm256_fmadd_ps(a.v, b.v, c.v)};
-}
-// Rounded once on every processor.
-inline Vec fma_once(Vec a, Vec b, Vec c) {
-  return fma(a, b, c);
 }
 inline Vec max(Vec a, Vec b) {
   return {_mm256_max_ps(a.v, b.v)};
@@ -113,11 +94,6 @@ inline Vec scale_by_power_of_two(Vec x, Vec n) {
   return {_mm256_castsi256_ps(
       _mm256_add_epi32(_mm256_castps_si256(x.v), exponent))};
 }
-
-// x = mantissa * 2^exponent, for positive normal numbers; mantissa in [1, 2).
-struct Split {
-  Vec mantissa, exponent;
-};
 
 inline Split split(Vec x) {
   __m256i bits = _mm256_castps_si256(x.v), bias = _mm256_set1_epi32(127);
@@ -147,44 +123,14 @@ inline void transpose(Vec (&x)[Vec::width]) {
   }
 }
 
-// Two integers of 16 bits for each lane of a Vec.
-struct Pairs {
-  __m256i v;
-
-  static Pairs load(const uint8_t* p) {
-    return {_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p))};
-  }
-  static Pairs set1(const int16_t* pair) {
-    int32_t both;
-    std::memcpy(&both, pair, sizeof(both));
-    return {_mm256_set1_epi32(both)};
-  }
-  template <int shift, int mask>
-  Pairs bits() const {
-    __m256i shifted = shift > 0 ? _mm256_srli_epi16(v, shift) : v;
-    bool rest = mask == 0xffff >> shift; // all that is left
-    return {
-        rest ? shifted : _mm256_and_si256(shifted, _mm256_set1_epi16(mask))};
-  }
-};
-
-// Sums of products of pairs, exact as long as they fit in 32 bits.
-struct PairSums {
-  __m256i v;
-
-  static PairSums zero() {
-    return {_mm256_setzero_si256()};
-  }
-  void add_products(Pairs a, Pairs b) {
-    v = _mm256_add_epi32(v, _mm256_madd_epi16(a.v, b.v));
-  }
-  void add(PairSums other) {
-    v = _mm256_add_epi32(v, other.v);
-  }
-  Vec floats() const {
-    return {_mm256_cvtepi32_ps(v)};
-  }
-};
+inline void PairSums::add_products(Pairs a, Pairs b) {
+  auto products = _mm256_madd_epi16(
+      reinterpret_cast<__m256i>(a.v), reinterpret_cast<__m256i>(b.v));
+  v[0] += reinterpret_cast<SignedWords>(products);
+}
+inline Vec PairSums::floats() const {
+  return {_mm256_cvtepi32_ps(reinterpret_cast<__m256i>(v[0]))};
+}
 
 // QuantizedTensor [i, i + width) of a row; i is a multiple of the width.
 inline Vec load_quantized(const uint8_t* row, int i, Bits<8>) {

@@ -12,6 +12,7 @@ struct Vec {
   static constexpr int row_block = 4;
   static constexpr int large_row_block = 6; // by 4 columns: 24 of 32 registers
   static constexpr int tile_rows = 14; // by 2 vectors: 28 of 32 registers
+  static constexpr int pair_sums = 1;
   static constexpr int quantized_rows = 10; // by 2 vectors: 20 of 32
   static constexpr int quantized_parts = 2;
   static constexpr int quantized_split_rows =
@@ -45,37 +46,7 @@ struct Vec {
         reinterpret_cast<__m256i*>(p),
         _mm512_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
   }
-  void store(bf16* p) const {
-    __m512i bits = _mm512_castps_si512(v);
-    __m512i odd =
-        _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
-    __m512i rounded = _mm512_add_epi32(
-        bits, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff)));
-    __mmask16 nan = _mm512_cmp_ps_mask(v, v, _CMP_UNORD_Q);
-    __m512i result =
-        _mm512_mask_or_epi32(rounded, nan, bits, _mm512_set1_epi32(0x400000));
-    // The upper halves side by side.
-    const __m512i upper = _mm512_set_epi32(
-        0,
-        0,
-        0,
-        0,
-        0,
-        0,
-        0,
-        0, // not stored
-        0x1f001d,
-        0x1b0019,
-        0x170015,
-        0x130011,
-        0x0f000d,
-        0x0b0009,
-        0x070005,
-        0x030001);
-    _mm256_storeu_si256(
-        reinterpret_cast<__m256i*>(p),
-        _mm512_castsi512_si256(_mm512_permutexvar_epi16(upper, result)));
-  }
+  void store(bf16* p) const;
   float sum() const {
     return _mm512_reduce_add_ps(v);
   }
@@ -84,18 +55,8 @@ struct Vec {
   }
 };
 
-inline Vec operator+(Vec a, Vec b) {
-  return {_mm512_add_ps(a.v, b.v)};
-}
-inline Vec operator-(Vec a, Vec b) {
-  return {_mm512_sub_ps(a.v, b.v)};
-}
-inline Vec operator*(Vec a, Vec b) {
-  return {_mm512_mul_ps(a.v, b.v)};
-}
-inline Vec operator/(Vec a, Vec b) {
-  return {_mm512_div_ps(a.v, b.v)};
-}
+#include "nightingale/backends/cpu/vec.inl"
+
 // 1 / x within 2 ulp, for normal numbers.
 inline Vec reciprocal(Vec x) {
   // An estimate and a Newton step: a division takes four times as long.
@@ -105,10 +66,6 @@ inline Vec reciprocal(Vec x) {
 }
 inline Vec fma(Vec a, Vec b, Vec c) {
   return {_mm512_fmadd_ps(a.v, b.v, c.v)};
-}
-// Rounded once on every processor.
-inline Vec fma_once(Vec a, Vec b, Vec c) {
-  return fma(a, b, c);
 }
 inline Vec max(Vec a, Vec b) {
   return {_mm512_max_ps(a.v, b.v)};
@@ -132,11 +89,6 @@ inline Vec where_greater(Vec a, Vec b, Vec yes, Vec no) {
 inline Vec scale_by_power_of_two(Vec x, Vec n) {
   return {_mm512_scalef_ps(x.v, n.v)};
 }
-
-// x = mantissa * 2^exponent, for positive normal numbers; mantissa in [1, 2).
-struct Split {
-  Vec mantissa, exponent;
-};
 
 inline Split split(Vec x) {
   return {
@@ -171,48 +123,19 @@ inline void transpose(Vec (&x)[Vec::width]) {
   }
 }
 
-// Two integers of 16 bits for each lane of a Vec.
-struct Pairs {
-  __m512i v;
-
-  static Pairs load(const uint8_t* p) {
-    return {_mm512_loadu_si512(p)};
-  }
-  static Pairs set1(const int16_t* pair) {
-    int32_t both;
-    std::memcpy(&both, pair, sizeof(both));
-    return {_mm512_set1_epi32(both)};
-  }
-  template <int shift, int mask>
-  Pairs bits() const {
-    __m512i shifted = shift > 0 ? _mm512_srli_epi16(v, shift) : v;
-    bool rest = mask == 0xffff >> shift; // all that is left
-    return {
-        rest ? shifted : _mm512_and_si512(shifted, _mm512_set1_epi16(mask))};
-  }
-};
-
-// Sums of products of pairs, exact as long as they fit in 32 bits.
-struct PairSums {
-  __m512i v;
-
-  static PairSums zero() {
-    return {_mm512_setzero_si512()};
-  }
-  void add_products(Pairs a, Pairs b) {
+inline void PairSums::add_products(Pairs a, Pairs b) {
+  auto first = reinterpret_cast<__m512i>(a.v);
+  auto second = reinterpret_cast<__m512i>(b.v);
 #if defined(__AVX512VNNI__)
-    v = _mm512_dpwssd_epi32(v, a.v, b.v);
+  auto sum = reinterpret_cast<__m512i>(v[0]);
+  v[0] = reinterpret_cast<SignedWords>(_mm512_dpwssd_epi32(sum, first, second));
 #else
-    v = _mm512_add_epi32(v, _mm512_madd_epi16(a.v, b.v));
+  v[0] += reinterpret_cast<SignedWords>(_mm512_madd_epi16(first, second));
 #endif
-  }
-  void add(PairSums other) {
-    v = _mm512_add_epi32(v, other.v);
-  }
-  Vec floats() const {
-    return {_mm512_cvtepi32_ps(v)};
-  }
-};
+}
+inline Vec PairSums::floats() const {
+  return {_mm512_cvtepi32_ps(reinterpret_cast<__m512i>(v[0]))};
+}
 
 // QuantizedTensor [i, i + width) of a row; i is a multiple of the width.
 inline Vec load_quantized(const uint8_t* row, int i, Bits<8>) {

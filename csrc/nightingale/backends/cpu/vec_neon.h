@@ -12,6 +12,7 @@ struct Vec {
   static constexpr int row_block = 4;
   static constexpr int large_row_block = 6; // by 4 columns: 24 of 32 registers
   static constexpr int tile_rows = 8;
+  static constexpr int pair_sums = 2;
   static constexpr int quantized_rows = 2; // by 4 vectors of 2 sums: 16 of 32
   static constexpr int quantized_parts = 4;
   static constexpr int quantized_split_rows = 0;
@@ -41,13 +42,7 @@ struct Vec {
     vst1_u16(
         reinterpret_cast<uint16_t*>(p), vreinterpret_u16_f16(vcvt_f16_f32(v)));
   }
-  void store(bf16* p) const {
-    float lanes[width];
-    store(lanes);
-    for (int i = 0; i < width; ++i) {
-      narrow(lanes[i], p + i);
-    }
-  }
+  void store(bf16* p) const;
   float sum() const {
     return vaddvq_f32(v);
   }
@@ -56,28 +51,14 @@ struct Vec {
   }
 };
 
-inline Vec operator+(Vec a, Vec b) {
-  return {vaddq_f32(a.v, b.v)};
-}
-inline Vec operator-(Vec a, Vec b) {
-  return {vsubq_f32(a.v, b.v)};
-}
-inline Vec operator*(Vec a, Vec b) {
-  return {vmulq_f32(a.v, b.v)};
-}
-inline Vec operator/(Vec a, Vec b) {
-  return {vdivq_f32(a.v, b.v)};
-}
+#include "nightingale/backends/cpu/vec.inl"
+
 // 1 / x within 2 ulp, for normal numbers.
 inline Vec reciprocal(Vec x) {
   return Vec::set1(1.0f) / x;
 }
 inline Vec fma(Vec a, Vec b, Vec c) {
   return {vfmaq_f32(c.v, a.v, b.v)};
-}
-// Rounded once on every processor.
-inline Vec fma_once(Vec a, Vec b, Vec c) {
-  return fma(a, b, c);
 }
 inline Vec max(Vec a, Vec b) {
   return {vmaxq_f32(a.v, b.v)};
@@ -103,11 +84,6 @@ inline Vec scale_by_power_of_two(Vec x, Vec n) {
       vreinterpretq_f32_s32(vaddq_s32(vreinterpretq_s32_f32(x.v), exponent))};
 }
 
-// x = mantissa * 2^exponent, for positive normal numbers; mantissa in [1, 2).
-struct Split {
-  Vec mantissa, exponent;
-};
-
 inline Split split(Vec x) {
   uint32x4_t bits = vreinterpretq_u32_f32(x.v), bias = vdupq_n_u32(127);
   int32x4_t exponent =
@@ -128,47 +104,15 @@ inline void transpose(Vec (&x)[Vec::width]) {
   }
 }
 
-// Two integers of 16 bits for each lane of a Vec.
-struct Pairs {
-  int16x8_t v;
-
-  static Pairs load(const uint8_t* p) {
-    return {vreinterpretq_s16_u8(vld1q_u8(p))};
-  }
-  static Pairs set1(const int16_t* pair) {
-    int32_t both;
-    std::memcpy(&both, pair, sizeof(both));
-    return {vreinterpretq_s16_s32(vdupq_n_s32(both))};
-  }
-  template <int shift, int mask>
-  Pairs bits() const {
-    uint16x8_t shifted = vreinterpretq_u16_s16(v);
-    if constexpr (shift > 0) {
-      shifted = vshrq_n_u16(shifted, shift);
-    }
-    return {vreinterpretq_s16_u16(vandq_u16(shifted, vdupq_n_u16(mask)))};
-  }
-};
-
-// Sums of products of pairs, exact as long as they fit in 32 bits.
-struct PairSums {
-  int32x4_t low, high; // each pair's two sums side by side
-
-  static PairSums zero() {
-    return {vdupq_n_s32(0), vdupq_n_s32(0)};
-  }
-  void add_products(Pairs a, Pairs b) {
-    low = vmlal_s16(low, vget_low_s16(a.v), vget_low_s16(b.v));
-    high = vmlal_high_s16(high, a.v, b.v);
-  }
-  void add(PairSums other) {
-    low = vaddq_s32(low, other.low);
-    high = vaddq_s32(high, other.high);
-  }
-  Vec floats() const {
-    return {vcvtq_f32_s32(vpaddq_s32(low, high))};
-  }
-};
+// Each pair's two sums side by side.
+inline void PairSums::add_products(Pairs a, Pairs b) {
+  auto first = vreinterpretq_s16_u16(a.v), second = vreinterpretq_s16_u16(b.v);
+  v[0] = vmlal_s16(v[0], vget_low_s16(first), vget_low_s16(second));
+  v[1] = vmlal_high_s16(v[1], first, second);
+}
+inline Vec PairSums::floats() const {
+  return {vcvtq_f32_s32(vpaddq_s32(v[0], v[1]))};
+}
 
 // QuantizedTensor [i, i + width) of a row; i is a multiple of the width.
 inline Vec load_quantized(const uint8_t* row, int i, Bits<8>) {

@@ -14,6 +14,7 @@ struct Vec {
   static constexpr int row_block = 2;
   static constexpr int large_row_block = 2;
   static constexpr int tile_rows = 4;
+  static constexpr int pair_sums = 1;
   static constexpr int quantized_rows = 2;
   static constexpr int quantized_parts = 4;
   static constexpr int quantized_split_rows = 0;
@@ -33,6 +34,7 @@ struct Vec {
   void store(T* p) const {
     narrow(v, p);
   }
+  void store(bf16* p) const;
   float sum() const {
     return v;
   }
@@ -41,18 +43,8 @@ struct Vec {
   }
 };
 
-inline Vec operator+(Vec a, Vec b) {
-  return {a.v + b.v};
-}
-inline Vec operator-(Vec a, Vec b) {
-  return {a.v - b.v};
-}
-inline Vec operator*(Vec a, Vec b) {
-  return {a.v * b.v};
-}
-inline Vec operator/(Vec a, Vec b) {
-  return {a.v / b.v};
-}
+#include "nightingale/backends/cpu/vec.inl"
+
 // 1 / x within 2 ulp, for normal numbers.
 inline Vec reciprocal(Vec x) {
   return Vec::set1(1.0f) / x;
@@ -105,38 +97,14 @@ inline Vec sin_squared_vec(Vec x) {
   return {sinf(x.v) * sinf(x.v)};
 }
 
-// Two integers of 16 bits for each lane of a Vec.
-struct Pairs {
-  int v[2];
-
-  static Pairs load(const uint8_t* p) {
-    return {{p[0] | p[1] << 8, p[2] | p[3] << 8}};
-  }
-  static Pairs set1(const int16_t* pair) {
-    return {{pair[0], pair[1]}};
-  }
-  template <int shift, int mask>
-  Pairs bits() const {
-    return {{v[0] >> shift & mask, v[1] >> shift & mask}};
-  }
-};
-
-// Sums of products of pairs, exact as long as they fit in 32 bits.
-struct PairSums {
-  int32_t v;
-
-  static PairSums zero() {
-    return {0};
-  }
-  void add_products(Pairs a, Pairs b) {
-    v += a.v[0] * b.v[0] + a.v[1] * b.v[1];
-  }
-  void add(PairSums other) {
-    v += other.v;
-  }
-  Vec floats() const {
-    return {static_cast<float>(v)};
-  }
-};
+inline void PairSums::add_products(Pairs a, Pairs b) {
+  auto signed_product = [&](int i) {
+    return static_cast<int16_t>(a.v[i]) * static_cast<int16_t>(b.v[i]);
+  };
+  v[0] += signed_product(0) + signed_product(1);
+}
+inline Vec PairSums::floats() const {
+  return {static_cast<float>(v[0][0])};
+}
 
 } // namespace

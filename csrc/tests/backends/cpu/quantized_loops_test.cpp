@@ -151,7 +151,7 @@ TEST_CASE("a quantized tile is the sum of its groups, rounded once a step") {
           .tiles = {tile.data(), nullptr},
           .y = {y.data(), nullptr},
           .y_stride = kQuantizedTile};
-      loops.tile[quantized_width(bits)](a);
+      loops.tile[quantized_index(bits)](a);
       CHECK(same_bits(y, expected));
     });
   }
@@ -172,7 +172,7 @@ TEST_CASE("every table gives the same products, of any number of rows") {
             .tiles = {tile.data(), nullptr},
             .y = {y.data(), nullptr},
             .y_stride = stride};
-        loops.tile[quantized_width(bits)](a);
+        loops.tile[quantized_index(bits)](a);
         return y;
       };
       auto expected = run(plain());
@@ -214,7 +214,7 @@ TEST_CASE("rows under taps have the products of rows laid side by side") {
       for_each_table([&](const QuantizedLoops& loops) {
         auto run = [&](const QuantizedRows& each) {
           std::vector<float> y(count * kQuantizedTile);
-          loops.tile[quantized_width(bits)](
+          loops.tile[quantized_index(bits)](
               {.x = each,
                .tiles = {tile.data(), nullptr},
                .y = {y.data(), nullptr},
@@ -246,7 +246,7 @@ TEST_CASE("two tiles have the products that each has alone") {
         auto run = [&](const uint8_t* first, const uint8_t* second) {
           std::vector<float> y(2 * count * kQuantizedTile, -7.0f);
           float* behind = y.data() + count * kQuantizedTile;
-          loops.tile[quantized_width(bits)](
+          loops.tile[quantized_index(bits)](
               {.x = rows.view(),
                .tiles = {first, second},
                .y = {y.data(), second ? behind : nullptr},
