@@ -48,11 +48,6 @@ inline Vec exp2_vec(Vec x) {
   return scale_by_power_of_two(p, n);
 }
 
-// Rounded once on every processor.
-inline Vec fma_once(Vec a, Vec b, Vec c) {
-  return fma(a, b, c);
-}
-
 // log for a vector type that has split(): a polynomial about 1, within 2 ulp of
 // exact for positive normal numbers; others give no meaningful result. Included
 // by the vector headers, inside their namespace.

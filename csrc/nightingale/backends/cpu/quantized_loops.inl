@@ -19,43 +19,35 @@ constexpr int kQuantizedParts = Vec::quantized_parts;
 constexpr int kQuantizedStep = kQuantizedParts * Vec::width;
 static_assert(kQuantizedTile % kQuantizedStep == 0);
 
-inline void
-group_to_integers(const float* x, int16_t* integers, float* scale, float* sum) {
-  Vec most = Vec::zero(), wrong = Vec::zero();
-  for (int k = 0; k < kQuantizedGroup; k += Vec::width) {
-    Vec value = Vec::load(x + k);
-    most = max(most, abs(value));
-    wrong = wrong + value * Vec::zero(); // NaN where the value is not finite
-  }
-  float top = most.max_lane(), poison = wrong.sum();
-  float factor = top > 1e-30f ? kQuantizedLimit / top : 0.0f;
-  // Adding this leaves the nearest integer in the lowest bits.
-  constexpr float rounder = 0x1.8p23f;
-  float rounded[kQuantizedGroup];
-  for (int k = 0; k < kQuantizedGroup; ++k) {
-    rounded[k] = x[k] * factor + rounder;
-  }
-  int total = 0;
-  for (int k = 0; k < kQuantizedGroup; ++k) {
-    integers[k] = static_cast<int16_t>(to_bits(rounded[k]));
-    total += integers[k];
-  }
-  *scale = (factor > 0.0f ? top / kQuantizedLimit : 0.0f) + poison;
-  *sum = *scale * static_cast<float>(total);
-}
-
 void to_integers(
     const float* x,
     int groups,
     int16_t* integers,
     float* scales,
     float* sums) {
-  for (int g = 0; g < groups; ++g) {
-    group_to_integers(
-        x + g * kQuantizedGroup,
-        integers + g * kQuantizedGroup,
-        scales + g,
-        sums + g);
+  for (int g = 0; g < groups;
+       ++g, x += kQuantizedGroup, integers += kQuantizedGroup) {
+    Vec most = Vec::zero(), wrong = Vec::zero();
+    for (int k = 0; k < kQuantizedGroup; k += Vec::width) {
+      Vec value = Vec::load(x + k);
+      most = max(most, abs(value));
+      wrong = wrong + value * Vec::zero(); // NaN where the value is not finite
+    }
+    float top = most.max_lane(), poison = wrong.sum();
+    float factor = top > 1e-30f ? kQuantizedLimit / top : 0.0f;
+    // Adding this leaves the nearest integer in the lowest bits.
+    constexpr float rounder = 0x1.8p23f;
+    float rounded[kQuantizedGroup];
+    for (int k = 0; k < kQuantizedGroup; ++k) {
+      rounded[k] = x[k] * factor + rounder;
+    }
+    int total = 0;
+    for (int k = 0; k < kQuantizedGroup; ++k) {
+      integers[k] = static_cast<int16_t>(to_bits(rounded[k]));
+      total += integers[k];
+    }
+    scales[g] = (factor > 0.0f ? top / kQuantizedLimit : 0.0f) + poison;
+    sums[g] = scales[g] * static_cast<float>(total);
   }
 }
 

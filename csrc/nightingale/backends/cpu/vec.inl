@@ -19,6 +19,18 @@ inline Vec operator/(Vec a, Vec b) {
   return {a.v / b.v};
 }
 
+// 1 / x within 2 ulp, for normal numbers; a vector type may have a faster one.
+template <typename V>
+inline V reciprocal(V x) {
+  return V::set1(1.0f) / x;
+}
+
+// Rounded once on every processor.
+template <typename V>
+inline V fma_once(V a, V b, V c) {
+  return fma(a, b, c);
+}
+
 // x = mantissa * 2^exponent, for positive normal numbers; mantissa in [1, 2).
 struct Split {
   Vec mantissa, exponent;

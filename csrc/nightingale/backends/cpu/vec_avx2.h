@@ -63,10 +63,6 @@ struct Vec {
 
 #include "nightingale/backends/cpu/vec.inl"
 
-// 1 / x within 2 ulp, for normal numbers.
-inline Vec reciprocal(Vec x) {
-  return Vec::set1(1.0f) / x;
-}
 inline Vec fma(Vec a, Vec b, Vec c) {
   return {_mm256_fmadd_ps(a.v, b.v, c.v)};
 }

@@ -57,7 +57,6 @@ struct Vec {
 
 #include "nightingale/backends/cpu/vec.inl"
 
-// 1 / x within 2 ulp, for normal numbers.
 inline Vec reciprocal(Vec x) {
   // An estimate and a Newton step: a division takes four times as long.
   __m512 y = _mm512_rcp14_ps(x.v);

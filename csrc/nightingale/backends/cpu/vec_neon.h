@@ -53,10 +53,6 @@ struct Vec {
 
 #include "nightingale/backends/cpu/vec.inl"
 
-// 1 / x within 2 ulp, for normal numbers.
-inline Vec reciprocal(Vec x) {
-  return Vec::set1(1.0f) / x;
-}
 inline Vec fma(Vec a, Vec b, Vec c) {
   return {vfmaq_f32(c.v, a.v, b.v)};
 }

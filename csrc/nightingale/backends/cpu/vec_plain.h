@@ -45,14 +45,9 @@ struct Vec {
 
 #include "nightingale/backends/cpu/vec.inl"
 
-// 1 / x within 2 ulp, for normal numbers.
-inline Vec reciprocal(Vec x) {
-  return Vec::set1(1.0f) / x;
-}
 inline Vec fma(Vec a, Vec b, Vec c) {
   return {a.v * b.v + c.v};
 }
-// Rounded once on every processor.
 inline Vec fma_once(Vec a, Vec b, Vec c) {
   return {__builtin_fmaf(a.v, b.v, c.v)};
 }
