@@ -63,145 +63,46 @@ void check(const mx::array& x, const ops::Kernel& w, const ops::Conv1d& shape) {
   }
 }
 
-// The input rows are quantized once, whatever the number of taps.
-mx::array quantized_conv1d(
-    const mx::array& x,
-    const ops::Kernel& w,
-    const ops::ConvOptions& options,
-    mx::Stream s) {
-  check(x, w, options.shape);
-  auto shape = options.shape;
-  mx::Shape result{
-      x.shape(0), shape.output_rows(x.shape(1), w.taps), w.filters()};
-  storage_of(x); // throws here, not on the stream's thread
-  Arrays inputs{dense(x, s), w.matrix.w};
-  EpilogueInputs epilogue_inputs(options.epilogue, result, inputs, s);
-  return make_op(
-      "QuantizedConv1d",
-      {result, options.epilogue.result_dtype(x)},
-      std::move(inputs),
-      [=, taps = w.taps, filters = w.filters(), bits = w.matrix.bits](
-          const Arrays& in, Arrays& out) {
-        const auto& x = in[0];
-        quantized_product(
-            x,
-            [&](const auto* data) {
-              return conv_windows(x, data, x.shape(2), taps, shape);
-            },
-            PackedQuantized(in[1], filters, bits),
-            epilogue_inputs.on(in, out[0]),
-            // With one tap it has the bits of linear() on every processor.
-            /* batch_invariant */ taps == 1);
-      },
-      s);
-}
-
 struct TapPanel;
-struct PaddedRows;
-struct TileSums;
 
 // Steps computed with weights packed once.
 constexpr int kStepsPerTile = 512;
 
+// The weights of the taps phase, phase + stride, ... for some of the columns.
+// w: [filters, taps, channels]
+const float*
+pack_taps(const mx::array& w, int phase, int stride, int column, int columns) {
+  const auto& loops = simd().product;
+  Storage storage = storage_of(w);
+  int taps = w.shape(1), channels = w.shape(2);
+  int64_t size = int64_t(channels) * loops.columns;
+  float* panel = scratch<TapPanel>(ceil_div(taps, stride) * size);
+  float* to = panel;
+  for (int tap = phase; tap < taps; tap += stride, to += size) {
+    int64_t at = (int64_t(column) * taps + tap) * channels;
+    loops.pack_panel[static_cast<int>(storage)](
+        w.data<char>() + at * storage_bytes(storage),
+        int64_t(taps) * channels,
+        columns,
+        channels,
+        to);
+  }
+  return panel;
+}
+
 // Row stride * q + phase of the full result is a sum over the taps phase,
 // phase + stride, ... of input rows q, q - 1, ...: for each phase a convolution
 // over the steps q, whose output rows are `stride` apart.
-struct Phases {
-  const float* x; // of one batch row, [length, channels]
-  int length;
-  int channels;
-  const mx::array& w; // [filters, taps, channels]
-  const float* bias;
-  ops::ConvTranspose1d shape;
-  int rows;
-  float* y; // [rows, filters]
+struct PhaseSteps {
+  int first; // whose row is not trimmed
+  int row; // of the first
+  int count;
 
-  int taps_of(int phase) const {
-    return phase < w.shape(1) ? ceil_div(w.shape(1) - phase, shape.stride) : 0;
-  }
-
-  // The first step of `phase` whose row is not trimmed, and how many follow.
-  int first_step(int phase) const {
-    return phase < shape.trim_left
-        ? ceil_div(shape.trim_left - phase, shape.stride)
-        : 0;
-  }
-  int row_of_step(int phase, int step) const {
-    return step * shape.stride + phase - shape.trim_left;
-  }
-  int steps(int phase) const {
-    int first = row_of_step(phase, first_step(phase));
-    return first < rows ? ceil_div(rows - first, shape.stride) : 0;
-  }
-
-  // The weights of one phase's taps for columns [column, column + columns).
-  const float* pack(int phase, int column, int columns) const {
-    const auto& loops = simd().product;
-    Storage storage = storage_of(w);
-    int taps = w.shape(1);
-    int64_t size = int64_t(channels) * loops.columns;
-    float* panel = scratch<TapPanel>(taps_of(phase) * size);
-    for (int i = 0; i < taps_of(phase); ++i) {
-      int64_t at =
-          (int64_t(column) * taps + phase + i * shape.stride) * channels;
-      loops.pack_panel[static_cast<int>(storage)](
-          w.data<char>() + at * storage_bytes(storage),
-          int64_t(taps) * channels,
-          columns,
-          channels,
-          panel + i * size);
-    }
-    return panel;
-  }
-
-  // Input row `step` of a tile of steps; in a zero-padded copy where the tile
-  // reaches beyond the input.
-  const float* rows_at(int step, int taps) const {
-    int before = std::max(0, taps - 1), count = simd().product.rows;
-    if (step >= before && step + count <= length) {
-      return x + int64_t(step) * channels;
-    }
-    float* padded = scratch<PaddedRows>(int64_t(before + count) * channels);
-    for (int i = 0; i < before + count; ++i) {
-      int t = step - before + i;
-      float* to = padded + int64_t(i) * channels;
-      if (t >= 0 && t < length) {
-        std::copy_n(x + int64_t(t) * channels, channels, to);
-      } else {
-        std::fill_n(to, channels, 0.0f);
-      }
-    }
-    return padded + int64_t(before) * channels;
-  }
-
-  // Steps [begin, begin + count) of a phase, for some of the columns.
-  void run(int phase, int begin, int count, int column, int columns) const {
-    const auto& loops = simd().product;
-    int filters = w.shape(0);
-    float* sums = scratch<TileSums>(loops.rows * loops.columns);
-    TileArgs tile;
-    tile.row_step = channels;
-    tile.tap_step = -channels;
-    tile.taps = taps_of(phase);
-    tile.depth = channels;
-    tile.w = pack(phase, column, columns);
-    tile.w_stride = loops.columns;
-    tile.y = sums;
-    tile.y_stride = loops.columns;
-    EpilogueArgs epilogue{};
-    epilogue.sums = sums;
-    epilogue.sums_stride = loops.columns;
-    epilogue.columns = columns;
-    epilogue.bias = bias + column;
-    epilogue.curve = Curve::none;
-    epilogue.stride = int64_t(shape.stride) * filters;
-    for (int step = begin; step < begin + count; step += loops.rows) {
-      tile.x = rows_at(step, tile.taps);
-      (columns <= loops.columns / 2 ? loops.half_tile : loops.tile)(tile);
-      epilogue.rows = std::min(loops.rows, begin + count - step);
-      epilogue.y = y + int64_t(row_of_step(phase, step)) * filters + column;
-      loops.epilogue[static_cast<int>(Storage::f32)](epilogue);
-    }
+  PhaseSteps(const ops::ConvTranspose1d& shape, int phase, int rows) {
+    int trimmed = std::max(0, shape.trim_left - phase);
+    first = ceil_div(trimmed, shape.stride);
+    row = first * shape.stride + phase - shape.trim_left;
+    count = row < rows ? ceil_div(rows - row, shape.stride) : 0;
   }
 };
 
@@ -212,15 +113,17 @@ mx::array conv1d(
     const ops::Kernel& kernel,
     const ops::ConvOptions& options,
     mx::Stream s) {
-  if (kernel.is_quantized()) {
-    return quantized_conv1d(x, kernel, options, s);
-  }
   const auto& w = kernel.matrix.w;
   auto shape = options.shape;
-  int rows = shape.output_rows(x.shape(1), w.shape(1));
-  mx::Shape result{x.shape(0), rows, w.shape(0)};
-  storage_of(x); // throws here, not on the stream's thread
-  storage_of(w);
+  if (kernel.is_quantized()) {
+    check(x, kernel, shape);
+  } else {
+    storage_of(w); // throws here, not on the stream's thread
+  }
+  storage_of(x);
+  int taps = kernel.taps, channels = kernel.channels();
+  mx::Shape result{
+      x.shape(0), shape.output_rows(x.shape(1), taps), kernel.filters()};
   Arrays inputs{dense(x, s), dense(w, s)};
   EpilogueInputs epilogue_inputs(options.epilogue, result, inputs, s);
   bool on_matrix_units = x.dtype() == mx::bfloat16 &&
@@ -229,21 +132,26 @@ mx::array conv1d(
       "Conv1d",
       {result, options.epilogue.result_dtype(x)},
       std::move(inputs),
-      [=](const Arrays& in, Arrays& out) {
+      [=, filters = kernel.filters() / shape.groups, bits = kernel.matrix.bits](
+          const Arrays& in, Arrays& out) {
         const auto &x = in[0], &w = in[1];
         EpilogueWriter epilogue = epilogue_inputs.on(in, out[0]);
-        int filters = w.shape(0) / shape.groups;
-        if (on_matrix_units) {
-          matrix_product(
-              conv_windows(
-                  x, x.data<uint16_t>(), w.shape(2), w.shape(1), shape),
-              w.data<uint16_t>(),
-              filters,
-              epilogue);
+        auto windows_of = [&](const auto* data) {
+          return conv_windows(x, data, channels, taps, shape);
+        };
+        if (bits) {
+          // The input rows are quantized once, whatever the number of taps.
+          // With one tap it has the bits of linear() on every processor.
+          PackedQuantized quantized(w, filters, bits);
+          quantized_product(x, windows_of, quantized, epilogue, taps == 1);
           return;
         }
-        auto windows =
-            conv_windows(x, floats_of(x), w.shape(2), w.shape(1), shape);
+        if (on_matrix_units) {
+          auto windows = windows_of(x.data<uint16_t>());
+          matrix_product(windows, w.data<uint16_t>(), filters, epilogue);
+          return;
+        }
+        auto windows = windows_of(floats_of(x));
         if (windows.channels == 1 && filters == 1 && shape.groups > 1) {
           depthwise(windows, w, epilogue);
           return;
@@ -278,33 +186,37 @@ mx::array conv_transpose1d(
       {as_float(x, s), dense(w, s), as_float(filters.bias, s)},
       [=](const Arrays& in, Arrays& out) {
         const auto &x = in[0], &w = in[1];
-        int filters = w.shape(0), width = simd().product.columns;
-        int panels = ceil_div(filters, width);
-        int blocks = ceil_div(ceil_div(rows, shape.stride) + 1, kStepsPerTile);
-        int tiles = x.shape(0) * blocks * shape.stride * panels;
+        int filters = w.shape(0), stride = shape.stride;
+        auto loops = float_loops();
+        int panels = ceil_div(filters, loops.columns);
+        int blocks = ceil_div(ceil_div(rows, stride) + 1, kStepsPerTile);
+        int tiles = x.shape(0) * blocks * stride * panels;
         parallel_for(tiles, [&](int tile) {
-          int column = tile % panels * width;
-          int phase = tile / panels % shape.stride;
-          int block = tile / panels / shape.stride % blocks;
-          int b = tile / panels / shape.stride / blocks;
-          Phases phases{
-              row_of<float>(x, b, 0),
-              x.shape(1),
-              x.shape(2),
-              w,
-              in[2].data<float>(),
-              shape,
-              rows,
-              out[0].data<float>() + int64_t(b) * rows * filters};
-          int begin = block * kStepsPerTile;
-          int count = std::min(kStepsPerTile, phases.steps(phase) - begin);
-          if (count > 0) {
-            phases.run(
-                phase,
-                phases.first_step(phase) + begin,
-                count,
-                column,
-                std::min(width, filters - column));
+          int column = tile % panels * loops.columns;
+          int columns = std::min(loops.columns, filters - column);
+          int phase = tile / panels % stride;
+          int begin = tile / panels / stride % blocks * kStepsPerTile;
+          int b = tile / panels / stride / blocks;
+          PhaseSteps steps(shape, phase, rows);
+          if (begin >= steps.count) {
+            return;
+          }
+          const float* from = row_of<float>(x, b, 0);
+          auto windows = row_windows(from, x.shape(1), x.shape(2));
+          windows.rows = std::min(kStepsPerTile, steps.count - begin);
+          windows.taps = ceil_div(std::max(0, w.shape(1) - phase), stride);
+          windows.dilation = -1;
+          windows.pad_left = -(steps.first + begin);
+          EpilogueWriter epilogue;
+          epilogue.bias = in[2].data<float>();
+          epilogue.stride = int64_t(stride) * filters;
+          int64_t row = int64_t(b) * rows + steps.row + begin * stride;
+          epilogue.y = out[0].data<float>() + row * filters;
+          const float* packed = pack_taps(w, phase, stride, column, columns);
+          int row_tiles = cpu::row_tiles(windows, loops.rows);
+          for (int i = 0; i < row_tiles; i += kTilesPerBlock) {
+            run_block(
+                windows, loops, i, packed, column, column + columns, epilogue);
           }
         });
       },

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <cstdint>
+#include "nightingale/backends/cpu/simd.h"
 
 // The inner loops for processors that multiply tiles of bfloat16: Intel's AMX.
 // They run between begin() and end(), on one thread.
@@ -14,16 +14,9 @@ constexpr int matrix_depth(int depth) {
   return (depth + kMatrixTile - 1) / kMatrixTile * kMatrixTile;
 }
 
-// As TileArgs; depth is a multiple of kMatrixTile, w a panel by pack_panel.
-struct MatrixTileArgs {
-  const uint16_t* x;
-  int64_t row_step;
-  int64_t tap_step;
-  int taps;
-  int depth;
-  const uint16_t* w;
-  float* y; // [kMatrixTile, kMatrixTile]
-};
+// depth is a multiple of kMatrixTile, w a panel by pack_panel, y [kMatrixTile,
+// kMatrixTile].
+using MatrixTileArgs = TileArgsOf<uint16_t>;
 
 // kMatrixTile queries of one head over all of its keys.
 struct MatrixAttentionArgs {

@@ -21,7 +21,6 @@ extern const MatrixLoops matrix_loops_amx;
 
 namespace {
 
-struct PackedWeights;
 struct WideRows;
 struct DecodedRows;
 struct RoundedRows;
@@ -32,7 +31,6 @@ struct Scores;
 struct Weights;
 struct Result;
 
-// Packed weights that are used together: half of a core's second-level cache.
 constexpr int64_t kPackedNumbers = 1 << 19;
 
 #if defined(__x86_64__) && defined(__linux__)
@@ -89,57 +87,6 @@ Windows<uint16_t> widened(const Windows<uint16_t>& x) {
   result.x = wide;
   result.row_stride = result.channels = channels;
   return result;
-}
-
-void run_tile(
-    const Windows<uint16_t>& x,
-    const RowTile<uint16_t>& tile,
-    const uint16_t* panel,
-    int column,
-    int columns,
-    const EpilogueWriter& epilogue) {
-  alignas(64) float sums[kMatrixTile * kMatrixTile];
-  MatrixTileArgs a;
-  a.x = tile.x;
-  a.row_step = tile.row_step;
-  a.tap_step = tile.tap_step;
-  a.taps = x.taps;
-  a.depth = x.channels;
-  a.w = panel;
-  a.y = sums;
-  loops().tile(a);
-  epilogue(
-      sums + tile.skip * kMatrixTile,
-      kMatrixTile,
-      tile.first,
-      tile.count,
-      column,
-      columns);
-}
-
-// Tiles [begin, end) of the rows with the packed columns [first, last).
-void run_block(
-    const Windows<uint16_t>& x,
-    int begin,
-    int end,
-    const uint16_t* packed,
-    int first,
-    int last,
-    const EpilogueWriter& epilogue) {
-  loops().begin();
-  run_tiles(
-      x,
-      kMatrixTile,
-      kMatrixTile,
-      begin,
-      end,
-      packed,
-      first,
-      last,
-      [&](const auto& tile, const uint16_t* panel, int column, int columns) {
-        run_tile(x, tile, panel, column, columns, epilogue);
-      });
-  loops().end();
 }
 
 // Keys and values of all heads of one batch row, as `attend` takes them.
@@ -226,34 +173,25 @@ void panel_product(
     int columns,
     const EpilogueWriter& epilogue) {
   Windows<uint16_t> x = widened(narrow);
-  int64_t depth = narrow.depth();
-  int64_t panel_size = int64_t(x.depth()) * kMatrixTile;
-  int tiles = row_tiles(x, kMatrixTile);
-  int panels = ceil_div(columns, kMatrixTile);
-  int group = std::max<int64_t>(1, kPackedNumbers / panel_size);
-  auto* packed =
-      scratch<PackedWeights, uint16_t>(std::min(group, panels) * panel_size);
-  for (int begin = 0; begin < panels; begin += group) {
-    int count = std::min(group, panels - begin);
-    int first = begin * kMatrixTile;
-    int last = std::min(columns, first + count * kMatrixTile);
-    parallel_for(count, [&](int i) {
-      int column = first + i * kMatrixTile;
-      int some = std::min(kMatrixTile, last - column);
-      loops().pack_panel(
-          rows(column, some),
-          depth,
-          some,
-          x.taps,
-          narrow.channels,
-          packed + i * panel_size);
-    });
-    parallel_for(ceil_div(tiles, kTilesPerBlock), [&](int block) {
-      int from = block * kTilesPerBlock;
-      int to = std::min(tiles, from + kTilesPerBlock);
-      run_block(x, from, to, packed, first, last, epilogue);
-    });
-  }
+  static_assert(kMatrixTile * kMatrixTile <= kMostTileSums);
+  PanelLoops<uint16_t> panels{
+      kMatrixTile,
+      kMatrixTile,
+      kPackedNumbers,
+      loops().tile,
+      loops().tile,
+      loops().begin,
+      loops().end};
+  auto pack = [&](int column, int count, uint16_t* panel) {
+    loops().pack_panel(
+        rows(column, count),
+        narrow.depth(),
+        count,
+        x.taps,
+        narrow.channels,
+        panel);
+  };
+  spread_rows(x, panels, columns, pack, epilogue);
 }
 
 } // namespace

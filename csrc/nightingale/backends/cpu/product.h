@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "nightingale/backends/cpu/epilogue.h"
 #include "nightingale/backends/cpu/packed_matrix.h"
@@ -35,9 +36,13 @@ struct Windows {
   int64_t tap_step() const {
     return dilation * row_stride;
   }
+  // Input rows before the first tap's: where the dilation is negative.
+  int rows_before() const {
+    return dilation < 0 ? std::max(0, (1 - taps) * dilation) : 0;
+  }
   // Input rows under `count` rows of the result.
   int span(int count) const {
-    return (count - 1) * stride + (taps - 1) * dilation + 1;
+    return (count - 1) * stride + std::abs((taps - 1) * dilation) + 1;
   }
 };
 
@@ -109,34 +114,95 @@ int row_tiles(const Windows<T>& x, int rows) {
 // Row tiles that meet a panel while it is in the first-level cache.
 constexpr int kTilesPerBlock = 2;
 
-// Calls run(tile, panel, column, columns) for the row tiles [begin, end), at
-// most kTilesPerBlock of them, with the columns [first, last), whose panels of
-// `width` columns are packed one behind the other.
-template <typename T, typename F>
-void run_tiles(
+// The loops that multiply a tile of rows by a panel of columns.
+template <typename T>
+struct PanelLoops {
+  int rows; // of a tile
+  int columns; // of a panel
+  // Packed numbers that are used together: half of a core's second-level cache.
+  int64_t cached;
+  void (*tile)(const TileArgsOf<T>& args);
+  void (*half_tile)(const TileArgsOf<T>& args); // the first half of the columns
+  // Called before and after the tiles of a block, on its thread.
+  void (*begin)();
+  void (*end)();
+};
+
+constexpr int kMostTileSums = 1024;
+
+// Multiplies up to kTilesPerBlock row tiles, from `begin` on, by the columns
+// [first, last), whose panels are packed one behind the other.
+template <typename T>
+void run_block(
     const Windows<T>& x,
-    int rows,
-    int width,
+    const PanelLoops<T>& loops,
     int begin,
-    int end,
     const T* packed,
     int first,
     int last,
-    F run) {
+    const EpilogueWriter& epilogue) {
   struct PaddedRows;
-  int64_t padded_each = padded_size(x, rows);
+  int64_t padded_each = padded_size(x, loops.rows);
   T* padded = scratch<PaddedRows, T>(kTilesPerBlock * padded_each);
   RowTile<T> tiles[kTilesPerBlock];
-  for (int i = 0; i < end - begin; ++i) {
-    tiles[i] = row_tile(x, rows, begin + i, padded + i * padded_each);
+  int count = std::min(kTilesPerBlock, row_tiles(x, loops.rows) - begin);
+  for (int i = 0; i < count; ++i) {
+    tiles[i] = row_tile(x, loops.rows, begin + i, padded + i * padded_each);
   }
-  for (int column = first; column < last; column += width) {
-    const T* panel = packed + (column - first) * int64_t(x.depth());
-    for (int i = 0; i < end - begin; ++i) {
-      run(tiles[i], panel, column, std::min(width, last - column));
+  alignas(64) float sums[kMostTileSums];
+  loops.begin();
+  for (int column = first; column < last; column += loops.columns) {
+    int columns = std::min(loops.columns, last - column);
+    auto multiply = columns <= loops.columns / 2 ? loops.half_tile : loops.tile;
+    for (int i = 0; i < count; ++i) {
+      const auto& tile = tiles[i];
+      multiply(
+          {.x = tile.x,
+           .row_step = tile.row_step,
+           .tap_step = tile.tap_step,
+           .taps = x.taps,
+           .depth = x.channels,
+           .w = packed + (column - first) * int64_t(x.depth()),
+           .w_stride = loops.columns,
+           .y = sums,
+           .y_stride = loops.columns});
+      const float* wanted = sums + tile.skip * loops.columns;
+      epilogue(wanted, loops.columns, tile.first, tile.count, column, columns);
     }
   }
+  loops.end();
 }
+
+// The product by groups of panels that all threads share: each thread takes
+// some of the rows. pack(column, columns, panel) packs one panel.
+template <typename T, typename Pack>
+void spread_rows(
+    const Windows<T>& x,
+    const PanelLoops<T>& loops,
+    int columns,
+    Pack pack,
+    const EpilogueWriter& epilogue) {
+  struct PackedWeights;
+  int width = loops.columns, panels = ceil_div(columns, width);
+  int64_t panel_size = int64_t(std::max(1, x.depth())) * width;
+  int group = std::max<int64_t>(1, loops.cached / panel_size);
+  T* packed = scratch<PackedWeights, T>(std::min(group, panels) * panel_size);
+  for (int begin = 0; begin < panels; begin += group) {
+    int count = std::min(group, panels - begin), first = begin * width;
+    int last = std::min(columns, first + count * width);
+    parallel_for(count, [&](int i) {
+      int column = first + i * width;
+      pack(column, std::min(width, last - column), packed + i * panel_size);
+    });
+    int tiles = row_tiles(x, loops.rows);
+    parallel_for(ceil_div(tiles, kTilesPerBlock), [&](int block) {
+      int from = block * kTilesPerBlock;
+      run_block(x, loops, from, packed, first, last, epilogue);
+    });
+  }
+}
+
+PanelLoops<float> float_loops();
 
 // x · wᵀ, then the epilogue; w: [columns, taps * channels]. Every sum is in one
 // order, from the first tap and channel to the last, whatever stands beside it.

@@ -84,17 +84,20 @@ enum class Curve { none, silu, gelu, mish, elu, leaky_relu, relu, snake };
 
 // y[r, c] = sum over t, k of x[r * row_step + t * tap_step + k] *
 // w[t * depth + k, c], in this order, for all rows and columns of a tile.
-struct TileArgs {
-  const float* x;
+template <typename T>
+struct TileArgsOf {
+  const T* x;
   int64_t row_step;
   int64_t tap_step;
   int taps;
   int depth;
-  const float* w;
+  const T* w;
   int64_t w_stride;
   float* y;
   int64_t y_stride;
 };
+
+using TileArgs = TileArgsOf<float>;
 
 // y = curve(sums + bias) + residual. The columns' vectors start at the first
 // column of the tile; y and residual are of one type.
