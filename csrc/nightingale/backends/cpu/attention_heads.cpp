@@ -131,13 +131,11 @@ void attend_block(const Attention& a) {
       a.rows,
       visible,
       depth,
-      1.0f,
       a.q,
       a.q_stride,
       k,
       depth,
       Layout::transposed,
-      0.0f,
       weights,
       visible);
   for (int row = 0; row < a.rows; ++row) {
@@ -150,13 +148,11 @@ void attend_block(const Attention& a) {
       a.rows,
       depth,
       visible,
-      1.0f,
       weights,
       visible,
       v,
       depth,
       Layout::normal,
-      0.0f,
       a.out,
       a.out_stride);
 }

@@ -36,13 +36,11 @@ void gemm(
     int m,
     int n,
     int k,
-    float alpha,
     const float* a,
     int64_t lda,
     const float* b,
     int64_t ldb,
     Layout b_layout,
-    float beta,
     float* c,
     int64_t ldc) {
   single_threaded();
@@ -53,12 +51,12 @@ void gemm(
       m,
       n,
       k,
-      alpha,
+      1.0f,
       a,
       static_cast<int>(lda),
       b,
       static_cast<int>(ldb),
-      beta,
+      0.0f,
       c,
       static_cast<int>(ldc));
 }

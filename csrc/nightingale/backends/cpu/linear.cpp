@@ -66,14 +66,13 @@ void few_rows_swiglu(const DotArgs& whole, Storage storage) {
     int begin = tile * size, count = std::min(size, features - begin);
     float* gate = scratch<GateAndUp>(2 * whole.rows * count);
     float* up = gate + whole.rows * count;
-    DotArgs a = columns_of(whole, storage, begin, count);
-    a.y = gate;
-    a.y_stride = count;
-    dots(a);
-    a = columns_of(whole, storage, features + begin, count);
-    a.y = up;
-    a.y_stride = count;
-    dots(a);
+    for (int half = 0; half < 2; ++half) {
+      int column = half * features + begin;
+      DotArgs a = columns_of(whole, storage, column, count);
+      a.y = half ? up : gate;
+      a.y_stride = count;
+      dots(a);
+    }
     for (int row = 0; row < whole.rows; ++row) {
       simd().silu_mul(
           gate + row * count,
@@ -116,13 +115,11 @@ void blas_rows(
           rows,
           count,
           depth,
-          1.0f,
           x.x + row * depth,
           depth,
           w,
           depth,
           Layout::transposed,
-          0.0f,
           sums,
           count);
       epilogue(sums, count, row, rows, column, count);
@@ -211,64 +208,12 @@ struct NormedRows {
   }
 };
 
-// Results of a quantized matrix are batch-invariant.
-mx::array quantized_linear(
-    const mx::array& x,
-    const ops::Matrix& w,
-    const ops::Epilogue& epilogue,
-    mx::Stream s) {
-  mx::Shape shape = ops::with_columns(x, w.rows());
-  storage_of(x); // an Error here, not on the stream's thread
-  Arrays inputs{dense(x, s), w.w};
-  EpilogueInputs epilogue_inputs(epilogue, shape, inputs, s);
-  return make_op(
-      "QuantizedLinear",
-      {shape, epilogue.result_dtype(x)},
-      std::move(inputs),
-      [=, columns = w.rows(), bits = w.bits](const Arrays& in, Arrays& out) {
-        const auto& x = in[0];
-        quantized_product(
-            x,
-            [&](const auto* data) {
-              return row_windows(data, row_count(x), x.shape(-1));
-            },
-            PackedQuantized(in[1], columns, bits),
-            epilogue_inputs.on(in, out[0]),
-            /* batch_invariant */ true);
-      },
-      s);
-}
-
-mx::array float_linear(
-    const mx::array& x,
-    const mx::array& w,
-    const ops::Epilogue& epilogue,
-    mx::Stream s) {
-  auto shape = ops::with_columns(x, w.shape(0));
-  storage_of(x); // an Error here, not on the stream's thread
-  storage_of(w);
-  Arrays inputs{dense(x, s), dense(w, s)};
-  EpilogueInputs epilogue_inputs(epilogue, shape, inputs, s);
-  bool on_matrix_units = x.dtype() == mx::bfloat16 &&
-      w.dtype() == mx::bfloat16 && has_bf16_matrix_units();
-  return make_op(
-      "Linear",
-      {shape, epilogue.result_dtype(x)},
-      std::move(inputs),
-      [=](const Arrays& in, Arrays& out) {
-        EpilogueWriter f = epilogue_inputs.on(in, out[0]);
-        int rows = row_count(in[0]);
-        if (on_matrix_units && rows > kDotRows) {
-          matrix_product(
-              row_windows(in[0].data<uint16_t>(), rows, in[1].shape(1)),
-              in[1].data<uint16_t>(),
-              in[1].shape(0),
-              f);
-        } else {
-          any_rows(floats_of(in[0]), rows, in[1], f);
-        }
-      },
-      s);
+// An Error here, not on the stream's thread.
+void check(const mx::array& x, const ops::Matrix& w) {
+  backends::check_linear(x, w, /* on_cpu */ true);
+  if (!w.is_quantized()) {
+    storage_of(w.w);
+  }
 }
 
 // A swiglu of quantized weights, in whole tiles.
@@ -328,9 +273,35 @@ mx::array linear(
     const ops::Matrix& w,
     const ops::Epilogue& epilogue,
     mx::Stream s) {
-  backends::check_linear(x, w, /* on_cpu */ true);
-  return w.is_quantized() ? quantized_linear(x, w, epilogue, s)
-                          : float_linear(x, w.w, epilogue, s);
+  check(x, w);
+  storage_of(x); // an Error here, not on the stream's thread
+  auto shape = ops::with_columns(x, w.rows());
+  Arrays inputs{dense(x, s), dense(w.w, s)};
+  EpilogueInputs epilogue_inputs(epilogue, shape, inputs, s);
+  bool on_matrix_units = x.dtype() == mx::bfloat16 &&
+      w.w.dtype() == mx::bfloat16 && has_bf16_matrix_units();
+  return make_op(
+      "Linear",
+      {shape, epilogue.result_dtype(x)},
+      std::move(inputs),
+      [=, columns = w.rows(), bits = w.bits](const Arrays& in, Arrays& out) {
+        const auto &x = in[0], &w = in[1];
+        EpilogueWriter f = epilogue_inputs.on(in, out[0]);
+        int rows = row_count(x);
+        auto windows = [&](const auto* data) {
+          return row_windows(data, rows, x.shape(-1));
+        };
+        if (bits) { // batch-invariant
+          PackedQuantized quantized(w, columns, bits);
+          quantized_product(x, windows, quantized, f, true);
+        } else if (on_matrix_units && rows > kDotRows) {
+          const auto* data = w.data<uint16_t>();
+          matrix_product(windows(x.data<uint16_t>()), data, columns, f);
+        } else {
+          any_rows(floats_of(x), rows, w, f);
+        }
+      },
+      s);
 }
 
 mx::array norm_linear(
@@ -338,16 +309,11 @@ mx::array norm_linear(
     const ops::RmsNorm& norm,
     const ops::Matrix& w,
     mx::Stream s) {
-  backends::check_linear(x, w, /* on_cpu */ true);
-  if (!w.is_quantized()) {
-    storage_of(w.w); // an Error here, not on the stream's thread
-  }
+  check(x, w);
   return make_op(
       "NormLinear",
       {ops::with_columns(x, w.rows())},
-      {as_float(x, s),
-       as_float(norm.w, s),
-       w.is_quantized() ? w.w : dense(w.w, s)},
+      {as_float(x, s), as_float(norm.w, s), dense(w.w, s)},
       [eps = norm.eps, columns = w.rows(), bits = w.bits](
           const Arrays& in, Arrays& out) {
         NormedRows normed{in[0], in[1], eps};
@@ -372,7 +338,7 @@ mx::array norm_swiglu(
     const ops::RmsNorm& norm,
     const ops::Matrix& gate_up,
     mx::Stream s) {
-  backends::check_linear(x, gate_up, /* on_cpu */ true);
+  check(x, gate_up);
   if (gate_up.is_quantized() && gate_up.rows() % (2 * kQuantizedTile) == 0) {
     return quantized_norm_swiglu(x, norm, gate_up, s);
   }

@@ -78,13 +78,11 @@ double measure_gemm_flops() {
             size,
             size,
             size,
-            1.0f,
             a.data(),
             size,
             b.data(),
             size,
             Layout::transposed,
-            0.0f,
             c[i].data(),
             size);
       });
