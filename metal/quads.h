@@ -1,22 +1,16 @@
 // Numbers that stand side by side, as float32: four at once where WIDTH is 4,
 // at addresses that are multiples of their size together, else one.
+#include "pairs.h"
 
 METAL_FUNC void load4(const device float* p, thread float* v) {
   float4 q = *(const device float4*)p;
   v[0] = q.x; v[1] = q.y; v[2] = q.z; v[3] = q.w;
 }
 
-METAL_FUNC void load4(const device half* p, thread float* v) {
+template <typename T> METAL_FUNC void load4(const device T* p, thread float* v) {
   uint2 q = *(const device uint2*)p;
-  half2 a = as_type<half2>(q.x), b = as_type<half2>(q.y);
-  v[0] = float(a.x); v[1] = float(a.y);
-  v[2] = float(b.x); v[3] = float(b.y);
-}
-
-METAL_FUNC void load4(const device bfloat16_t* p, thread float* v) {
-  uint2 q = *(const device uint2*)p;
-  v[0] = as_type<float>(q.x << 16); v[1] = as_type<float>(q.x & 0xffff0000u);
-  v[2] = as_type<float>(q.y << 16); v[3] = as_type<float>(q.y & 0xffff0000u);
+  unpack_pair<T>(q.x, v);
+  unpack_pair<T>(q.y, v + 2);
 }
 
 METAL_FUNC void store4(device float* p, thread const float* v) {

@@ -21,12 +21,7 @@ int frames = extent[0], top = int(threadgroup_position_in_grid.x) * 16;
 long batch = long(threadgroup_position_in_grid.y) * frames;
 auto rows = tap_rows<T, 3, CX, CS>(x + batch * CX, skip + batch * CS, frames);
 float v[OWN][COLUMNS][4];
-#pragma unroll
-for (int p = 0; p < OWN; ++p) {
-  clear_sums<COLUMNS>(v[p]);
-  Patch<1, COLUMNS, DEPTH, K>::add_product(
-      rows, w + long(first + p) * (8 * COLUMNS * K), top, lane, v + p);
-}
+tile_product<OWN, COLUMNS, DEPTH, K>(rows, w, top, first, lane, v);
 add_columns<OWN, COLUMNS>(bias, first, lane, v);
 norm_tile_rows<N, OWN, COLUMNS>(
     norm_w, norm_b, as_type<float>(EPS), first, lane, partial, squares, v);

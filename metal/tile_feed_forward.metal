@@ -57,13 +57,7 @@ int first = int(simdgroup_index_in_threadgroup) * OWN;
 int row_count = extent[0], top = int(threadgroup_position_in_grid.x) * 16;
 
 float sums[OWN][COLUMNS][4], v[OWN][COLUMNS][4];
-#pragma unroll
-for (int p = 0; p < OWN; ++p) {
-  clear_sums<COLUMNS>(sums[p]);
-  Patch<1, COLUMNS, DEPTH, K>::add_product(
-      plain_rows<K>(x, row_count), out + long(first + p) * (8 * COLUMNS * K), top, lane,
-      sums + p);
-}
+tile_product<OWN, COLUMNS, DEPTH, K>(plain_rows<K>(x, row_count), out, top, first, lane, sums);
 add_columns<OWN, COLUMNS>(out_b, first, lane, sums);
 add_tile_rows<N, OWN, COLUMNS>(residual, top, row_count, first, lane, sums);
 #pragma unroll
@@ -78,12 +72,8 @@ threadgroup_barrier(mem_flags::mem_threadgroup);
 
 int side = 0;
 for (int begin = 0; begin < F; begin += N) {
-#pragma unroll
-  for (int p = 0; p < OWN; ++p) {
-    clear_sums<COLUMNS>(v[p]);
-    Patch<1, COLUMNS, DEPTH, N>::add_product(
-        shared_rows(inner), up + long(begin + (first + p) * 8 * COLUMNS) * N, 0, lane, v + p);
-  }
+  tile_product<OWN, COLUMNS, DEPTH, N>(
+      shared_rows(inner), up + long(begin) * N, 0, first, lane, v);
   add_columns<OWN, COLUMNS>(up_b + begin, first, lane, v);
 #pragma unroll
   for (int i = 0; i < OWN * COLUMNS * 4; ++i) {
@@ -92,12 +82,8 @@ for (int begin = 0; begin < F; begin += N) {
   }
   share_tile_rows<T, OWN, COLUMNS>(hidden + side * 2 * N, first, lane, v);
   threadgroup_barrier(mem_flags::mem_threadgroup);
-#pragma unroll
-  for (int p = 0; p < OWN; ++p) {
-    Patch<1, COLUMNS, DEPTH, N, F>::add_product(
-        shared_rows(hidden + side * 2 * N), down + (long(first + p) * (8 * COLUMNS * F) + begin),
-        0, lane, sums + p);
-  }
+  add_tile_product<OWN, COLUMNS, DEPTH, N, F>(
+      shared_rows(hidden + side * 2 * N), down + begin, 0, first, lane, sums);
   side = 1 - side;
 }
 add_columns<OWN, COLUMNS>(down_b, first, lane, sums);

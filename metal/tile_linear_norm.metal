@@ -18,12 +18,7 @@ uint lane = thread_index_in_simdgroup;
 int first = int(simdgroup_index_in_threadgroup) * OWN;
 int row_count = extent[0], top = int(threadgroup_position_in_grid.x) * 16;
 float v[OWN][COLUMNS][4];
-#pragma unroll
-for (int p = 0; p < OWN; ++p) {
-  clear_sums<COLUMNS>(v[p]);
-  Patch<1, COLUMNS, DEPTH, K>::add_product(
-      plain_rows<K>(x, row_count), w + long(first + p) * (8 * COLUMNS * K), top, lane, v + p);
-}
+tile_product<OWN, COLUMNS, DEPTH, K>(plain_rows<K>(x, row_count), w, top, first, lane, v);
 add_columns<OWN, COLUMNS>(bias, first, lane, v);
 add_tile_rows<N, OWN, COLUMNS>(residual, top, row_count, first, lane, v);
 store_tile_rows<N, OWN, COLUMNS>(sum, top, row_count, first, lane, v);

@@ -24,15 +24,8 @@ long batch = long(threadgroup_position_in_grid.y) * frames;
 auto hidden = tap_rows<T, 3, N, 0>(h + batch * N, h, frames);
 auto rows = tap_rows<T, 1, CX, CS>(x + batch * CX, skip + batch * CS, frames);
 float v[OWN][COLUMNS][4], more[OWN][COLUMNS][4];
-#pragma unroll
-for (int p = 0; p < OWN; ++p) {
-  clear_sums<COLUMNS>(v[p]);
-  clear_sums<COLUMNS>(more[p]);
-  Patch<1, COLUMNS, DEPTH, 3 * N>::add_product(
-      hidden, w + long(first + p) * (8 * COLUMNS * 3 * N), top, lane, v + p);
-  Patch<1, COLUMNS, DEPTH, C>::add_product(
-      rows, residual_w + long(first + p) * (8 * COLUMNS * C), top, lane, more + p);
-}
+tile_product<OWN, COLUMNS, DEPTH, 3 * N>(hidden, w, top, first, lane, v);
+tile_product<OWN, COLUMNS, DEPTH, C>(rows, residual_w, top, first, lane, more);
 add_columns<OWN, COLUMNS>(bias, first, lane, v);
 add_columns<OWN, COLUMNS>(residual_b, first, lane, more);
 norm_tile_rows<N, OWN, COLUMNS>(

@@ -3,6 +3,27 @@
 // `first` on.
 #include "tiles.h"
 
+// v += x · wᵀ over K columns, where x is the rows from `top` on. w: [N, STRIDE],
+// from the first of its columns on.
+template <int OWN, int COLUMNS, int DEPTH, int K, int STRIDE = K, typename X, typename T>
+METAL_FUNC void add_tile_product(
+    X x, const device T* w, int top, int first, uint lane, thread float (*v)[COLUMNS][4]) {
+#pragma unroll
+  for (int p = 0; p < OWN; ++p) {
+    Patch<1, COLUMNS, DEPTH, K, STRIDE>::add_product(
+        x, w + long(first + p) * (8 * COLUMNS * STRIDE), top, lane, v + p);
+  }
+}
+
+// v = x · wᵀ, likewise.
+template <int OWN, int COLUMNS, int DEPTH, int K, typename X, typename T>
+METAL_FUNC void tile_product(
+    X x, const device T* w, int top, int first, uint lane, thread float (*v)[COLUMNS][4]) {
+#pragma unroll
+  for (int p = 0; p < OWN; ++p) clear_sums<COLUMNS>(v[p]);
+  add_tile_product<OWN, COLUMNS, DEPTH, K>(x, w, top, first, lane, v);
+}
+
 // What every patch has left for a lane's two rows, added up in their order.
 template <int PATCHES>
 METAL_FUNC void take_row_sums(threadgroup const float* partial, int row, thread float* sums) {

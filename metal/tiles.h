@@ -116,9 +116,7 @@ METAL_FUNC void load_pair(const device float* p, thread float* v) {
 }
 
 template <typename T> METAL_FUNC void load_pair(const device T* p, thread float* v) {
-  uint q = *(const device uint*)p;
-  v[0] = float(as_type<T>(ushort(q & 0xffffu)));
-  v[1] = float(as_type<T>(ushort(q >> 16)));
+  unpack_pair<T>(*(const device uint*)p, v);
 }
 
 METAL_FUNC void store_pair(device float* p, thread const float* v) {
