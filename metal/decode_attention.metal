@@ -20,21 +20,6 @@
 #include "quantized_cache.h"
 #include "rotary.h"
 
-// A SIMD group writes a vector, of which a lane has number `lane` and the one 32
-// behind it, into a row of a cache, and makes its numbers what that holds.
-template <int BITS, typename C>
-METAL_FUNC void keep_row(thread float& a, thread float& b, device C* row, int lane) {
-  if (BITS < 16) {
-    pack_row<BITS>(a, b, (device uint*)row, lane);
-    return;
-  }
-  C first = C(a), second = C(b);
-  row[lane] = first;
-  row[lane + 32] = second;
-  a = float(first);
-  b = float(second);
-}
-
 //: kernel
 constexpr int SIMDS = THREADS / 32;
 constexpr int EACH = CHUNK / (SIMDS * 4);

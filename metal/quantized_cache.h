@@ -86,3 +86,17 @@ METAL_FUNC void pack_row(thread float& a, thread float& b, device uint* row, int
   a = fma(scale_of(low), float(first), offset_of(low));
   b = fma(scale_of(high), float(second), offset_of(high));
 }
+
+// The same for a cache of floats or quantized values.
+template <int BITS, typename C>
+METAL_FUNC void keep_row(thread float& a, thread float& b, device C* row, int lane) {
+  if (BITS < 16) {
+    pack_row<BITS>(a, b, (device uint*)row, lane);
+    return;
+  }
+  C first = C(a), second = C(b);
+  row[lane] = first;
+  row[lane + 32] = second;
+  a = float(first);
+  b = float(second);
+}

@@ -1,7 +1,7 @@
 // read_quantized: the first T positions of quantized caches as floats, for
 // attention that MLX computes.
-// keys, values: [B, HEADS, capacity, 2 * BITS + 2]; position: as append_quantized took
-// it; after: what append_quantized gave → k, v: [B, HEADS, T, 64]
+// keys, values: [B, HEADS, capacity, 2 * BITS + 2]; position: as append_heads took
+// it; after: what append_heads gave → k, v: [B, HEADS, T, 64]
 // Reference: reference::decode_heads.
 //
 // inputs: keys values position after

@@ -157,13 +157,10 @@ ops::SelfAttention prefill_attention(
   int heads = cache.keys.shape(1);
   int bits = ops::quantized_bits(cache.keys, kHeadDim);
   auto place = cache_position(past, cache.keys.shape(2), s);
-  std::vector<Constant> constants{{"X", qkv.dtype()}, {"HEADS", heads}};
-  constants.push_back(
-      bits ? Constant{"BITS", bits} : Constant{"C", cache.keys.dtype()});
   // MLX's attention does not see that the caches are written here, but it takes
   // the queries, which the same launch makes.
   auto q = launch_one(
-      {.kernel = bits ? "append_quantized" : "append_heads",
+      {.kernel = "append_heads",
        .inputs =
            {mx::contiguous(qkv, false, s),
             frequencies,
@@ -171,7 +168,11 @@ ops::SelfAttention prefill_attention(
             cache.written.value_or(frequencies)},
        .state = {cache.keys, cache.values},
        .outputs = {{{batch, heads, length, kHeadDim}, qkv.dtype()}},
-       .constants = constants,
+       .constants =
+           {{"X", qkv.dtype()},
+            {"C", cache.keys.dtype()},
+            {"BITS", cache_bits(cache.keys)},
+            {"HEADS", heads}},
        .groups = {length, batch, 1},
        .threads = {256, 128, 64, 32}},
       s);

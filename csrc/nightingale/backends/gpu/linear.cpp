@@ -89,27 +89,35 @@ bool is_plain(const ops::Epilogue& epilogue) {
       epilogue.activation == ops::Activation::none;
 }
 
-mx::array norm_gemv(
+// x · wᵀ and a residual, after the norm unless it is null; with `swiglu` the
+// gate's half of the products is applied to the other.
+mx::array gemv(
     const mx::array& x,
-    const ops::RmsNorm& norm,
     const ops::Matrix& w,
+    const ops::RmsNorm* norm,
     bool swiglu,
+    const ops::Epilogue& epilogue,
     mx::Stream s) {
   auto shape = GemvShape::of(w);
-  int rows = row_count(x), columns = swiglu ? w.rows() / 2 : w.rows();
+  auto result = epilogue.result_dtype(x);
+  int columns = swiglu ? w.rows() / 2 : w.rows();
   int block = swiglu ? shape.block / 2 : shape.block;
-  auto constants = gemv_constants(w, shape, rows, x.dtype());
+  auto constants = gemv_constants(w, shape, row_count(x), result);
   constants.emplace_back("K", w.columns());
+  constants.emplace_back("NORM", norm != nullptr);
   constants.emplace_back("SWIGLU", swiglu);
-  constants.push_back(float_constant("EPS", norm.eps));
-  Launch norm_gemv{
-      .kernel = "norm_gemv",
-      .inputs = {x, norm.w, stored(w)},
-      .outputs = {{ops::with_columns(x, columns), x.dtype()}},
+  constants.emplace_back("RESIDUAL", epilogue.residual.has_value());
+  constants.push_back(float_constant("EPS", norm ? norm->eps : 0.0f));
+  Launch gemv{
+      .kernel = "gemv",
+      .inputs = {x, stored(w)},
+      .outputs = {{ops::with_columns(x, columns), result}},
       .constants = std::move(constants),
-      .groups = {(columns + block - 1) / block, 1, 1},
+      .groups = {group_count(columns, block), 1, 1},
       .threads = shape.threads};
-  return launch_one(norm_gemv, s);
+  gemv.add_optional("norm", norm ? std::optional(norm->w) : std::nullopt);
+  gemv.add_optional("residual", epilogue.residual);
+  return launch_one(gemv, s);
 }
 
 mx::array gated(const mx::array& gate_up, mx::Stream s) {
@@ -250,20 +258,7 @@ mx::array linear(
     return tiles ? gpu::tile_linear(x, w, epilogue, s)
                  : apply_epilogue(product(x, w, s), x, epilogue, s);
   }
-  auto shape = GemvShape::of(w);
-  auto result = epilogue.result_dtype(x);
-  auto constants = gemv_constants(w, shape, row_count(x), result);
-  constants.emplace_back("K", w.columns());
-  constants.emplace_back("RESIDUAL", epilogue.residual.has_value());
-  Launch gemv{
-      .kernel = "gemv",
-      .inputs = {x, stored(w)},
-      .outputs = {{ops::with_columns(x, w.rows()), result}},
-      .constants = std::move(constants),
-      .groups = {(w.rows() + shape.block - 1) / shape.block, 1, 1},
-      .threads = shape.threads};
-  gemv.add_optional("residual", epilogue.residual);
-  return launch_one(gemv, s);
+  return gemv(x, w, nullptr, false, epilogue, s);
 }
 
 mx::array norm_linear(
@@ -272,7 +267,7 @@ mx::array norm_linear(
     const ops::Matrix& w,
     mx::Stream s) {
   backends::check_linear(x, w, /* on_cpu */ false);
-  return can_use_gemv(x, w, s) ? norm_gemv(x, norm, w, false, s)
+  return can_use_gemv(x, w, s) ? gemv(x, w, &norm, false, {}, s)
                                : product(gpu::rms_norm(x, norm, s), w, s);
 }
 
@@ -283,7 +278,7 @@ mx::array norm_swiglu(
     mx::Stream s) {
   backends::check_linear(x, gate_up, /* on_cpu */ false);
   return can_use_gemv(x, gate_up, s)
-      ? norm_gemv(x, norm, gate_up, true, s)
+      ? gemv(x, gate_up, &norm, true, {}, s)
       : gated(gpu::norm_linear(x, norm, gate_up, s), s);
 }
 

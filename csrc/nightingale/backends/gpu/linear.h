@@ -10,7 +10,7 @@
 
 namespace nightingale::gpu {
 
-// Whether the kernels gemv, norm_gemv and attention_out take x · wᵀ.
+// Whether the kernels gemv and attention_out take x · wᵀ.
 bool can_use_gemv(const mx::array& x, const ops::Matrix& w, mx::Stream s);
 
 // Their input `w`.

@@ -49,7 +49,7 @@ mx::array normed(const mx::array& x, const mx::array& norm) {
 
 } // namespace
 
-TEST_CASE("kernel norm_gemv: a norm and a product of one or two rows") {
+TEST_CASE("kernel gemv: a norm and a product of one or two rows") {
   auto s = kernel_stream();
   for (auto [columns, outputs] :
        {std::pair{8, 1}, {64, 30}, {192, 9}, {1024, 17}, {4096, 5}}) {
@@ -76,7 +76,7 @@ TEST_CASE("kernel norm_gemv: a norm and a product of one or two rows") {
   }
 }
 
-TEST_CASE("kernel norm_gemv: gate and up become one") {
+TEST_CASE("kernel gemv: gate and up become one") {
   auto s = kernel_stream();
   for (auto [columns, ffn] : {std::pair{8, 1}, {64, 30}, {1024, 9}}) {
     CAPTURE(columns);

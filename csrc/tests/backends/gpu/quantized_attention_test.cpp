@@ -134,7 +134,7 @@ TEST_CASE("kernel decode_attention: watched heads over quantized caches") {
 }
 
 TEST_CASE(
-    "kernel append_quantized: any number of positions, written in place") {
+    "kernel append_heads: any number of quantized positions, in place") {
   for (int bits : {8, 4}) {
     check({2, 5, 2, 0, 5, bits});
     check({2, 37, 3, 11, 50, bits});
@@ -144,7 +144,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("kernel append_quantized: zeros, tiny and huge vectors") {
+TEST_CASE("kernel append_heads: zeros, tiny and huge vectors") {
   for (int bits : {8, 4}) {
     for (float size : {0.0f, 1e-20f, 1e15f}) {
       check({1, 3, 1, 2, 9, bits, {}, mx::float32, size});
