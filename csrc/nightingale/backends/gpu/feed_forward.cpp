@@ -15,35 +15,33 @@ std::vector<mx::array> launch_tiles(
     mx::Stream s) {
   const auto &x = in.x, &residual = in.residual;
   int rows = row_count(x), channels = block.out.rows();
-  bool deep = tile_depth(x.shape(-1), kWholeMostDepth) > 1 &&
-      tile_depth(channels, kWholeMostDepth) > 1;
-  Launch tiles{
-      .kernel = "tile_feed_forward",
-      .inputs =
-          {x,
-           block.out.w,
-           block.out_b,
-           residual,
-           block.norm.w,
-           block.norm.b,
-           block.up.w,
-           block.up_b,
-           block.down.w,
-           block.down_b,
-           numbers({rows})},
-      .outputs = {{residual.shape(), residual.dtype()}},
-      .constants =
-          {{"T", x.dtype()},
-           {"K", x.shape(-1)},
-           {"N", channels},
-           {"F", block.up.rows()},
-           {"COLUMNS", kWholePatch / 8},
-           {"DEPTH", deep ? kWholeMostDepth : 1},
-           {"NEXT", next != nullptr},
-           float_constant("EPS", block.norm.eps),
-           float_constant("NEXT_EPS", next ? next->eps : 0.0f)},
-      .groups = {group_count(rows, kWholeRows), 1, 1},
-      .threads = tile_threads(channels / kWholePatch)};
+  auto tiles = whole_row_launch(
+      "tile_feed_forward",
+      rows,
+      1,
+      channels,
+      fits_deep_tiles(x.shape(-1)) && fits_deep_tiles(channels));
+  tiles.inputs = {
+      x,
+      block.out.w,
+      block.out_b,
+      residual,
+      block.norm.w,
+      block.norm.b,
+      block.up.w,
+      block.up_b,
+      block.down.w,
+      block.down_b,
+      numbers({rows})};
+  tiles.outputs = {{residual.shape(), residual.dtype()}};
+  tiles.constants.insert(
+      tiles.constants.end(),
+      {{"T", x.dtype()},
+       {"K", x.shape(-1)},
+       {"F", block.up.rows()},
+       {"NEXT", next != nullptr},
+       float_constant("EPS", block.norm.eps),
+       float_constant("NEXT_EPS", next ? next->eps : 0.0f)});
   if (next) {
     tiles.inputs.push_back(next->w);
     tiles.inputs.push_back(next->b);

@@ -18,10 +18,6 @@ namespace {
 const std::vector<int> kHeadThreads{128, 64, 32};
 constexpr int kGroupQueries = 64; // of tile_attention
 
-int frame_count(const mx::array& x) {
-  return x.size() / x.shape(-1);
-}
-
 // [parts, batch, heads, T, head_dim] of `dtype`, queries scaled: q, k, v, or
 // with biases q with each of them, k, v.
 std::vector<mx::array> split_heads(
@@ -32,7 +28,7 @@ std::vector<mx::array> split_heads(
     const std::optional<mx::array>& other,
     mx::Dtype dtype,
     mx::Stream s) {
-  int depth = qkv.shape(-1) / 3 / heads, length = frame_count(qkv) / batch;
+  int depth = qkv.shape(-1) / 3 / heads, length = row_count(qkv) / batch;
   int parts = bias ? 4 : 3;
   auto all = launch_one(
       {.kernel = "split_heads",
@@ -118,7 +114,7 @@ bool fits_tile_attention(const mx::array& qkv, int heads) {
 
 mx::array
 tile_attention(const mx::array& qkv, int batch, int heads, mx::Stream s) {
-  int width = qkv.shape(-1) / 3, rows = frame_count(qkv);
+  int width = qkv.shape(-1) / 3, rows = row_count(qkv);
   int length = rows / batch;
   if (!fits_tile_attention(qkv, heads)) {
     std::ostringstream message;
@@ -147,7 +143,7 @@ mx::array relative_frame_attention(
     return reference::relative_frame_attention(qkv, relative, heads, s);
   }
   const auto& [positions, content_bias, position_bias] = relative;
-  int length = frame_count(qkv);
+  int length = row_count(qkv);
   auto parts =
       split_heads(qkv, 1, heads, content_bias, position_bias, mx::float32, s);
   auto weights = launch_one(

@@ -22,20 +22,6 @@ bool is_float(mx::Dtype dtype) {
   return dtype == mx::float32 || dtype == mx::float16 || dtype == mx::bfloat16;
 }
 
-// How a product is shared out: patches of 16 * rows by 8 * columns for each
-// SIMD group, down by across patches for each group, `depth` tiles of columns
-// loaded at once.
-struct PatchShape {
-  int rows, columns, down, across, depth;
-
-  int height() const {
-    return 16 * rows * down;
-  }
-  int width() const {
-    return 8 * columns * across;
-  }
-};
-
 // By the matrix alone, so that a new number of rows compiles nothing. Of 1,200
 // to 1,500 rows, a guided flow's, each gives 130 to 290 groups.
 PatchShape shape_of(const ops::Matrix& w) {
@@ -194,17 +180,11 @@ mx::array tile_linear(
       .outputs = {{ops::with_columns(x, columns), epilogue.result_dtype(x)}},
       .constants =
           {{"K", w.columns()},
-           {"N", columns},
-           {"ROWS", shape.rows},
-           {"COLUMNS", shape.columns},
-           {"DOWN", shape.down},
-           {"ACROSS", shape.across},
-           {"DEPTH", shape.depth},
            {"BIAS", epilogue.bias.has_value()},
            {"ACTIVATION", static_cast<int>(epilogue.activation)},
            {"RESIDUAL", epilogue.residual.has_value()}},
-      .groups = {columns / shape.width(), group_count(rows, shape.height()), 1},
-      .threads = tile_threads(shape.down * shape.across)};
+      .threads = {}};
+  shape.divide(tiles, rows, columns);
   tiles.add_optional("bias", epilogue.bias);
   tiles.add_optional("residual", epilogue.residual);
   tiles.inputs.push_back(numbers({rows}));
@@ -231,19 +211,13 @@ ops::Normed tile_linear_norm(
   check(fits_norm_tiles(x, w), "tile_linear_norm", x, w);
   int rows = row_count(x), columns = w.rows();
   auto shape = ops::with_columns(x, columns);
-  auto out = launch(
-      {.kernel = "tile_linear_norm",
-       .inputs = {x, w.w, bias, residual, norm.w, norm.b, numbers({rows})},
-       .outputs = {{shape, residual.dtype()}, {shape, dtype}},
-       .constants =
-           {{"K", w.columns()},
-            {"N", columns},
-            {"COLUMNS", kWholePatch / 8},
-            {"DEPTH", tile_depth(w.columns(), kWholeMostDepth)},
-            float_constant("EPS", norm.eps)},
-       .groups = {group_count(rows, kWholeRows), 1, 1},
-       .threads = tile_threads(columns / kWholePatch)},
-      s);
+  auto tiles = whole_row_launch(
+      "tile_linear_norm", rows, 1, columns, fits_deep_tiles(w.columns()));
+  tiles.inputs = {x, w.w, bias, residual, norm.w, norm.b, numbers({rows})};
+  tiles.outputs = {{shape, residual.dtype()}, {shape, dtype}};
+  tiles.constants.emplace_back("K", w.columns());
+  tiles.constants.push_back(float_constant("EPS", norm.eps));
+  auto out = launch(tiles, s);
   return {out[0], out[1]};
 }
 

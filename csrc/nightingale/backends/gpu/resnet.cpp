@@ -39,26 +39,17 @@ bool can_use_tiles(
       conv.matrix->w.size() <= kTileMostWeights;
 }
 
-// A launch whose groups compute whole rows of `channels` with tiles.
 Launch tile_launch(
     const char* kernel,
     const ops::FrameInput& input,
     int channels,
-    int depth) {
+    bool deep) {
   int frames = row_count(input.x) / input.batch;
-  return {
-      .kernel = kernel,
-      .inputs = {},
-      .outputs = {},
-      .constants =
-          {{"T", input.dtype},
-           {"CX", input.x.shape(-1)},
-           {"CS", skip_channels(input)},
-           {"N", channels},
-           {"COLUMNS", kWholePatch / 8},
-           {"DEPTH", depth}},
-      .groups = {group_count(frames, kWholeRows), input.batch, 1},
-      .threads = tile_threads(channels / kWholePatch)};
+  auto launch = whole_row_launch(kernel, frames, input.batch, channels, deep);
+  launch.constants.emplace_back("T", input.dtype);
+  launch.constants.emplace_back("CX", input.x.shape(-1));
+  launch.constants.emplace_back("CS", skip_channels(input));
+  return launch;
 }
 
 mx::array frame_count(const ops::FrameInput& input) {
@@ -75,10 +66,7 @@ mx::array tile_conv_norm(
   const auto& matrix = *conv.matrix;
   int channels = matrix.rows();
   auto tiles = tile_launch(
-      "tile_conv_norm",
-      input,
-      channels,
-      tile_depth(matrix.columns(), kWholeMostDepth));
+      "tile_conv_norm", input, channels, fits_deep_tiles(matrix.columns()));
   tiles.inputs = {
       input.x, matrix.w, conv.b, norm.w, norm.b, frame_count(input)};
   tiles.outputs = {{{row_count(input.x), channels}, input.dtype}};
@@ -100,10 +88,9 @@ ops::Normed tile_resnet(
   auto h =
       tile_conv_norm(input, block.first, block.first_norm, context.shift, s);
   int channels = second.b.size();
-  bool deep = tile_depth(second.matrix->columns(), kWholeMostDepth) > 1 &&
-      tile_depth(block.residual_w.columns(), kWholeMostDepth) > 1;
-  auto tiles = tile_launch(
-      "tile_resnet_sum", input, channels, deep ? kWholeMostDepth : 1);
+  bool deep = fits_deep_tiles(second.matrix->columns()) &&
+      fits_deep_tiles(block.residual_w.columns());
+  auto tiles = tile_launch("tile_resnet_sum", input, channels, deep);
   tiles.inputs = {
       h,
       second.matrix->w,

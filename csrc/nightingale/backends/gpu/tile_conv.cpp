@@ -9,26 +9,16 @@ namespace nightingale::gpu {
 namespace {
 
 constexpr int kResidual = 2, kSnake = 1; // flags beside the kept frames
-constexpr int kPatchRows = 2, kPatchColumns = 4; // of 16 and of 8
+constexpr int kPatchColumns = 4; // of 8
 
-// Patches of a group, eight in all: as many across as the filters fill.
-struct Group {
-  int down, across;
-
-  static Group of(int filters) {
-    int across = 4;
-    while (filters % (8 * kPatchColumns * across) != 0) {
-      across /= 2;
-    }
-    return {8 / across, across};
+// Eight patches in a group: as many across as the filters fill.
+PatchShape shape_of(int filters) {
+  int across = 4;
+  while (filters % (8 * kPatchColumns * across) != 0) {
+    across /= 2;
   }
-  int height() const {
-    return 16 * kPatchRows * down;
-  }
-  int width() const {
-    return 8 * kPatchColumns * across;
-  }
-};
+  return {2, kPatchColumns, 8 / across, across, 1};
+}
 
 bool is_readable(const ops::FrameSpan& frames) {
   return frames.x.dtype() == mx::float32 && frames.x.shape(0) == 1 &&
@@ -68,36 +58,25 @@ ops::StreamOutput tile_conv(const SpanConv& work, mx::Stream s) {
   int parts = (conv.epilogue.snake ? kSnake : 0) |
       (conv.residual ? kResidual : 0) | keep << 2;
   mx::Shape kept = keep > 0 ? mx::Shape{1, keep, channels} : mx::Shape{1};
-  auto group = Group::of(columns);
-  auto out = launch(
-      {.kernel = "tile_conv",
-       .inputs =
-           {x.x,
-            x.before.value_or(x.x),
-            *filters.halves,
-            *conv.epilogue.bias,
-            conv.epilogue.snake.value_or(*conv.epilogue.bias),
-            residual.x,
-            residual.before.value_or(residual.x),
-            pair(split_of(x), count),
-            pair(conv.shape.pad_left, results),
-            pair(conv.shape.dilation, parts),
-            pair(conv.residual_begin, split_of(residual))},
-       .outputs = {{{1, results, columns}, mx::float32}, {kept, mx::float32}},
-       .constants =
-           {{"T", mx::float16},
-            {"C", channels},
-            {"N", columns},
-            {"TAPS", taps},
-            {"ROWS", kPatchRows},
-            {"COLUMNS", kPatchColumns},
-            {"DOWN", group.down},
-            {"ACROSS", group.across},
-            {"DEPTH", 1}},
-       .groups =
-           {columns / group.width(), group_count(results, group.height()), 1},
-       .threads = tile_threads(group.down * group.across)},
-      s);
+  Launch tiles{
+      .kernel = "tile_conv",
+      .inputs =
+          {x.x,
+           x.before.value_or(x.x),
+           *filters.halves,
+           *conv.epilogue.bias,
+           conv.epilogue.snake.value_or(*conv.epilogue.bias),
+           residual.x,
+           residual.before.value_or(residual.x),
+           pair(split_of(x), count),
+           pair(conv.shape.pad_left, results),
+           pair(conv.shape.dilation, parts),
+           pair(conv.residual_begin, split_of(residual))},
+      .outputs = {{{1, results, columns}, mx::float32}, {kept, mx::float32}},
+      .constants = {{"T", mx::float16}, {"C", channels}, {"TAPS", taps}},
+      .threads = {}};
+  shape_of(columns).divide(tiles, results, columns);
+  auto out = launch(tiles, s);
   return {out[0], keep > 0 ? std::optional(out[1]) : std::nullopt};
 }
 

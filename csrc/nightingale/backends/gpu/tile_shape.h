@@ -3,7 +3,7 @@
 #include <climits>
 #include <vector>
 
-#include "nightingale/ops/backend.h"
+#include "nightingale/backends/gpu/kernel.h"
 
 // What the launches of tiles have in common.
 
@@ -50,6 +50,61 @@ inline std::vector<int> tile_threads(int patches) {
       return sizes;
     }
   }
+}
+
+// How a product is shared out: patches of 16 * rows by 8 * columns for each
+// SIMD group, down by across patches for each group, `depth` tiles of columns
+// loaded at once.
+struct PatchShape {
+  int rows, columns, down, across, depth;
+
+  int height() const {
+    return 16 * rows * down;
+  }
+  int width() const {
+    return 8 * columns * across;
+  }
+
+  // Sets what follows from it, for a result of `result_rows` by
+  // `result_columns`.
+  void divide(Launch& launch, int result_rows, int result_columns) const {
+    launch.constants.insert(
+        launch.constants.end(),
+        {{"N", result_columns},
+         {"ROWS", rows},
+         {"COLUMNS", columns},
+         {"DOWN", down},
+         {"ACROSS", across},
+         {"DEPTH", depth}});
+    launch.groups = {
+        result_columns / width(), group_count(result_rows, height()), 1};
+    launch.threads = tile_threads(down * across);
+  }
+};
+
+// A launch whose groups make whole rows of `columns`, `rows` of them in each of
+// `batch` parts. Inputs and outputs are still to be set.
+inline Launch whole_row_launch(
+    const char* kernel,
+    int rows,
+    int batch,
+    int columns,
+    bool deep) {
+  return {
+      .kernel = kernel,
+      .inputs = {},
+      .outputs = {},
+      .constants =
+          {{"N", columns},
+           {"COLUMNS", kWholePatch / 8},
+           {"DEPTH", deep ? kWholeMostDepth : 1}},
+      .groups = {group_count(rows, kWholeRows), batch, 1},
+      .threads = tile_threads(columns / kWholePatch)};
+}
+
+// Whether whole_row_launch may be deep where products are of `columns`.
+inline bool fits_deep_tiles(int columns) {
+  return tile_depth(columns, kWholeMostDepth) > 1;
 }
 
 } // namespace nightingale::gpu
