@@ -1,7 +1,8 @@
 #include "bindings.h"
 #include "mlx/device.h"
 #include "mlx/stream.h"
-#include "nightingale/backends/signal_ops.h"
+#include "nightingale/backends/cpu/ops.h"
+#include "nightingale/backends/reference/ops.h"
 
 using namespace nightingale;
 

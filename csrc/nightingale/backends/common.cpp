@@ -7,29 +7,6 @@
 
 namespace nightingale::backends {
 
-namespace {
-
-struct Inner {
-  mx::array sum, hidden;
-};
-
-Inner run_inner(
-    const LayerOps& run,
-    const ops::FeedForwardInput& in,
-    const ops::FeedForward& block,
-    mx::Stream s) {
-  auto [sum, normed] = run.linear_add_norm(
-      in.x, block.out, {block.out_b, in.residual, block.norm, in.dtype}, s);
-  auto hidden = run.linear(
-      normed,
-      block.up,
-      {.bias = block.up_b, .activation = ops::Activation::gelu},
-      s);
-  return {sum, hidden};
-}
-
-} // namespace
-
 void check_linear(const mx::array& x, const ops::Matrix& w, bool on_cpu) {
   if (x.shape(-1) != w.columns()) {
     throw Error(
@@ -72,73 +49,167 @@ mx::array first_positions(const mx::array& cache, int length, mx::Stream s) {
   return mx::slice(cache, {0, 0, 0, 0}, stop, s);
 }
 
-mx::array LayerOps::feed_forward(
-    const ops::FeedForwardInput& in,
-    const ops::FeedForward& block,
-    mx::Stream s) const {
-  auto [sum, hidden] = run_inner(*this, in, block, s);
-  return linear(hidden, block.down, {.bias = block.down_b, .residual = sum}, s);
+ops::Normed linear_add_norm(
+    const mx::array& x,
+    const ops::Matrix& w,
+    const ops::AddNorm& add,
+    mx::Stream s) {
+  auto sum = ops::linear(x, w, {.bias = add.bias, .residual = add.residual}, s);
+  return {sum, ops::layer_norm(sum, add.norm, add.dtype, s)};
 }
 
-ops::Normed LayerOps::feed_forward_norm(
+namespace {
+
+struct Inner {
+  mx::array sum, hidden;
+};
+
+Inner run_inner(
+    const ops::FeedForwardInput& in,
+    const ops::FeedForward& block,
+    mx::Stream s) {
+  auto [sum, normed] = ops::linear_add_norm(
+      in.x, block.out, {block.out_b, in.residual, block.norm, in.dtype}, s);
+  auto hidden = ops::linear(
+      normed,
+      block.up,
+      {.bias = block.up_b, .activation = ops::Activation::gelu},
+      s);
+  return {sum, hidden};
+}
+
+} // namespace
+
+mx::array feed_forward(
+    const ops::FeedForwardInput& in,
+    const ops::FeedForward& block,
+    mx::Stream s) {
+  auto [sum, hidden] = run_inner(in, block, s);
+  return ops::linear(
+      hidden, block.down, {.bias = block.down_b, .residual = sum}, s);
+}
+
+ops::Normed feed_forward_norm(
     const ops::FeedForwardInput& in,
     const ops::FeedForward& block,
     const ops::LayerNorm& next,
-    mx::Stream s) const {
-  auto [sum, hidden] = run_inner(*this, in, block, s);
-  return linear_add_norm(
+    mx::Stream s) {
+  auto [sum, hidden] = run_inner(in, block, s);
+  return ops::linear_add_norm(
       hidden, block.down, {block.down_b, sum, next, in.dtype}, s);
 }
 
-ops::SelfAttention LayerOps::attend_and_project(
+mx::array embed_token(const ops::TokenEmbedding& token, mx::Stream s) {
+  auto what = ops::embedding(token.table, token.token, s);
+  auto where = ops::embedding(token.positions, mx::array({token.position}), s);
+  auto sum = mx::astype(mx::add(what, where, s), mx::float32, s);
+  return mx::broadcast_to(sum, {token.rows, 1, token.table.shape(1)}, s);
+}
+
+ops::SelfAttention projected_attention(
     const ops::AttentionInput& in,
     const ops::Matrix& projection,
     const mx::array& residual,
-    mx::Stream s) const {
-  auto attention = self_attention(in, s);
-  attention.out = linear(attention.out, projection, {.residual = residual}, s);
+    mx::Stream s) {
+  auto attention = ops::self_attention(in, s);
+  attention.out =
+      ops::linear(attention.out, projection, {.residual = residual}, s);
   return attention;
 }
 
-std::vector<mx::array> LayerOps::project_positions(
+mx::array
+frame_attention(const mx::array& qkv, int batch, int heads, mx::Stream s) {
+  return ops::full_attention(split_qkv(qkv, batch, heads, s), s);
+}
+
+// One product for each layer, or one for all where they are quantized.
+std::vector<mx::array> project_positions(
     const mx::array& x,
     const ops::PositionWeights& weights,
-    mx::Stream s) const {
+    mx::Stream s) {
   const auto& [w, layers, heads] = weights;
   if (w.is_quantized()) {
-    return mx::split(linear(x, w, {}, s), layers, -1, s);
+    return mx::split(ops::linear(x, w, {}, s), layers, -1, s);
   }
   std::vector<mx::array> all;
   for (const auto& layer : mx::split(w.w, layers, 0, s)) {
-    all.push_back(linear(x, layer, {}, s));
+    all.push_back(ops::linear(x, layer, {}, s));
   }
   return all;
 }
 
-mx::array LayerOps::decoder_feed_forward(
-    const mx::array& x,
-    const ops::DecoderLayer& layer,
-    float eps,
-    mx::Stream s) const {
-  auto gated = norm_swiglu(x, {layer.ffn_norm, eps}, layer.gate_up, s);
-  return linear(gated, layer.down, {.residual = x}, s);
+mx::array relative_frame_attention(
+    const mx::array& qkv,
+    const ops::RelativePositions& relative,
+    int heads,
+    mx::Stream s) {
+  return ops::relative_attention(split_qkv(qkv, 1, heads, s), relative, s);
 }
 
-ops::DecoderOutput LayerOps::decoder_layers(
-    const ops::DecoderInput& in,
-    mx::Stream s) const {
+ops::DecoderOutput decoder_layers(const ops::DecoderInput& in, mx::Stream s) {
   ops::DecoderOutput out{in.x, {}};
   for (const auto& [layer, cache, watch] : in.runs) {
     auto qkv =
-        norm_linear(out.x, {layer->attention_norm, in.eps}, layer->qkv, s);
-    auto attention = projected_attention(
+        ops::norm_linear(out.x, {layer->attention_norm, in.eps}, layer->qkv, s);
+    auto attention = ops::projected_attention(
         {qkv, in.frequencies, *cache, in.past, watch}, layer->out, out.x, s);
     *cache = attention.cache;
     out.weights.insert(
         out.weights.end(), attention.weights.begin(), attention.weights.end());
-    out.x = decoder_feed_forward(attention.out, *layer, in.eps, s);
+    out.x = ops::decoder_feed_forward(attention.out, *layer, in.eps, s);
   }
   return out;
+}
+
+mx::array decoder_feed_forward(
+    const mx::array& x,
+    const ops::DecoderLayer& layer,
+    float eps,
+    mx::Stream s) {
+  auto gated = ops::norm_swiglu(x, {layer.ffn_norm, eps}, layer.gate_up, s);
+  return ops::linear(gated, layer.down, {.residual = x}, s);
+}
+
+namespace {
+
+mx::array report_of(const mx::array& marks, mx::Stream s) {
+  auto at = [&](int place) {
+    return mx::slice(marks, {place}, {place + 1}, s);
+  };
+  return mx::concatenate({at(ops::kTextPosition), at(ops::kStopForced)}, 0, s);
+}
+
+} // namespace
+
+ops::Sampler choose_token(
+    const mx::array& rows,
+    const std::vector<mx::array>& weights,
+    ops::Sampler sampler,
+    mx::Stream s) {
+  const auto& rules = sampler.rules;
+  auto logits = ops::guide(rows, rules.options.cfg_weight, s);
+  if (rules.analyser) {
+    auto step = ops::alignment_step(
+        {weights, logits, sampler.token, rules.stop_token, rules.limits},
+        sampler.alignment,
+        s);
+    logits = step.logits;
+    sampler.alignment = step.state;
+    sampler.report = report_of(step.state.marks, s);
+  }
+  if (sampler.position < rules.limits.first_stop) {
+    logits = ops::forbid_token(logits, rules.stop_token, s);
+  }
+  auto key = draw_key(
+      {rules.options.seed,
+       DrawStage::speech_token,
+       rules.sentence,
+       static_cast<uint32_t>(sampler.position)});
+  auto kept = ops::filter_logits(logits, sampler.seen, rules.options, s);
+  sampler.token = ops::draw_token(kept, key, s);
+  sampler.seen = ops::mark_seen(sampler.seen, sampler.token, s);
+  ++sampler.position;
+  return sampler;
 }
 
 } // namespace nightingale::backends

@@ -1,13 +1,27 @@
 #pragma once
 
 #include "nightingale/ops/decoder.h"
+#include "nightingale/ops/embedding.h"
 #include "nightingale/ops/feed_forward.h"
 #include "nightingale/ops/frame_attention.h"
 #include "nightingale/ops/linear.h"
+#include "nightingale/ops/lstm.h"
+#include "nightingale/ops/noise.h"
+#include "nightingale/ops/ode.h"
+#include "nightingale/ops/resnet.h"
+#include "nightingale/ops/rotary.h"
+#include "nightingale/ops/sampling.h"
+#include "nightingale/ops/source.h"
+#include "nightingale/ops/spectrum.h"
 
 // What the backends share.
 
 namespace nightingale::backends {
+
+// Sequences of ops, each of which runs on the stream's backend.
+#define OP(parameters, name)
+#define COMPOSITE(parameters, name) decltype(ops::name) name;
+#include "nightingale/backends/ops.inl"
 
 // An Error where x · wᵀ cannot be: the sizes differ, or the weights are
 // quantized for the other kind of processor.
@@ -25,48 +39,5 @@ mx::array merge_heads(const mx::array& x, mx::Stream s);
 
 // Positions [0, length) of a cache.
 mx::array first_positions(const mx::array& cache, int length, mx::Stream s);
-
-// Ops that are sequences of a backend's other ops.
-struct LayerOps {
-  decltype(ops::linear)* linear;
-  decltype(ops::norm_linear)* norm_linear;
-  decltype(ops::norm_swiglu)* norm_swiglu;
-  decltype(ops::linear_add_norm)* linear_add_norm;
-  decltype(ops::self_attention)* self_attention;
-  decltype(ops::projected_attention)* projected_attention;
-
-  mx::array feed_forward(
-      const ops::FeedForwardInput& in,
-      const ops::FeedForward& block,
-      mx::Stream s) const;
-  ops::Normed feed_forward_norm(
-      const ops::FeedForwardInput& in,
-      const ops::FeedForward& block,
-      const ops::LayerNorm& next,
-      mx::Stream s) const;
-
-  // self_attention, then the projection.
-  ops::SelfAttention attend_and_project(
-      const ops::AttentionInput& in,
-      const ops::Matrix& projection,
-      const mx::array& residual,
-      mx::Stream s) const;
-
-  // One product for each layer, or one for all where they are quantized.
-  std::vector<mx::array> project_positions(
-      const mx::array& x,
-      const ops::PositionWeights& weights,
-      mx::Stream s) const;
-
-  mx::array decoder_feed_forward(
-      const mx::array& x,
-      const ops::DecoderLayer& layer,
-      float eps,
-      mx::Stream s) const;
-
-  // Layer by layer.
-  ops::DecoderOutput decoder_layers(const ops::DecoderInput& in, mx::Stream s)
-      const;
-};
 
 } // namespace nightingale::backends

@@ -1,7 +1,6 @@
 #include "nightingale/ops/convolution.h"
 
 #include "mlx/ops.h"
-#include "nightingale/backends/signal_ops.h"
 
 namespace nightingale::ops {
 
@@ -18,24 +17,6 @@ Matrix Kernel::one_tap() const {
   return is_quantized()
       ? matrix
       : Matrix(computed(mx::squeeze(matrix.w, 1, mx::Device::cpu)));
-}
-
-mx::array conv1d(
-    const mx::array& x,
-    const Kernel& w,
-    const ConvOptions& options,
-    mx::Stream s) {
-  return on_cpu(s) ? cpu::conv1d(x, w, options, s)
-                   : gpu::conv1d(x, w, options, s);
-}
-
-mx::array conv_transpose1d(
-    const mx::array& x,
-    const TransposedFilters& filters,
-    const ConvTranspose1d& shape,
-    mx::Stream s) {
-  return on_cpu(s) ? cpu::conv_transpose1d(x, filters, shape, s)
-                   : gpu::conv_transpose1d(x, filters, shape, s);
 }
 
 } // namespace nightingale::ops

@@ -1,6 +1,6 @@
 #include "nightingale/ops/resnet.h"
 
-#include "nightingale/backends/signal_ops.h"
+#include "nightingale/backends/gpu/ops.h"
 
 namespace nightingale::ops {
 
@@ -22,30 +22,6 @@ Resnet::Resnet(ResnetWeights weights, int skip)
     residual_skip_w = residual_w.columns_of(own, skip);
     residual_w = residual_w.columns_of(0, own);
   }
-}
-
-mx::array
-causal_conv(const FrameInput& input, const CausalConv& conv, mx::Stream s) {
-  return on_cpu(s) ? reference::causal_conv(input, conv, s)
-                   : gpu::causal_conv(input, conv, s);
-}
-
-mx::array normed_conv(
-    const FrameInput& input,
-    const CausalConv& conv,
-    const LayerNorm& norm,
-    mx::Stream s) {
-  return on_cpu(s) ? reference::normed_conv(input, conv, norm, s)
-                   : gpu::normed_conv(input, conv, norm, s);
-}
-
-Normed resnet(
-    const FrameInput& input,
-    const Resnet& block,
-    const ResnetContext& context,
-    mx::Stream s) {
-  return on_cpu(s) ? reference::resnet(input, block, context, s)
-                   : gpu::resnet(input, block, context, s);
 }
 
 } // namespace nightingale::ops

@@ -4,9 +4,6 @@
 #include <numbers>
 #include <vector>
 
-#include "nightingale/backends/cpu/ops.h"
-#include "nightingale/backends/gpu/ops.h"
-
 namespace nightingale::ops {
 
 mx::array rotary_frequencies(int head_dim, const RotaryScaling& scaling) {
@@ -32,15 +29,6 @@ mx::array rotary_frequencies(int head_dim, const RotaryScaling& scaling) {
     }
   }
   return mx::array(frequencies.data(), {half});
-}
-
-mx::array rotary(
-    const mx::array& x,
-    const mx::array& frequencies,
-    int past,
-    mx::Stream s) {
-  return on_cpu(s) ? cpu::rotary(x, frequencies, past, s)
-                   : gpu::rotary(x, frequencies, past, s);
 }
 
 } // namespace nightingale::ops

@@ -1,7 +1,6 @@
 #include "nightingale/ops/streaming_conv.h"
 
 #include "mlx/ops.h"
-#include "nightingale/backends/signal_ops.h"
 
 namespace nightingale::ops {
 
@@ -33,43 +32,6 @@ FrameSpan join_frames(
   }
   FrameSpan frames{first, *second};
   return on_cpu(s) ? FrameSpan{std::nullopt, to_array(frames, s)} : frames;
-}
-
-Filters make_filters(const Kernel& w, bool halves, mx::Stream s) {
-  return on_cpu(s) ? Filters{w} : gpu::make_filters(w, halves, s);
-}
-
-StreamOutput streaming_conv1d(
-    const FrameSpan& x,
-    const Filters& filters,
-    const StreamingConv& conv,
-    mx::Stream s) {
-  return on_cpu(s) ? reference::streaming_conv1d(x, filters, conv, s)
-                   : gpu::streaming_conv1d(x, filters, conv, s);
-}
-
-StreamOutput streaming_conv_transpose1d(
-    const FrameSpan& x,
-    const TransposedFilters& filters,
-    const StreamingConvTranspose& conv,
-    mx::Stream s) {
-  return on_cpu(s) ? reference::streaming_conv_transpose1d(x, filters, conv, s)
-                   : gpu::streaming_conv_transpose1d(x, filters, conv, s);
-}
-
-MergedFrames
-add_frames(const std::vector<FrameSpan>& parts, int count, mx::Stream s) {
-  return on_cpu(s) ? reference::add_frames(parts, count, s)
-                   : gpu::add_frames(parts, count, s);
-}
-
-MergedFrames mean_frames(
-    const std::vector<FrameSpan>& parts,
-    int count,
-    float slope,
-    mx::Stream s) {
-  return on_cpu(s) ? reference::mean_frames(parts, count, slope, s)
-                   : gpu::mean_frames(parts, count, slope, s);
 }
 
 } // namespace nightingale::ops

@@ -5,7 +5,8 @@
 #include "arrays.h"
 #include "convolution_reference.h"
 #include "epilogue_reference.h"
-#include "nightingale/backends/signal_ops.h"
+#include "nightingale/backends/cpu/ops.h"
+#include "nightingale/backends/reference/ops.h"
 
 using namespace nightingale;
 using namespace nightingale::testing;

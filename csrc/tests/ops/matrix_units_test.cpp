@@ -9,7 +9,6 @@
 #include "backends/cpu/thread_count.h"
 #include "epilogue_reference.h"
 #include "nightingale/backends/cpu/ops.h"
-#include "nightingale/backends/signal_ops.h"
 
 using namespace nightingale;
 using namespace nightingale::testing;

@@ -5,7 +5,8 @@
 #include <numbers>
 
 #include "arrays.h"
-#include "nightingale/backends/signal_ops.h"
+#include "nightingale/backends/cpu/ops.h"
+#include "nightingale/backends/reference/ops.h"
 
 using namespace nightingale;
 using namespace nightingale::testing;

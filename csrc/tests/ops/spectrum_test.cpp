@@ -10,7 +10,8 @@
 #include "fourier_reference.h"
 #include "io/file_writers.h"
 #include "io/noise_checkpoint.h"
-#include "nightingale/backends/signal_ops.h"
+#include "nightingale/backends/cpu/ops.h"
+#include "nightingale/backends/reference/ops.h"
 
 using namespace nightingale;
 using namespace nightingale::testing;

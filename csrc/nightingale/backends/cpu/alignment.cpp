@@ -1,8 +1,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "nightingale/backends/cpu/ops.h"
 #include "nightingale/backends/cpu/primitive.h"
-#include "nightingale/backends/signal_ops.h"
 
 namespace nightingale::cpu {
 

@@ -275,12 +275,4 @@ ops::SelfAttention self_attention(
   return result_of(made, {made[1], made[2]}, made.size());
 }
 
-ops::SelfAttention projected_attention(
-    const ops::AttentionInput& in,
-    const ops::Matrix& projection,
-    const mx::array& residual,
-    mx::Stream s) {
-  return kLayerOps.attend_and_project(in, projection, residual, s);
-}
-
 } // namespace nightingale::cpu

@@ -1,9 +1,9 @@
 #include <algorithm>
 
 #include "nightingale/backends/cpu/matrix_units.h"
+#include "nightingale/backends/cpu/ops.h"
 #include "nightingale/backends/cpu/quantized_product.h"
 #include "nightingale/backends/cpu/threads.h"
-#include "nightingale/backends/signal_ops.h"
 #include "nightingale/error.h"
 
 namespace nightingale::cpu {

@@ -261,15 +261,7 @@ ops::DecoderOutput fused_decoder_layers(
 
 ops::DecoderOutput decoder_layers(const ops::DecoderInput& in, mx::Stream s) {
   return fits_fused_decoder(in) ? fused_decoder_layers(in, s)
-                                : kLayerOps.decoder_layers(in, s);
-}
-
-mx::array decoder_feed_forward(
-    const mx::array& x,
-    const ops::DecoderLayer& layer,
-    float eps,
-    mx::Stream s) {
-  return kLayerOps.decoder_feed_forward(x, layer, eps, s);
+                                : backends::decoder_layers(in, s);
 }
 
 } // namespace nightingale::cpu

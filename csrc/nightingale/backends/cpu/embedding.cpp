@@ -1,4 +1,3 @@
-#include "mlx/ops.h"
 #include "nightingale/backends/cpu/ops.h"
 #include "nightingale/backends/cpu/primitive.h"
 
@@ -26,13 +25,6 @@ embedding(const mx::array& table, const mx::array& ids, mx::Stream s) {
         }
       },
       s);
-}
-
-mx::array embed_token(const ops::TokenEmbedding& token, mx::Stream s) {
-  auto what = cpu::embedding(token.table, token.token, s);
-  auto where = cpu::embedding(token.positions, mx::array({token.position}), s);
-  return mx::broadcast_to(
-      mx::add(what, where, s), {token.rows, 1, token.table.shape(1)}, s);
 }
 
 } // namespace nightingale::cpu

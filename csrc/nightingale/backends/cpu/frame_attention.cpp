@@ -303,25 +303,4 @@ mx::array relative_attention(
       s);
 }
 
-mx::array
-frame_attention(const mx::array& qkv, int batch, int heads, mx::Stream s) {
-  return cpu::full_attention(backends::split_qkv(qkv, batch, heads, s), s);
-}
-
-std::vector<mx::array> project_positions(
-    const mx::array& x,
-    const ops::PositionWeights& weights,
-    mx::Stream s) {
-  return kLayerOps.project_positions(x, weights, s);
-}
-
-mx::array relative_frame_attention(
-    const mx::array& qkv,
-    const ops::RelativePositions& relative,
-    int heads,
-    mx::Stream s) {
-  auto in = backends::split_qkv(qkv, 1, heads, s);
-  return cpu::relative_attention(in, relative, s);
-}
-
 } // namespace nightingale::cpu

@@ -1,6 +1,6 @@
+#include "nightingale/backends/cpu/ops.h"
 #include "nightingale/backends/cpu/primitive.h"
 #include "nightingale/backends/cpu/threads.h"
-#include "nightingale/backends/signal_ops.h"
 
 namespace nightingale::cpu {
 

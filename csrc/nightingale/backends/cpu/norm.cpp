@@ -76,13 +76,4 @@ mx::array norm_mish(
       s);
 }
 
-ops::Normed linear_add_norm(
-    const mx::array& x,
-    const ops::Matrix& w,
-    const ops::AddNorm& add,
-    mx::Stream s) {
-  auto sum = cpu::linear(x, w, {.bias = add.bias, .residual = add.residual}, s);
-  return {sum, cpu::layer_norm(sum, add.norm, add.dtype, s)};
-}
-
 } // namespace nightingale::cpu

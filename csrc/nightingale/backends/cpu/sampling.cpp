@@ -3,8 +3,8 @@
 #include <limits>
 #include <vector>
 
+#include "nightingale/backends/cpu/ops.h"
 #include "nightingale/backends/cpu/primitive.h"
-#include "nightingale/backends/signal_ops.h"
 
 namespace nightingale::cpu {
 

@@ -1,9 +1,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "nightingale/backends/cpu/ops.h"
 #include "nightingale/backends/cpu/primitive.h"
 #include "nightingale/backends/cpu/threads.h"
-#include "nightingale/backends/signal_ops.h"
 
 namespace nightingale::cpu {
 

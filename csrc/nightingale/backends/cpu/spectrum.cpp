@@ -4,9 +4,9 @@
 #include <utility>
 #include <vector>
 
+#include "nightingale/backends/cpu/ops.h"
 #include "nightingale/backends/cpu/primitive.h"
 #include "nightingale/backends/cpu/threads.h"
-#include "nightingale/backends/signal_ops.h"
 #include "nightingale/backends/stft_basis.h"
 
 namespace nightingale::cpu {

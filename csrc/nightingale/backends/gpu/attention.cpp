@@ -204,7 +204,7 @@ ops::SelfAttention projected_attention(
   }
   return can_use_prefill_attention(in, s)
       ? prefill_attention(in, projection, residual, s)
-      : kLayerOps.attend_and_project(in, projection, residual, s);
+      : backends::projected_attention(in, projection, residual, s);
 }
 
 } // namespace nightingale::gpu

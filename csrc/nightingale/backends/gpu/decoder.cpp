@@ -87,7 +87,7 @@ std::shared_ptr<const Recording> record(
     mx::Stream s) {
   long first = first_launches();
   set_written(in.runs, inputs.back());
-  made = kLayerOps.decoder_layers(in, s);
+  made = backends::decoder_layers(in, s);
   if (first_launches() != first) {
     return nullptr;
   }
@@ -122,7 +122,7 @@ ops::DecoderOutput decoder_step(const ops::DecoderInput& in, mx::Stream s) {
   auto step = // running the layers takes it away
       std::static_pointer_cast<DecoderStep>(first.step);
   if (!can_repeat(in.runs) || !step || !step->is_like(in, s)) {
-    auto out = kLayerOps.decoder_layers(in, s);
+    auto out = backends::decoder_layers(in, s);
     first.step = std::make_shared<DecoderStep>(in, s);
     return out;
   }
@@ -147,15 +147,7 @@ ops::DecoderOutput decoder_step(const ops::DecoderInput& in, mx::Stream s) {
 
 ops::DecoderOutput decoder_layers(const ops::DecoderInput& in, mx::Stream s) {
   return can_use_decoder_step(in, s) ? decoder_step(in, s)
-                                     : kLayerOps.decoder_layers(in, s);
-}
-
-mx::array decoder_feed_forward(
-    const mx::array& x,
-    const ops::DecoderLayer& layer,
-    float eps,
-    mx::Stream s) {
-  return kLayerOps.decoder_feed_forward(x, layer, eps, s);
+                                     : backends::decoder_layers(in, s);
 }
 
 } // namespace nightingale::gpu

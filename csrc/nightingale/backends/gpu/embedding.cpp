@@ -5,7 +5,7 @@ namespace nightingale::gpu {
 
 mx::array embed_token(const ops::TokenEmbedding& token, mx::Stream s) {
   if (!has_kernels(s)) {
-    return reference::embed_token(token, s);
+    return backends::embed_token(token, s);
   }
   int channels = token.table.shape(1);
   return launch_one(

@@ -89,7 +89,7 @@ mx::array feed_forward(
     mx::Stream s) {
   return has_tiles(s) && fits_tile_feed_forward(in, block)
       ? tile_feed_forward(in, block, s)
-      : kLayerOps.feed_forward(in, block, s);
+      : backends::feed_forward(in, block, s);
 }
 
 ops::Normed feed_forward_norm(
@@ -99,7 +99,7 @@ ops::Normed feed_forward_norm(
     mx::Stream s) {
   return has_tiles(s) && fits_tile_feed_forward(in, block)
       ? tile_feed_forward_norm(in, block, next, s)
-      : kLayerOps.feed_forward_norm(in, block, next, s);
+      : backends::feed_forward_norm(in, block, next, s);
 }
 
 } // namespace nightingale::gpu

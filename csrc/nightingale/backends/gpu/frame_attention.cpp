@@ -140,7 +140,7 @@ mx::array relative_frame_attention(
     int heads,
     mx::Stream s) {
   if (!has_kernels(s)) {
-    return reference::relative_frame_attention(qkv, relative, heads, s);
+    return backends::relative_frame_attention(qkv, relative, heads, s);
   }
   const auto& [positions, content_bias, position_bias] = relative;
   int length = row_count(qkv);
@@ -164,7 +164,7 @@ std::vector<mx::array> project_positions(
     mx::Stream s) {
   int layers = weights.layers, count = layers * weights.heads;
   if (weights.w.is_quantized() || !has_kernels(s)) {
-    return kLayerOps.project_positions(x, weights, s);
+    return backends::project_positions(x, weights, s);
   }
   // [1, 1, heads, rows, head_dim] for each layer, float32: one product.
   const auto& w = weights.w.w;

@@ -1,5 +1,5 @@
+#include "nightingale/backends/gpu/ops.h"
 #include "nightingale/backends/gpu/row_parts.h"
-#include "nightingale/backends/signal_ops.h"
 
 namespace nightingale::gpu {
 

@@ -41,8 +41,7 @@ ops::Normed linear_add_norm(
   if (has_row_kernels(w.rows(), s)) {
     return add_norm(gpu::linear(x, w, {}, s), add, s);
   }
-  auto sum = gpu::linear(x, w, {.bias = add.bias, .residual = add.residual}, s);
-  return {sum, gpu::layer_norm(sum, add.norm, add.dtype, s)};
+  return backends::linear_add_norm(x, w, add, s);
 }
 
 } // namespace nightingale::gpu

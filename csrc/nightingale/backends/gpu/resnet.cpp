@@ -1,7 +1,7 @@
 #include "mlx/ops.h"
 #include "nightingale/backends/gpu/linear.h"
+#include "nightingale/backends/gpu/ops.h"
 #include "nightingale/backends/gpu/tile_shape.h"
-#include "nightingale/backends/signal_ops.h"
 
 // A residual block is two launches of kernels that multiply by tiles where
 // those fit. Elsewhere a kernel lays out the rows of three taps side by side,
@@ -181,7 +181,7 @@ mx::array causal_conv(
     const ops::CausalConv& conv,
     mx::Stream s) {
   if (!conv.matrix) {
-    return reference::causal_conv(input, conv, s);
+    return backends::causal_conv(input, conv, s);
   }
   return gpu::linear(causal_taps(input, s), *conv.matrix, {.bias = conv.b}, s);
 }
@@ -192,7 +192,7 @@ mx::array normed_conv(
     const ops::LayerNorm& norm,
     mx::Stream s) {
   if (!conv.matrix) {
-    return reference::normed_conv(input, conv, norm, s);
+    return backends::normed_conv(input, conv, norm, s);
   }
   if (can_use_tiles(input, conv, s)) {
     return tile_conv_norm(input, conv, norm, std::nullopt, s);
@@ -207,7 +207,7 @@ ops::Normed resnet(
     const ops::ResnetContext& context,
     mx::Stream s) {
   if (!block.matrix) {
-    return reference::resnet(input, block, context, s);
+    return backends::resnet(input, block, context, s);
   }
   if (can_use_tiles(input, block.first, s)) {
     return tile_resnet(input, block, context, s);

@@ -5,7 +5,7 @@
 
 #include "mlx/ops.h"
 #include "nightingale/backends/gpu/kernel.h"
-#include "nightingale/backends/signal_ops.h"
+#include "nightingale/backends/gpu/ops.h"
 
 namespace nightingale::gpu {
 
@@ -82,7 +82,7 @@ ops::Sampler choose_token(
     ops::Sampler sampler,
     mx::Stream s) {
   if (!can_use_kernel(logits, weights, s)) {
-    return reference::choose_token(logits, weights, std::move(sampler), s);
+    return backends::choose_token(logits, weights, std::move(sampler), s);
   }
   int heads = sampler.rules.analyser ? weights.size() : 0;
   uint32_t step[2] = {

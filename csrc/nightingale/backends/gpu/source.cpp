@@ -1,7 +1,7 @@
 #include <cmath>
 
+#include "nightingale/backends/gpu/ops.h"
 #include "nightingale/backends/gpu/row_parts.h"
-#include "nightingale/backends/signal_ops.h"
 
 namespace nightingale::gpu {
 

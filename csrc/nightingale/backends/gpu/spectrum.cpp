@@ -1,8 +1,8 @@
 #include <algorithm>
 #include <bit>
 
+#include "nightingale/backends/gpu/ops.h"
 #include "nightingale/backends/gpu/row_parts.h"
-#include "nightingale/backends/signal_ops.h"
 #include "nightingale/backends/stft_basis.h"
 
 namespace nightingale::gpu {
@@ -52,7 +52,7 @@ int flags_of(ops::SignalEnds ends) {
 ops::StreamOutput
 centred_stft(const ops::FrameSpan& frames, ops::SignalEnds ends, mx::Stream s) {
   if (!reads_spans(frames, s)) {
-    return reference::centred_stft(frames, ends, s);
+    return backends::centred_stft(frames, ends, s);
   }
   auto x = readable(frames, s);
   int count = x.count(), split = split_of(x);
@@ -82,7 +82,7 @@ ops::StreamOutput waveform(
     float limit,
     mx::Stream s) {
   if (!reads_spans(frames, s)) {
-    return reference::waveform(frames, ends, limit, s);
+    return backends::waveform(frames, ends, limit, s);
   }
   auto x = readable(frames, s);
   int count = x.count(), split = split_of(x);

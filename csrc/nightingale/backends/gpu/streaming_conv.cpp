@@ -3,9 +3,9 @@
 
 #include "mlx/ops.h"
 #include "nightingale/backends/gpu/epilogue.h"
+#include "nightingale/backends/gpu/ops.h"
 #include "nightingale/backends/gpu/row_parts.h"
 #include "nightingale/backends/gpu/tile_conv.h"
-#include "nightingale/backends/signal_ops.h"
 
 namespace nightingale::gpu {
 
@@ -213,7 +213,7 @@ ops::StreamOutput streaming_conv1d(
     const ops::StreamingConv& conv,
     mx::Stream s) {
   if (!reads_spans(frames, s)) {
-    return reference::streaming_conv1d(frames, filters, conv, s);
+    return backends::streaming_conv1d(frames, filters, conv, s);
   }
   auto x = readable(frames, s);
   int count = x.count();
@@ -232,7 +232,7 @@ ops::StreamOutput streaming_conv_transpose1d(
     const ops::StreamingConvTranspose& conv,
     mx::Stream s) {
   if (!reads_spans(frames, s)) {
-    return reference::streaming_conv_transpose1d(frames, filters, conv, s);
+    return backends::streaming_conv_transpose1d(frames, filters, conv, s);
   }
   auto x = readable(frames, s);
   const auto& [w, bias] = filters;
@@ -263,7 +263,7 @@ ops::StreamOutput streaming_conv_transpose1d(
 ops::MergedFrames
 add_frames(const std::vector<ops::FrameSpan>& parts, int count, mx::Stream s) {
   return reads_all(parts, s) ? merge(parts, count, 0, s)
-                             : reference::add_frames(parts, count, s);
+                             : backends::add_frames(parts, count, s);
 }
 
 ops::MergedFrames mean_frames(
@@ -272,7 +272,7 @@ ops::MergedFrames mean_frames(
     float slope,
     mx::Stream s) {
   return reads_all(parts, s) ? merge(parts, count, slope, s)
-                             : reference::mean_frames(parts, count, slope, s);
+                             : backends::mean_frames(parts, count, slope, s);
 }
 
 } // namespace nightingale::gpu

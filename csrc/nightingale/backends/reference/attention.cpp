@@ -147,12 +147,4 @@ ops::SelfAttention self_attention(const ops::AttentionInput& in, mx::Stream s) {
   return {out, std::move(longer), std::move(weights)};
 }
 
-ops::SelfAttention projected_attention(
-    const ops::AttentionInput& in,
-    const ops::Matrix& projection,
-    const mx::array& residual,
-    mx::Stream s) {
-  return kLayerOps.attend_and_project(in, projection, residual, s);
-}
-
 } // namespace nightingale::reference

@@ -1,6 +1,5 @@
 #include "mlx/ops.h"
 #include "nightingale/backends/reference/ops.h"
-#include "nightingale/backends/signal_ops.h"
 
 namespace nightingale::reference {
 

@@ -4,7 +4,7 @@
 #include "mlx/ops.h"
 #include "mlx/random.h"
 #include "mlx/transforms.h"
-#include "nightingale/backends/signal_ops.h"
+#include "nightingale/backends/reference/ops.h"
 
 namespace nightingale::reference {
 

@@ -28,14 +28,4 @@ mx::array norm_mish(
   return mx::astype(shift ? mx::add(y, *shift, s) : y, dtype, s);
 }
 
-ops::Normed linear_add_norm(
-    const mx::array& x,
-    const ops::Matrix& w,
-    const ops::AddNorm& add,
-    mx::Stream s) {
-  auto sum =
-      reference::linear(x, w, {.bias = add.bias, .residual = add.residual}, s);
-  return {sum, reference::layer_norm(sum, add.norm, add.dtype, s)};
-}
-
 } // namespace nightingale::reference

@@ -1,5 +1,5 @@
 #include "mlx/ops.h"
-#include "nightingale/backends/signal_ops.h"
+#include "nightingale/backends/reference/ops.h"
 
 namespace nightingale::reference {
 

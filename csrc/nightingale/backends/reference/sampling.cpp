@@ -2,7 +2,7 @@
 
 #include "mlx/ops.h"
 #include "mlx/random.h"
-#include "nightingale/backends/signal_ops.h"
+#include "nightingale/backends/reference/ops.h"
 
 namespace nightingale::reference {
 
@@ -35,45 +35,7 @@ mx::array apply_top_p(const mx::array& x, float top_p, mx::Stream s) {
   return mx::put_along_axis(kept, order, sorted, -1, s);
 }
 
-mx::array report_of(const mx::array& marks, mx::Stream s) {
-  auto at = [&](int place) {
-    return mx::slice(marks, {place}, {place + 1}, s);
-  };
-  return mx::concatenate({at(ops::kTextPosition), at(ops::kStopForced)}, 0, s);
-}
-
 } // namespace
-
-ops::Sampler choose_token(
-    const mx::array& rows,
-    const std::vector<mx::array>& weights,
-    ops::Sampler sampler,
-    mx::Stream s) {
-  const auto& rules = sampler.rules;
-  auto logits = ops::guide(rows, rules.options.cfg_weight, s);
-  if (rules.analyser) {
-    auto step = ops::alignment_step(
-        {weights, logits, sampler.token, rules.stop_token, rules.limits},
-        sampler.alignment,
-        s);
-    logits = step.logits;
-    sampler.alignment = step.state;
-    sampler.report = report_of(step.state.marks, s);
-  }
-  if (sampler.position < rules.limits.first_stop) {
-    logits = ops::forbid_token(logits, rules.stop_token, s);
-  }
-  auto key = draw_key(
-      {rules.options.seed,
-       DrawStage::speech_token,
-       rules.sentence,
-       static_cast<uint32_t>(sampler.position)});
-  auto kept = ops::filter_logits(logits, sampler.seen, rules.options, s);
-  sampler.token = ops::draw_token(kept, key, s);
-  sampler.seen = ops::mark_seen(sampler.seen, sampler.token, s);
-  ++sampler.position;
-  return sampler;
-}
 
 mx::array guide(const mx::array& logits, float weight, mx::Stream s) {
   auto rows = mx::astype(logits, mx::float32, s);

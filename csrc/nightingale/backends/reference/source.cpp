@@ -1,7 +1,7 @@
 #include <numbers>
 
 #include "mlx/ops.h"
-#include "nightingale/backends/signal_ops.h"
+#include "nightingale/backends/reference/ops.h"
 
 namespace nightingale::reference {
 

@@ -1,7 +1,5 @@
-#include <algorithm>
-
 #include "mlx/ops.h"
-#include "nightingale/backends/signal_ops.h"
+#include "nightingale/backends/reference/ops.h"
 #include "nightingale/backends/stft_basis.h"
 
 namespace nightingale::reference {
@@ -12,16 +10,6 @@ using ops::kStftOverlap;
 using ops::kStftSize;
 
 namespace {
-
-// Frames [begin, end) of x in reverse order.
-mx::array reversed(const mx::array& x, int begin, int end, mx::Stream s) {
-  std::vector<int> order;
-  for (int frame = end - 1; frame >= begin; --frame) {
-    order.push_back(frame);
-  }
-  int count = order.size();
-  return mx::take(x, mx::array(order.begin(), {count}), 1, s);
-}
 
 mx::array inverse_envelope(bool first_missing, bool last_missing) {
   auto gains = ops::inverse_envelope(first_missing, last_missing);
@@ -93,41 +81,6 @@ mx::array istft(const mx::array& x, ops::SignalEnds ends, mx::Stream s) {
   }
   auto y = mx::multiply(sum, inverse_envelopes(hops, first, last, s), s);
   return mx::reshape(y, {batch, hops * kStftHop}, s);
-}
-
-ops::StreamOutput
-centred_stft(const ops::FrameSpan& x, ops::SignalEnds ends, mx::Stream s) {
-  constexpr int half = kStftSize / 2;
-  auto samples = ops::to_array(x, s);
-  int count = samples.shape(1);
-  std::vector<mx::array> parts{samples};
-  if (ends.first) {
-    parts.insert(parts.begin(), reversed(samples, 1, half + 1, s));
-  }
-  if (ends.last) {
-    parts.push_back(reversed(samples, count - 1 - half, count - 1, s));
-  }
-  if (parts.size() > 1) {
-    samples = mx::concatenate(parts, 1, s);
-    count = samples.shape(1);
-  }
-  int first_kept = ends.last ? count : ops::stft_frames(count) * kStftHop;
-  return {
-      ops::stft(mx::reshape(samples, {1, count}, s), s),
-      ops::slice_frames(samples, first_kept, count, s)};
-}
-
-ops::StreamOutput waveform(
-    const ops::FrameSpan& x,
-    ops::SignalEnds ends,
-    float limit,
-    mx::Stream s) {
-  auto frames = ops::to_array(x, s);
-  auto samples = ops::istft(ops::polar_spectrum(frames, s), ends, s);
-  samples = mx::clip(samples, mx::array(-limit), mx::array(limit), s);
-  int count = x.count(), keep = ends.last ? 0 : kStftOverlap - 1;
-  return {
-      samples, ops::slice_frames(frames, std::max(0, count - keep), count, s)};
 }
 
 } // namespace nightingale::reference

@@ -7,7 +7,6 @@
 
 #include "backends/cpu/thread_count.h"
 #include "nightingale/backends/cpu/ops.h"
-#include "nightingale/backends/signal_ops.h"
 #include "nightingale/ops/rotary.h"
 #include "ops/arrays.h"
 

@@ -4,7 +4,7 @@
 
 #include "emulated_gpu.h"
 #include "nightingale/backends/gpu/kernel.h"
-#include "nightingale/backends/signal_ops.h"
+#include "nightingale/backends/gpu/ops.h"
 #include "ops/arrays.h"
 
 using namespace nightingale;

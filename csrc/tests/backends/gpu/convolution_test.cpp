@@ -1,8 +1,9 @@
 #include <doctest/doctest.h>
 
 #include "kernel_stream.h"
+#include "nightingale/backends/gpu/ops.h"
 #include "nightingale/backends/gpu/tile_conv.h"
-#include "nightingale/backends/signal_ops.h"
+#include "nightingale/backends/reference/ops.h"
 #include "ops/arrays.h"
 #include "ops/convolution_reference.h"
 #include "ops/epilogue_reference.h"

@@ -1,7 +1,8 @@
 #include <doctest/doctest.h>
 
 #include "kernel_stream.h"
-#include "nightingale/backends/signal_ops.h"
+#include "nightingale/backends/cpu/ops.h"
+#include "nightingale/backends/gpu/ops.h"
 #include "ops/arrays.h"
 
 using namespace nightingale;

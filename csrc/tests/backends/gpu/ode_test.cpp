@@ -1,7 +1,8 @@
 #include <doctest/doctest.h>
 
 #include "emulated_gpu.h"
-#include "nightingale/backends/signal_ops.h"
+#include "nightingale/backends/gpu/ops.h"
+#include "nightingale/backends/reference/ops.h"
 #include "ops/arrays.h"
 
 using namespace nightingale;

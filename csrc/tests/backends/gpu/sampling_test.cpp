@@ -2,7 +2,7 @@
 
 #include "kernel_stream.h"
 #include "nightingale/backends/gpu/kernel.h"
-#include "nightingale/backends/signal_ops.h"
+#include "nightingale/backends/gpu/ops.h"
 #include "ops/arrays.h"
 
 using namespace nightingale;

@@ -3,8 +3,8 @@
 #include <doctest/doctest.h>
 
 #include "emulated_gpu.h"
+#include "nightingale/backends/gpu/ops.h"
 #include "nightingale/backends/reference/ops.h"
-#include "nightingale/backends/signal_ops.h"
 #include "nightingale/error.h"
 #include "ops/arrays.h"
 #include "ops/frame_spans.h"
