@@ -13,10 +13,9 @@ from itertools import pairwise
 import pytest
 
 from nightingale.text import prepare
+from nightingale.text.characters import graphemes, speaking_time
 from nightingale.text.english import expand
-from nightingale.text.graphemes import graphemes
 from nightingale.text.sentences import split_sentences
-from nightingale.text.spoken_characters import speaking_time
 
 from .test_text_segments import squeezed, texts_of, written
 

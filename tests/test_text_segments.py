@@ -9,9 +9,8 @@ import sys
 import pytest
 
 from nightingale.text import Segment, prepare
-from nightingale.text.graphemes import graphemes
+from nightingale.text.characters import graphemes, speaking_time
 from nightingale.text.sentences import split_sentences
-from nightingale.text.spoken_characters import speaking_time
 
 from .command import PATIENCE
 from .sentence_cases import CASES, LINE_CASES

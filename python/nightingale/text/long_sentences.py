@@ -5,8 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from .graphemes import graphemes
-from .spoken_characters import is_spoken, speaking_time
+from .characters import graphemes, is_spoken, speaking_time
 
 # The cost of a cut, in squares of full segments: at a clause, at a conjunction or a particle, at
 # any space, between East Asian characters, inside a word.

@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from unicodedata import category
 
+from .characters import is_spoken, shorten_runs, speaking_time
 from .long_sentences import balanced_groups, cut
 from .segment import Segment
 from .sentences import Sentence, sentences
-from .spoken_characters import is_spoken, shorten_runs, speaking_time
 
 _COMFORTABLE = 0.6  # of a segment, up to which sentences are merged
 _VERY_SHORT = 1.0  # seconds; a shorter sentence is merged with its neighbour

@@ -6,8 +6,7 @@ in running text (dates, times, amounts, units, ranges, acronyms) they leave to t
 
 import re
 
-from . import abbreviations, calendar, identifiers, numbers, quantities, roman, symbols
-from .acronyms import spell_acronyms
+from . import abbreviations, calendar, identifiers, numbers, quantities, symbols
 
 __all__ = ["expand"]
 
@@ -20,7 +19,7 @@ _STAGES = [
         (_NUMBER, identifiers.RULES | symbols.BEFORE_NUMBERS | calendar.RULES),
         ("[A-Z.]|etc|vs|aka", abbreviations.RULES),
         (_NUMBER, quantities.MONEY_RULES | calendar.DECADE_RULES | quantities.UNIT_RULES),
-        (r"[IVXLC]\b", roman.RULES),
+        (r"[IVXLC]\b", numbers.ROMAN_RULES),
         (_NUMBER, calendar.YEAR_RULES | numbers.RULES | identifiers.MODEL_RULES),
         ("[&@#+=<>≤≥≠≈±×÷→%§©/]", symbols.RULES),
     )
@@ -46,7 +45,7 @@ def _written_out(text: str) -> str:
             if needed.search(text):
                 for pattern, spoken in rules:
                     text = pattern.sub(spoken, text)
-        text = spell_acronyms(text)
+        text = abbreviations.spell_acronyms(text)
         if text == before:
             break
     return text

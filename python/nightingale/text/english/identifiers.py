@@ -2,7 +2,7 @@
 
 import re
 
-from .acronyms import is_spelled, spelled
+from .abbreviations import is_spelled, spelled
 from .numbers import code, digits, in_words
 from .rules import Rules, word_table
 

@@ -1,6 +1,7 @@
-"""Numbers in English words: cardinals, ordinals, years, fractions, powers, ranges."""
+"""Numbers in English words: cardinals, ordinals, years, fractions, powers, ranges, Roman ones."""
 
 import re
+from collections.abc import Callable
 from unicodedata import normalize
 
 from .rules import Rules, word_table
@@ -137,8 +138,8 @@ def range_in_words(first: str, last: str | None) -> str:
 def fraction_in_words(match: re.Match[str]) -> str:
     """What `FRACTION` found, as a fraction where it can be one: "two and a half"."""
     if match["vulgar"]:
-        over, under = normalize("NFKD", match["vulgar"]).split("\u2044")
-        return _fraction(int(over), int(under), match["before"])
+        over, under = map(int, normalize("NFKD", match["vulgar"]).split("\u2044"))
+        return _fraction(over, under, match["before"])
     whole, over, under = match["whole"], int(match["over"]), int(match["under"])
     if not whole and under in (10, 100) and over <= under:
         return f"{cardinal(over)} out of {cardinal(under)}"
@@ -184,4 +185,56 @@ RULES: Rules = {
     r"(?<![0-9,.])[0-9]+(?:,[0-9]+)+(?![0-9,]|\.[0-9])": _list,
     rf"{START}{SIGN}{NUMERAL}{END}": lambda match: in_words(match[0]),
     r"(?<![\w.])\.([0-9]+)(?!\w)": lambda match: f"point {digits(match[1])}",
+}
+
+# Roman numerals after names and headings.
+_ROMAN_DIGITS = {"I": 1, "V": 5, "X": 10, "L": 50, "C": 100, "D": 500, "M": 1000}
+_VALID_ROMAN = re.compile(r"M{0,3}(?:CM|CD|D?C{0,3})(?:XC|XL|L?X{0,3})(?:IX|IV|V?I{0,3})")
+_RULERS = (
+    "Henry|Louis|Charles|George|Edward|James|William|Elizabeth|Richard|John|Paul|Pius|Benedict|Leo|"
+    "Gregory|Clement|Innocent|Urban|Philip|Frederick|Napoleon|Nicholas|Alexander|Catherine|Peter|"
+    "Ivan|Ferdinand|Otto|Ramesses|Ramses|Ptolemy|Mary|Francis|Victor|Christian|Gustav|Carl|Harald|"
+    "Olav|Haakon|Juan|Carlos|Alfonso|Felipe|Cleopatra|Darius|Xerxes|Mehmed|Murad|Selim|Suleiman|"
+    "Constantine|Theodosius|Justinian|Leopold|Albert|Maximilian|Joseph|Wilhelm|Margrethe|Beatrix"
+)
+_HEADINGS = (
+    "Chapter|Part|Volume|Book|Section|Act|Scene|Article|Appendix|Title|Phase|Type|Class|Level|"
+    "Stage|Grade|Figure|Table|War|Bowl|Fantasy|Unit|Module|Lesson|Canto|Psalm|Number|Schedule"
+)
+# "Elizabeth I" is a numeral only where no verb follows: "with Elizabeth I went home".
+_FIRST = r"I(?=[.,;:!?)]|['’]s\b|\s+(?:of|and|to)\b|\s*\Z)"
+
+
+def _roman_value(numeral: str) -> int:
+    values = [_ROMAN_DIGITS[letter] for letter in numeral]
+    return sum(
+        -value if value < following else value
+        for value, following in zip(values, [*values[1:], 0], strict=True)
+    )
+
+
+def _numeral(words: Callable[[int], str], joint: str = " ") -> Callable[[re.Match[str]], str]:
+    """What is `before` a numeral, if anything, and the words for it; no change if it is invalid."""
+
+    def spoken(match: re.Match[str]) -> str:
+        if not _VALID_ROMAN.fullmatch(match["numeral"]):
+            return match[0]
+        before = match.groupdict().get("before")
+        return (before + joint if before else "") + words(_roman_value(match["numeral"]))
+
+    return spoken
+
+
+_counted = _numeral(lambda value: cardinal(value).capitalize())
+_ranked = _numeral(ordinal, " the ")
+
+ROMAN_RULES: Rules = {
+    r"\bWWII\b": "World War Two",
+    r"\bWWI\b": "World War One",
+    rf"\b(?P<before>(?i:{_HEADINGS}))\s(?P<numeral>{_FIRST}|[VX]|[IVXLC]{{2,}})\b": _counted,
+    r"\b(?P<before>World War)\s(?P<numeral>I)\b": _counted,
+    rf"\b(?P<before>{_RULERS})\s(?P<numeral>{_FIRST}|(?!I\b)[IVX]+)\b": _ranked,
+    r"\b(?P<numeral>[IVX]+)(?=\s[Cc]entur(?:y|ies)\b)": _ranked,
+    r"\b(?P<before>[A-Z][a-z]+)\s(?P<numeral>[IVX]{2,})\b": _counted,
+    r"\b(?!(?:IV|VI|XXX?)\b)(?P<numeral>[IVX]{2,})\b": _numeral(cardinal),
 }

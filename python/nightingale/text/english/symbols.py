@@ -1,6 +1,6 @@
 """Symbols that are spoken."""
 
-from .acronyms import spelled
+from .abbreviations import spelled
 from .rules import Rules, word_table
 
 _PER = word_table(
