@@ -10,44 +10,27 @@
 
 namespace nightingale::ops {
 
+// Forwards a function without arguments to the CPU backend.
+#define ON_CPU(name)        \
+  decltype(name()) name() { \
+    return cpu::name();     \
+  }
+
+ON_CPU(threads)
+ON_CPU(blas_name)
+ON_CPU(has_bf16_matrix_units)
+ON_CPU(measure_read_bandwidth)
+ON_CPU(measure_best_bandwidth)
+ON_CPU(measure_gemm_flops)
+ON_CPU(idle_bytes)
+ON_CPU(system_allocations)
+
 void set_threads(int count) {
   cpu::set_threads(count);
 }
 
-int threads() {
-  return cpu::threads();
-}
-
 const char* simd_name() {
   return cpu::simd().name;
-}
-
-const char* blas_name() {
-  return cpu::blas_name();
-}
-
-bool has_bf16_matrix_units() {
-  return cpu::has_bf16_matrix_units();
-}
-
-double measure_read_bandwidth() {
-  return cpu::measure_read_bandwidth();
-}
-
-double measure_best_bandwidth() {
-  return cpu::measure_best_bandwidth();
-}
-
-double measure_gemm_flops() {
-  return cpu::measure_gemm_flops();
-}
-
-size_t idle_bytes() {
-  return cpu::idle_bytes();
-}
-
-uint64_t system_allocations() {
-  return cpu::system_allocations();
 }
 
 long kernel_launches() {
