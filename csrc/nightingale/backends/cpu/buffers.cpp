@@ -25,12 +25,6 @@ size_t size_class(size_t bytes) {
   return (bytes + step - 1) / step * step;
 }
 
-void free_all(const std::vector<Buffer>& buffers) {
-  for (Buffer buffer : buffers) {
-    mx::allocator::allocator().free(buffer);
-  }
-}
-
 class BufferPool {
  public:
   Buffer take(size_t size) {
@@ -56,33 +50,20 @@ class BufferPool {
   }
 
   void give_back(Buffer buffer, size_t size) {
-    std::vector<Buffer> surplus;
-    {
-      std::lock_guard<std::mutex> lock(mutex_);
-      idle_[size].push_back({buffer, ++clock_});
-      idle_bytes_ += size;
-      surplus = shrink_to(limit_);
-    }
-    free_all(surplus);
+    std::unique_lock<std::mutex> lock(mutex_);
+    idle_[size].push_back({buffer, ++clock_});
+    idle_bytes_ += size;
+    shrink_to(limit_, std::move(lock));
   }
 
   void trim() {
-    std::vector<Buffer> surplus;
-    {
-      std::lock_guard<std::mutex> lock(mutex_);
-      surplus = shrink_to(0);
-    }
-    free_all(surplus);
+    shrink_to(0, std::unique_lock<std::mutex>(mutex_));
   }
 
   void set_limit(size_t bytes) {
-    std::vector<Buffer> surplus;
-    {
-      std::lock_guard<std::mutex> lock(mutex_);
-      limit_ = bytes;
-      surplus = shrink_to(limit_);
-    }
-    free_all(surplus);
+    std::unique_lock<std::mutex> lock(mutex_);
+    limit_ = bytes;
+    shrink_to(limit_, std::move(lock));
   }
 
   size_t idle_bytes() {
@@ -101,8 +82,8 @@ class BufferPool {
     uint64_t since;
   };
 
-  // Takes out the longest idle until `limit` bytes are left.
-  std::vector<Buffer> shrink_to(size_t limit) {
+  // Frees the longest idle until `limit` bytes are left, after it unlocks.
+  void shrink_to(size_t limit, std::unique_lock<std::mutex> lock) {
     std::vector<Buffer> surplus;
     while (idle_bytes_ > limit) {
       auto oldest = idle_.end();
@@ -117,7 +98,10 @@ class BufferPool {
       oldest->second.erase(oldest->second.begin());
       idle_bytes_ -= oldest->first;
     }
-    return surplus;
+    lock.unlock();
+    for (Buffer buffer : surplus) {
+      mx::allocator::allocator().free(buffer);
+    }
   }
 
   std::mutex mutex_;
