@@ -35,10 +35,7 @@ Loop loop_of(ops::Activation activation) {
 // y = loop(x) for each element. loop(x, count, y)
 template <typename F>
 void for_elements(const mx::array& x, mx::array& y, F loop) {
-  int64_t size = x.size();
-  parallel_for(ceil_div(size, kTile), [&](int tile) {
-    int64_t begin = int64_t(tile) * kTile;
-    int count = std::min<int64_t>(kTile, size - begin);
+  for_parts(x.size(), kTile, [&](int64_t begin, int count) {
     const float* from = read_floats(x, begin, count);
     write_floats(y, begin, count, [&](float* to) { loop(from, count, to); });
   });
@@ -47,13 +44,7 @@ void for_elements(const mx::array& x, mx::array& y, F loop) {
 // Calls body(row) for every row of `channels` elements, about a tile at a time.
 template <typename F>
 void for_wide_rows(int rows, int channels, F body) {
-  int rows_per_tile = std::max(1, kTile / std::max(1, channels));
-  parallel_for(ceil_div(rows, rows_per_tile), [&](int tile) {
-    int end = std::min(rows, (tile + 1) * rows_per_tile);
-    for (int row = tile * rows_per_tile; row < end; ++row) {
-      body(row);
-    }
-  });
+  for_rows(rows, body, std::max(1, kTile / std::max(1, channels)));
 }
 
 } // namespace
@@ -123,10 +114,7 @@ mx::array cast(const mx::array& x, mx::Dtype dtype, mx::Stream s) {
       [](const Arrays& in, Arrays& out) {
         Storage from = storage_of(in[0]);
         Storage to = storage_of(out[0]);
-        int64_t size = in[0].size();
-        parallel_for(ceil_div(size, kTile), [&](int tile) {
-          int64_t begin = int64_t(tile) * kTile;
-          int count = std::min<int64_t>(kTile, size - begin);
+        for_parts(in[0].size(), kTile, [&](int64_t begin, int count) {
           if (to == Storage::f32) {
             simd().unpack[static_cast<int>(from)](
                 in[0].data<char>() + begin * storage_bytes(from),

@@ -49,9 +49,7 @@ columns_of(const DotArgs& whole, Storage storage, int begin, int count) {
 
 void few_rows(const DotArgs& whole, Storage storage) {
   auto dots = simd().dots[static_cast<int>(storage)];
-  constexpr int size = kDotColumns;
-  parallel_for(ceil_div(whole.columns, size), [&](int tile) {
-    int begin = tile * size, count = std::min(size, whole.columns - begin);
+  for_parts(whole.columns, kDotColumns, [&](int begin, int count) {
     dots(columns_of(whole, storage, begin, count));
   });
 }
@@ -60,10 +58,8 @@ void few_rows(const DotArgs& whole, Storage storage) {
 // that they are combined while they are near. whole.columns: 2F; y: [rows, F]
 void few_rows_swiglu(const DotArgs& whole, Storage storage) {
   auto dots = simd().dots[static_cast<int>(storage)];
-  constexpr int size = kDotColumns;
   int features = whole.columns / 2;
-  parallel_for(ceil_div(features, size), [&](int tile) {
-    int begin = tile * size, count = std::min(size, features - begin);
+  for_parts(features, kDotColumns, [&](int begin, int count) {
     float* gate = scratch<GateAndUp>(2 * whole.rows * count);
     float* up = gate + whole.rows * count;
     for (int half = 0; half < 2; ++half) {
@@ -97,9 +93,7 @@ void blas_rows(
     int columns,
     const EpilogueWriter& epilogue) {
   int64_t depth = x.channels;
-  parallel_for(ceil_div(columns, kGemmColumns), [&](int tile) {
-    int column = tile * kGemmColumns;
-    int count = std::min(kGemmColumns, columns - column);
+  for_parts(columns, kGemmColumns, [&](int column, int count) {
     const void* part = static_cast<const char*>(stored) +
         column * depth * storage_bytes(storage);
     const float* w = static_cast<const float*>(part);

@@ -1,5 +1,3 @@
-#include <algorithm>
-
 #include "nightingale/backends/cpu/ops.h"
 #include "nightingale/backends/cpu/primitive.h"
 #include "nightingale/backends/cpu/threads.h"
@@ -18,16 +16,13 @@ mx::array add_velocity(
       {x.shape(), mx::float32, 0},
       {as_float(x, s), as_float(velocity, s)},
       [step](const Arrays& in, Arrays& out) {
-        constexpr int64_t tile_size = 1 << 14;
         float guidance = step.guidance, dt = step.dt;
         bool guided = in[1].shape(0) == 2;
         int64_t size = in[0].size();
-        parallel_for(ceil_div(size, tile_size), [&](int tile) {
-          int64_t begin = tile * tile_size;
-          int64_t count = std::min(tile_size, size - begin);
+        for_parts(size, 1 << 14, [&](int64_t begin, int count) {
           const float* v = in[1].data<float>() + begin;
           float* x = out[0].data<float>() + begin;
-          for (int64_t i = 0; i < count; ++i) {
+          for (int i = 0; i < count; ++i) {
             float mixed =
                 guided ? (1 + guidance) * v[i] - guidance * v[size + i] : v[i];
             x[i] += dt * mixed;

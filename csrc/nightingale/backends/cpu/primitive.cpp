@@ -1,6 +1,5 @@
 #include "nightingale/backends/cpu/primitive.h"
 
-#include <algorithm>
 #include <atomic>
 #include <string>
 #include <string_view>
@@ -169,15 +168,10 @@ const float* floats_of(const mx::array& x) {
   if (storage == Storage::f32) {
     return x.data<float>();
   }
-  constexpr int64_t size = 1 << 14;
-  int64_t count = x.size();
-  float* floats = scratch<ConvertedInput>(count);
-  parallel_for(ceil_div(count, size), [&](int tile) {
-    int64_t begin = tile * size;
+  float* floats = scratch<ConvertedInput>(x.size());
+  for_parts(x.size(), 1 << 14, [&](int64_t begin, int count) {
     simd().unpack[static_cast<int>(storage)](
-        x.data<char>() + begin * storage_bytes(storage),
-        std::min(size, count - begin),
-        floats + begin);
+        x.data<char>() + begin * storage_bytes(storage), count, floats + begin);
   });
   return floats;
 }

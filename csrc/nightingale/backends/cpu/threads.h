@@ -35,13 +35,20 @@ void parallel_for(int tiles, F&& body) {
       const_cast<void*>(static_cast<const void*>(&body)));
 }
 
+// Calls body(begin, count) for parts of [0, size), of at most `most` each.
+template <typename F>
+void for_parts(int64_t size, int most, F body) {
+  parallel_for(ceil_div(size, most), [&](int tile) {
+    int64_t begin = int64_t(tile) * most;
+    body(begin, static_cast<int>(std::min<int64_t>(most, size - begin)));
+  });
+}
+
 // Calls body(row) for every row, some rows to a tile.
 template <typename F>
-void for_rows(int rows, F body) {
-  constexpr int per_tile = 16;
-  parallel_for(ceil_div(rows, per_tile), [&](int tile) {
-    int end = std::min(rows, (tile + 1) * per_tile);
-    for (int row = tile * per_tile; row < end; ++row) {
+void for_rows(int rows, F body, int per_tile = 16) {
+  for_parts(rows, per_tile, [&](int begin, int count) {
+    for (int row = begin; row < begin + count; ++row) {
       body(row);
     }
   });
