@@ -42,24 +42,14 @@ bool is_utf8(std::string_view text) {
 
 // Appends one code point, which must be a Unicode scalar value.
 void append_utf8(std::string& text, uint32_t code_point) {
-  auto put = [&](uint32_t byte) { text.push_back(static_cast<char>(byte)); };
-  auto put_continuation = [&](int shift) {
-    put(0x80 | ((code_point >> shift) & 0x3f));
-  };
-  if (code_point < 0x80) {
-    put(code_point);
-  } else if (code_point < 0x800) {
-    put(0xc0 | (code_point >> 6));
-    put_continuation(0);
-  } else if (code_point < 0x10000) {
-    put(0xe0 | (code_point >> 12));
-    put_continuation(6);
-    put_continuation(0);
-  } else {
-    put(0xf0 | (code_point >> 18));
-    put_continuation(12);
-    put_continuation(6);
-    put_continuation(0);
+  int continuations =
+      (code_point >= 0x80) + (code_point >= 0x800) + (code_point >= 0x10000);
+  constexpr uint32_t leads[] = {0, 0xc0, 0xe0, 0xf0};
+  int shift = 6 * continuations;
+  text.push_back(char(leads[continuations] | (code_point >> shift)));
+  while (shift > 0) {
+    shift -= 6;
+    text.push_back(char(0x80 | ((code_point >> shift) & 0x3f)));
   }
 }
 
@@ -155,23 +145,30 @@ class JsonParser {
     return true;
   }
 
-  Json::Object parse_object(int depth) {
-    expect('{');
-    Json::Object members;
+  // What stands between `open` and `close`, with commas between the items.
+  template <typename ParseItem>
+  void parse_list(char open, char close, ParseItem parse_item) {
+    expect(open);
     skip_space();
-    if (accept('}')) {
-      return members;
+    if (accept(close)) {
+      return;
     }
     do {
+      parse_item();
+      skip_space();
+    } while (accept(','));
+    expect(close);
+  }
+
+  Json::Object parse_object(int depth) {
+    Json::Object members;
+    parse_list('{', '}', [&] {
       skip_space();
       std::string key = parse_string();
       skip_space();
       expect(':');
       members.push_back({std::move(key), parse_value(depth + 1)});
-      skip_space();
-    } while (accept(','));
-    expect('}');
-
+    });
     std::ranges::sort(members, {}, &Json::Member::key);
     auto duplicate =
         std::ranges::adjacent_find(members, {}, &Json::Member::key);
@@ -182,17 +179,8 @@ class JsonParser {
   }
 
   Json::Array parse_array(int depth) {
-    expect('[');
     Json::Array items;
-    skip_space();
-    if (accept(']')) {
-      return items;
-    }
-    do {
-      items.push_back(parse_value(depth + 1));
-      skip_space();
-    } while (accept(','));
-    expect(']');
+    parse_list('[', ']', [&] { items.push_back(parse_value(depth + 1)); });
     return items;
   }
 
@@ -345,7 +333,7 @@ const Json* Json::find(std::string_view key) const {
   return found != members->end() && found->key == key ? &found->value : nullptr;
 }
 
-std::string_view Json::kind() const {
+void Json::fail(std::string_view expected, std::string_view what) const {
   constexpr std::string_view kinds[] = {
       "null",
       "a boolean",
@@ -354,29 +342,9 @@ std::string_view Json::kind() const {
       "a string",
       "an array",
       "an object"};
-  return kinds[value_.index()];
-}
-
-template <typename T>
-const T& Json::get(std::string_view expected, std::string_view what) const {
-  if (auto* value = std::get_if<T>(&value_)) {
-    return *value;
-  }
   throw Error(
       std::string(what) + ": expected " + std::string(expected) + ", found " +
-      std::string(kind()));
-}
-
-bool Json::is_null() const {
-  return std::holds_alternative<std::nullptr_t>(value_);
-}
-
-bool Json::boolean(std::string_view what) const {
-  return get<bool>("a boolean", what);
-}
-
-int64_t Json::integer(std::string_view what) const {
-  return get<int64_t>("an integer", what);
+      std::string(kinds[value_.index()]));
 }
 
 double Json::number(std::string_view what) const {
@@ -384,18 +352,6 @@ double Json::number(std::string_view what) const {
     return static_cast<double>(*integer);
   }
   return get<double>("a number", what);
-}
-
-const std::string& Json::string(std::string_view what) const {
-  return get<std::string>("a string", what);
-}
-
-const Json::Array& Json::array(std::string_view what) const {
-  return get<Array>("an array", what);
-}
-
-const Json::Object& Json::object(std::string_view what) const {
-  return get<Object>("an object", what);
 }
 
 } // namespace nightingale

@@ -28,20 +28,38 @@ class Json {
   // object.
   const Json* find(std::string_view key) const;
 
-  bool is_null() const;
-  bool boolean(std::string_view what) const;
-  int64_t integer(std::string_view what) const;
+  bool is_null() const {
+    return std::holds_alternative<std::nullptr_t>(value_);
+  }
+  bool boolean(std::string_view what) const {
+    return get<bool>("a boolean", what);
+  }
+  int64_t integer(std::string_view what) const {
+    return get<int64_t>("an integer", what);
+  }
   double number(std::string_view what) const; // integers too
-  const std::string& string(std::string_view what) const;
-  const Array& array(std::string_view what) const;
-  const Object& object(std::string_view what) const;
+  const std::string& string(std::string_view what) const {
+    return get<std::string>("a string", what);
+  }
+  const Array& array(std::string_view what) const {
+    return get<Array>("an array", what);
+  }
+  const Object& object(std::string_view what) const {
+    return get<Object>("an object", what);
+  }
 
  private:
   friend class JsonParser;
 
   template <typename T>
-  const T& get(std::string_view expected, std::string_view what) const;
-  std::string_view kind() const;
+  const T& get(std::string_view expected, std::string_view what) const {
+    if (auto* value = std::get_if<T>(&value_)) {
+      return *value;
+    }
+    fail(expected, what);
+  }
+  [[noreturn]] void fail(std::string_view expected, std::string_view what)
+      const;
 
   // Whole numbers that fit are kept exactly: offsets may pass 2^53.
   std::
