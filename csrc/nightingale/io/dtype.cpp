@@ -1,5 +1,6 @@
 #include "nightingale/io/dtype.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 #include <type_traits>
@@ -13,21 +14,34 @@ static_assert(
 
 namespace {
 
-constexpr std::pair<mx::Dtype, std::string_view> dtypes[] = {
-    {mx::bool_, "bool"},
-    {mx::uint8, "uint8"},
-    {mx::uint16, "uint16"},
-    {mx::uint32, "uint32"},
-    {mx::uint64, "uint64"},
-    {mx::int8, "int8"},
-    {mx::int16, "int16"},
-    {mx::int32, "int32"},
-    {mx::int64, "int64"},
-    {mx::float16, "float16"},
-    {mx::float32, "float32"},
-    {mx::float64, "float64"},
-    {mx::bfloat16, "bfloat16"},
-    {mx::complex64, "complex64"}};
+struct NamedDtype {
+  mx::Dtype dtype;
+  std::string_view name;
+  std::string_view stored; // its name in a safetensors file
+};
+
+constexpr NamedDtype dtypes[] = {
+    {mx::bool_, "bool", "BOOL"},
+    {mx::uint8, "uint8", "U8"},
+    {mx::uint16, "uint16", "U16"},
+    {mx::uint32, "uint32", "U32"},
+    {mx::uint64, "uint64", "U64"},
+    {mx::int8, "int8", "I8"},
+    {mx::int16, "int16", "I16"},
+    {mx::int32, "int32", "I32"},
+    {mx::int64, "int64", "I64"},
+    {mx::float16, "float16", "F16"},
+    {mx::float32, "float32", "F32"},
+    {mx::float64, "float64", "F64"},
+    {mx::bfloat16, "bfloat16", "BF16"},
+    {mx::complex64, "complex64", ""}};
+
+std::optional<mx::Dtype> find(
+    std::string_view NamedDtype::* name,
+    std::string_view wanted) {
+  auto found = std::ranges::find(dtypes, wanted, name);
+  return found == std::end(dtypes) ? std::nullopt : std::optional(found->dtype);
+}
 
 } // namespace
 
@@ -90,6 +104,11 @@ struct BFloat16 {
   uint16_t bits;
 };
 
+// A byte other than 0 and 1 would not be a valid C++ bool.
+struct Bool {
+  uint8_t byte;
+};
+
 // Rounds to float so that a second rounding to a shorter type gives what one
 // rounding would have: the last bit is set wherever anything was lost.
 float round_to_odd(double value) {
@@ -125,98 +144,70 @@ To convert_float(From value) {
   }
 }
 
+template <typename T>
+constexpr bool is_float_type = std::is_floating_point_v<T> ||
+    std::is_same_v<T, Float16> || std::is_same_v<T, BFloat16>;
+
+// As is_convertible, but for types that are the same.
 template <typename From, typename To>
-size_t convert_floats(const void* src, void* dst, size_t count) {
-  auto* in = static_cast<const From*>(src);
-  auto* out = static_cast<To*>(dst);
-  for (size_t i = 0; i < count; ++i) {
-    out[i] = convert_float<From, To>(in[i]);
-  }
-  return count;
-}
+constexpr bool is_convertible_type = is_float_type<From>
+    ? is_float_type<To>
+    : std::is_same_v<To, int32_t> || std::is_same_v<To, int64_t>;
 
 template <typename From, typename To>
-size_t convert_integers(const void* src, void* dst, size_t count) {
-  auto* in = static_cast<const From*>(src);
-  auto* out = static_cast<To*>(dst);
+size_t convert(const From* in, To* out, size_t count) {
   for (size_t i = 0; i < count; ++i) {
-    if (!std::in_range<To>(in[i])) {
+    if constexpr (is_float_type<From>) {
+      out[i] = convert_float<From, To>(in[i]);
+    } else if constexpr (std::is_same_v<From, Bool>) {
+      out[i] = in[i].byte != 0;
+    } else if (std::in_range<To>(in[i])) {
+      out[i] = static_cast<To>(in[i]);
+    } else {
       return i;
     }
-    out[i] = static_cast<To>(in[i]);
   }
   return count;
 }
 
-// A byte other than 0 and 1 would not be a valid C++ bool.
-template <typename To>
-size_t convert_booleans(const void* src, void* dst, size_t count) {
-  auto* in = static_cast<const uint8_t*>(src);
-  auto* out = static_cast<To*>(dst);
-  for (size_t i = 0; i < count; ++i) {
-    out[i] = in[i] != 0;
-  }
-  return count;
-}
-
-template <typename To>
-size_t
-convert_to_float(const void* src, mx::Dtype from, void* dst, size_t count) {
-  switch (from) {
-    case mx::float16:
-      return convert_floats<Float16, To>(src, dst, count);
-    case mx::bfloat16:
-      return convert_floats<BFloat16, To>(src, dst, count);
-    case mx::float32:
-      return convert_floats<float, To>(src, dst, count);
-    default:
-      return convert_floats<double, To>(src, dst, count);
-  }
-}
-
-template <typename To>
-size_t
-convert_to_integer(const void* src, mx::Dtype from, void* dst, size_t count) {
-  switch (from) {
-    case mx::bool_:
-      return convert_booleans<To>(src, dst, count);
-    case mx::int8:
-      return convert_integers<int8_t, To>(src, dst, count);
-    case mx::int16:
-      return convert_integers<int16_t, To>(src, dst, count);
-    case mx::int32:
-      return convert_integers<int32_t, To>(src, dst, count);
-    case mx::int64:
-      return convert_integers<int64_t, To>(src, dst, count);
-    case mx::uint16:
-      return convert_integers<uint16_t, To>(src, dst, count);
-    case mx::uint32:
-      return convert_integers<uint32_t, To>(src, dst, count);
-    case mx::uint64:
-      return convert_integers<uint64_t, To>(src, dst, count);
-    default:
-      return convert_integers<uint8_t, To>(src, dst, count);
-  }
+// What `f` returns for a value of the elements' type; 0 for complex64.
+template <typename F>
+size_t with_type(mx::Dtype dtype, F f) {
+  size_t result = 0;
+  auto attempt = [&](mx::Dtype known, auto value) {
+    if (known == dtype) {
+      result = f(value);
+    }
+  };
+  attempt(mx::bool_, Bool());
+  attempt(mx::uint8, uint8_t());
+  attempt(mx::uint16, uint16_t());
+  attempt(mx::uint32, uint32_t());
+  attempt(mx::uint64, uint64_t());
+  attempt(mx::int8, int8_t());
+  attempt(mx::int16, int16_t());
+  attempt(mx::int32, int32_t());
+  attempt(mx::int64, int64_t());
+  attempt(mx::float16, Float16());
+  attempt(mx::float32, float());
+  attempt(mx::float64, double());
+  attempt(mx::bfloat16, BFloat16());
+  return result;
 }
 
 } // namespace
 
 std::string dtype_name(mx::Dtype dtype) {
-  for (auto& [known, name] : dtypes) {
-    if (known == dtype) {
-      return std::string(name);
-    }
-  }
-  return "unknown";
+  return std::string(
+      std::ranges::find(dtypes, dtype, &NamedDtype::dtype)->name);
 }
 
 std::optional<mx::Dtype> find_dtype(std::string_view name) {
-  for (auto& [dtype, known] : dtypes) {
-    if (known == name) {
-      return dtype;
-    }
-  }
-  return std::nullopt;
+  return find(&NamedDtype::name, name);
+}
+
+std::optional<mx::Dtype> find_stored_dtype(std::string_view name) {
+  return name.empty() ? std::nullopt : find(&NamedDtype::stored, name);
 }
 
 bool is_float(mx::Dtype dtype) {
@@ -241,26 +232,22 @@ size_t convert_elements(
     mx::Dtype to,
     size_t count) {
   if (from == mx::bool_ && to == mx::bool_) {
-    return convert_booleans<uint8_t>(src, dst, count);
+    return convert(
+        static_cast<const Bool*>(src), static_cast<uint8_t*>(dst), count);
   }
   if (from == to) {
     std::memcpy(dst, src, count * to.size());
     return count;
   }
-  switch (to) {
-    case mx::float16:
-      return convert_to_float<Float16>(src, from, dst, count);
-    case mx::bfloat16:
-      return convert_to_float<BFloat16>(src, from, dst, count);
-    case mx::float32:
-      return convert_to_float<float>(src, from, dst, count);
-    case mx::float64:
-      return convert_to_float<double>(src, from, dst, count);
-    case mx::int32:
-      return convert_to_integer<int32_t>(src, from, dst, count);
-    default:
-      return convert_to_integer<int64_t>(src, from, dst, count);
-  }
+  return with_type(from, [&]<typename From>(From) {
+    return with_type(to, [&]<typename To>(To) -> size_t {
+      if constexpr (is_convertible_type<From, To>) {
+        return convert(
+            static_cast<const From*>(src), static_cast<To*>(dst), count);
+      }
+      return 0;
+    });
+  });
 }
 
 } // namespace nightingale

@@ -14,6 +14,8 @@ namespace mx = mlx::core;
 
 std::string dtype_name(mx::Dtype dtype);
 std::optional<mx::Dtype> find_dtype(std::string_view name);
+// By its name in a safetensors file: "F16".
+std::optional<mx::Dtype> find_stored_dtype(std::string_view name);
 bool is_float(mx::Dtype dtype);
 
 // Whether convert_elements knows the pair: any float to any float, any integer

@@ -1,7 +1,6 @@
 #include "nightingale/io/quantized_tensors.h"
 
 #include <algorithm>
-#include <cstdint>
 #include <limits>
 #include <string_view>
 #include <vector>
@@ -34,17 +33,7 @@ bool holds(const mx::Shape& shape, uint64_t size) {
   return product == size;
 }
 
-} // namespace
-
-int quantized_bits(int64_t words, int64_t groups) {
-  for (int bits : {8, 4}) {
-    if (groups > 0 && words * 32 == groups * kQuantizedGroup * bits) {
-      return bits;
-    }
-  }
-  return 0;
-}
-
+// The floats of `count` elements, a whole number of groups.
 void dequantize(
     const uint32_t* quantized,
     const float* scales,
@@ -62,6 +51,17 @@ void dequantize(
       out[i + j] = scales[group] * static_cast<float>(q) + biases[group];
     }
   }
+}
+
+} // namespace
+
+int quantized_bits(int64_t words, int64_t groups) {
+  for (int bits : {8, 4}) {
+    if (groups > 0 && words * 32 == groups * kQuantizedGroup * bits) {
+      return bits;
+    }
+  }
+  return 0;
 }
 
 void widen_quantized(const uint32_t* quantized, int64_t count, uint32_t* out) {

@@ -13,15 +13,6 @@ constexpr int kQuantizedGroup = 64;
 // groups; 0 where neither 8 nor 4 fits.
 int quantized_bits(int64_t words, int64_t groups);
 
-// The floats of `count` elements, a whole number of groups.
-void dequantize(
-    const uint32_t* quantized,
-    const float* scales,
-    const float* biases,
-    int bits,
-    int64_t count,
-    float* out);
-
 // 4-bit elements as 8-bit ones, which have the same values under the same
 // scales and biases. count: of elements, a multiple of 8
 void widen_quantized(const uint32_t* quantized, int64_t count, uint32_t* out);

@@ -2,17 +2,14 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cstring>
 #include <limits>
 #include <map>
-#include <optional>
-#include <string>
 #include <string_view>
 #include <tuple>
 #include <vector>
 
 #include "nightingale/error.h"
-#include "nightingale/io/crc32.h"
+#include "nightingale/io/dtype.h"
 #include "nightingale/io/json.h"
 #include "nightingale/io/quantized_tensors.h"
 
@@ -22,24 +19,6 @@ namespace {
 
 constexpr uint64_t max_header_bytes = 100'000'000;
 constexpr uint64_t length_bytes = 8;
-
-const std::map<std::string_view, mx::Dtype>& dtypes() {
-  static const std::map<std::string_view, mx::Dtype> dtypes = {
-      {"BOOL", mx::bool_},
-      {"U8", mx::uint8},
-      {"U16", mx::uint16},
-      {"U32", mx::uint32},
-      {"U64", mx::uint64},
-      {"I8", mx::int8},
-      {"I16", mx::int16},
-      {"I32", mx::int32},
-      {"I64", mx::int64},
-      {"F16", mx::float16},
-      {"BF16", mx::bfloat16},
-      {"F32", mx::float32},
-      {"F64", mx::float64}};
-  return dtypes;
-}
 
 constexpr int kVersion = 1; // of FileNotes
 
@@ -138,68 +117,11 @@ class Safetensors : public TensorFile {
       }
     }
     check_coverage();
-    check_sums();
+    set_sums();
     join_quantized(notes_.shapes);
   }
 
- protected:
-  std::unique_ptr<ElementReader> elements(
-      const std::string& name) const override {
-    const Range& range = ranges_.at(name);
-    std::optional<Checksum> checksum;
-    if (auto found = notes_.checksums.find(name);
-        found != notes_.checksums.end()) {
-      checksum = {
-          crc32(0, range.line.data(), range.line.size()), found->second};
-    }
-    return std::make_unique<RangeReader>(
-        file(), data_begin_ + range.begin, "tensor '" + name + "'", checksum);
-  }
-
  private:
-  struct Range {
-    uint64_t begin; // from data_begin_
-    std::string line; // that its checksum begins with
-  };
-
-  struct Checksum {
-    uint32_t sum, expected;
-  };
-
-  class RangeReader : public ElementReader {
-   public:
-    RangeReader(
-        const InputFile& file,
-        uint64_t offset,
-        std::string what,
-        std::optional<Checksum> checksum)
-        : file_(file),
-          offset_(offset),
-          what_(std::move(what)),
-          checksum_(checksum) {}
-
-    void read(void* dst, size_t size) override {
-      file_.read(offset_, dst, size, what_);
-      offset_ += size;
-      if (checksum_) {
-        checksum_->sum = crc32(checksum_->sum, dst, size);
-      }
-    }
-
-    void finish() override {
-      if (checksum_ && checksum_->sum != checksum_->expected) {
-        file_.fail(
-            "the file is damaged: " + what_ + " does not have its checksum");
-      }
-    }
-
-   private:
-    const InputFile& file_;
-    uint64_t offset_;
-    std::string what_;
-    std::optional<Checksum> checksum_;
-  };
-
   std::string read_header() const {
     uint64_t length = 0;
     file().read(0, &length, length_bytes, "the header length");
@@ -219,7 +141,7 @@ class Safetensors : public TensorFile {
   void read_metadata(const Json& metadata) {
     std::string what = path() + ": header: __metadata__";
     for (auto& [key, value] : metadata.object(what)) {
-      add_metadata(key, value.string(what + "." + key));
+      metadata_.emplace(key, value.string(what + "." + key));
       if (key == "nightingale") {
         notes_ = FileNotes::parse(value.string(what), what + "." + key);
       }
@@ -239,8 +161,8 @@ class Safetensors : public TensorFile {
     };
 
     const std::string& type = field("dtype").string(what + ": dtype");
-    auto dtype = dtypes().find(type);
-    if (dtype == dtypes().end()) {
+    auto dtype = find_stored_dtype(type);
+    if (!dtype) {
       throw Error(
           what + " has type '" + type +
           "', which is not supported; expected BOOL, an integer type, F16, "
@@ -250,7 +172,7 @@ class Safetensors : public TensorFile {
     for (auto& dim : field("shape").array(what + ": shape")) {
       dims.push_back(dim.integer(what + ": shape"));
     }
-    auto& info = add_tensor(name, dtype->second, dims);
+    auto& info = add_tensor(name, *dtype, dims);
 
     auto& offsets = field("data_offsets").array(what + ": data_offsets");
     if (offsets.size() != 2) {
@@ -266,14 +188,18 @@ class Safetensors : public TensorFile {
           std::to_string(end) + "], expected " + std::to_string(info.nbytes()) +
           " bytes for " + type + " " + to_string(info.shape));
     }
-    ranges_.emplace(
-        name, Range{uint64_t(begin), checksum_line(name, type, info.shape)});
+    Range range{
+        "tensor '" + name + "'", data_begin_ + uint64_t(begin), info.nbytes()};
+    range.line = checksum_line(name, type, info.shape);
+    auto added = ranges_.emplace(name, std::move(range)).first;
+    views_.emplace(name, View{&added->second, 0, info.nbytes()});
   }
 
   void check_coverage() const {
     std::vector<std::tuple<uint64_t, uint64_t, std::string_view>> ranges;
     for (auto& [name, range] : ranges_) {
-      ranges.emplace_back(range.begin, range.begin + info(name).nbytes(), name);
+      uint64_t begin = range.offset - data_begin_;
+      ranges.emplace_back(begin, begin + range.size, name);
     }
     std::ranges::sort(ranges);
     uint64_t covered = 0;
@@ -301,16 +227,17 @@ class Safetensors : public TensorFile {
   }
 
   // Where some tensors have checksums, all have, and nothing else has.
-  void check_sums() const {
+  void set_sums() {
     auto& sums = notes_.checksums;
     if (sums.empty()) {
       return;
     }
     for (auto& [name, range] : ranges_) {
-      if (!sums.contains(name)) {
-        file().fail(
-            "the file is damaged: tensor '" + name + "' has no checksum");
+      auto sum = sums.find(name);
+      if (sum == sums.end()) {
+        file().fail("the file is damaged: " + range.what + " has no checksum");
       }
+      range.crc = sum->second;
     }
     for (auto& [name, sum] : sums) {
       if (!ranges_.contains(name)) {
@@ -323,7 +250,6 @@ class Safetensors : public TensorFile {
 
   uint64_t data_begin_ = 0;
   FileNotes notes_;
-  std::map<std::string, Range> ranges_;
 };
 
 } // namespace

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstring>
 #include <limits>
 #include <string_view>
 
 #include "nightingale/error.h"
+#include "nightingale/io/crc32.h"
 #include "nightingale/io/dtype.h"
 #include "nightingale/io/safetensors.h"
 
@@ -21,13 +23,16 @@ constexpr uint64_t max_tensor_bytes = uint64_t(1) << 48;
 
 // Elements converted at a time; a block of each type stays in the cache.
 constexpr size_t block_bytes = size_t(1) << 20;
+// Summed while still in the second-level cache.
+constexpr size_t summed_bytes = size_t(1) << 18;
 
 } // namespace
 
 std::string to_string(const mx::Shape& shape) {
   std::string text = "[";
   for (auto dim : shape) {
-    text += (text.size() > 1 ? ", " : "") + std::to_string(dim);
+    text += text.size() > 1 ? ", " : "";
+    text += dim == -1 ? "any" : std::to_string(dim);
   }
   return text + "]";
 }
@@ -65,14 +70,110 @@ std::shared_ptr<const TensorFile> TensorFile::open(const std::string& path) {
       std::to_string(file->size()) + " bytes)");
 }
 
-TensorFile::TensorFile(std::unique_ptr<const InputFile> file)
-    : file_(std::move(file)) {}
+// The elements of one tensor as bytes of the file's type, first to last. The
+// first reader of a range that has a CRC reads all of it and checks it: what
+// many tensors share is not summed for each.
+class TensorFile::ElementReader {
+ public:
+  ElementReader(const TensorFile& file, const View& view, size_t itemsize)
+      : file_(file), view_(view), range_(*view.range), itemsize_(itemsize) {
+    if (range_.crc) {
+      std::lock_guard lock(file.mutex_);
+      verify_ = !file.verified_.contains(&range_);
+    }
+    if (verify_) {
+      crc_ = crc32(0, range_.line.data(), range_.line.size());
+      skip(view.begin);
+    } else {
+      at_ = view.begin;
+    }
+    if (!view.strides.empty()) {
+      bytes_.resize(view.end - view.begin);
+      read_range(bytes_.data(), bytes_.size());
+      finish();
+      index_.resize(view.dims.size());
+    }
+  }
 
-TensorFile::~TensorFile() = default;
+  void read(void* dst, size_t size) {
+    auto* out = static_cast<char*>(dst);
+    if (view_.strides.empty()) {
+      read_range(out, size);
+      return;
+    }
+    for (size_t done = 0; done < size; done += itemsize_) {
+      std::memcpy(out + done, bytes_.data() + element_, itemsize_);
+      advance();
+    }
+  }
 
-const std::string& TensorFile::path() const {
-  return file_->path();
-}
+  // To be called after the last element.
+  void finish() {
+    if (!verify_) {
+      return;
+    }
+    skip(range_.size - at_);
+    if (crc_ != *range_.crc) {
+      file_.file().fail(
+          range_.line.empty() ? "the checksum of " + range_.what + " is " +
+                  std::to_string(crc_) + ", expected " +
+                  std::to_string(*range_.crc) + "; the file is damaged"
+                              : "the file is damaged: " + range_.what +
+                  " does not have its checksum");
+    }
+    std::lock_guard lock(file_.mutex_);
+    file_.verified_.insert(&range_);
+    verify_ = false;
+  }
+
+ private:
+  void read_range(char* out, size_t size) {
+    while (size > 0) {
+      size_t count = std::min(size, verify_ ? summed_bytes : size);
+      file_.file().read(range_.offset + at_, out, count, range_.what);
+      if (verify_) {
+        crc_ = crc32(crc_, out, count);
+      }
+      at_ += count;
+      out += count;
+      size -= count;
+    }
+  }
+
+  void skip(uint64_t size) {
+    std::vector<char> block(std::min<uint64_t>(size, summed_bytes));
+    for (uint64_t left = size; left > 0;) {
+      size_t count = std::min<uint64_t>(left, block.size());
+      read_range(block.data(), count);
+      left -= count;
+    }
+  }
+
+  void advance() {
+    for (size_t axis = view_.dims.size(); axis-- > 0;) {
+      element_ += view_.strides[axis];
+      if (++index_[axis] < view_.dims[axis]) {
+        return;
+      }
+      element_ -= view_.strides[axis] * view_.dims[axis];
+      index_[axis] = 0;
+    }
+  }
+
+  const TensorFile& file_;
+  const View& view_;
+  const Range& range_;
+  const size_t itemsize_;
+  bool verify_ = false;
+  uint64_t at_ = 0; // offset in the range
+  uint32_t crc_ = 0;
+
+  // Of elements that do not follow each other: the part of the range that they
+  // touch, and where the next one is in it.
+  std::vector<char> bytes_;
+  std::vector<uint64_t> index_;
+  uint64_t element_ = 0;
+};
 
 std::vector<std::string> TensorFile::names() const {
   std::vector<std::string> names;
@@ -81,10 +182,6 @@ std::vector<std::string> TensorFile::names() const {
     names.push_back(name);
   }
   return names;
-}
-
-bool TensorFile::contains(const std::string& name) const {
-  return tensors_.contains(name);
 }
 
 const TensorInfo& TensorFile::info(const std::string& name) const {
@@ -125,10 +222,10 @@ void TensorFile::read_elements(
     const TensorInfo& tensor,
     mx::Dtype dtype,
     void* dst) const {
-  auto reader = elements(name);
+  ElementReader reader(*this, views_.at(name), tensor.dtype.size());
   if (tensor.dtype == dtype && dtype != mx::bool_) {
-    reader->read(dst, tensor.nbytes());
-    reader->finish();
+    reader.read(dst, tensor.nbytes());
+    reader.finish();
     return;
   }
 
@@ -137,7 +234,7 @@ void TensorFile::read_elements(
   std::vector<char> block(std::min<uint64_t>(block_bytes, tensor.nbytes()));
   for (uint64_t done = 0; done < tensor.size;) {
     size_t count = std::min<uint64_t>(block_size, tensor.size - done);
-    reader->read(block.data(), count * tensor.dtype.size());
+    reader.read(block.data(), count * tensor.dtype.size());
     size_t converted =
         convert_elements(block.data(), tensor.dtype, out, dtype, count);
     if (converted != count) {
@@ -148,7 +245,7 @@ void TensorFile::read_elements(
     out += count * dtype.size();
     done += count;
   }
-  reader->finish();
+  reader.finish();
 }
 
 const TensorInfo& TensorFile::add_tensor(
@@ -188,22 +285,12 @@ void TensorFile::add_scalar(const std::string& name, double value) {
   scalars_.emplace(name, value);
 }
 
-void TensorFile::add_metadata(
-    const std::string& key,
-    const std::string& value) {
-  metadata_.emplace(key, value);
-}
-
-void TensorFile::check_name(const std::string& name) const {
+void TensorFile::check_is_new(const std::string& name) const {
   if (name.size() > max_name_bytes) {
     file_->fail(
         "a tensor's name is " + std::to_string(name.size()) +
         " bytes long, expected at most " + std::to_string(max_name_bytes));
   }
-}
-
-void TensorFile::check_is_new(const std::string& name) const {
-  check_name(name);
   if (tensors_.contains(name) || scalars_.contains(name)) {
     file_->fail("the name '" + name + "' appears twice");
   }

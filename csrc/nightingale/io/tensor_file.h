@@ -3,7 +3,9 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -25,7 +27,7 @@ struct TensorInfo {
   }
 };
 
-// Formats a shape for messages: "[1024, 4096]".
+// Formats a shape for messages: "[1024, 4096]", "any" for -1.
 std::string to_string(const mx::Shape& shape);
 
 // The named tensors of one checkpoint file. Everything that says where and
@@ -36,13 +38,17 @@ class TensorFile {
   // Opens a safetensors file.
   static std::shared_ptr<const TensorFile> open(const std::string& path);
 
-  virtual ~TensorFile();
+  virtual ~TensorFile() = default;
   TensorFile(const TensorFile&) = delete;
   TensorFile& operator=(const TensorFile&) = delete;
 
-  const std::string& path() const;
+  const std::string& path() const {
+    return file_->path();
+  }
   std::vector<std::string> names() const; // sorted
-  bool contains(const std::string& name) const;
+  bool contains(const std::string& name) const {
+    return tensors_.contains(name);
+  }
   const TensorInfo& info(const std::string& name) const;
 
   // Reads a tensor's elements, row-major and converted to `dtype`, into `dst`,
@@ -73,16 +79,25 @@ class TensorFile {
   std::optional<double> scalar(const std::string& name) const;
 
  protected:
-  // The elements of one tensor as bytes of the file's type, first to last.
-  class ElementReader {
-   public:
-    virtual ~ElementReader() = default;
-    virtual void read(void* dst, size_t size) = 0;
-    // Called after the last element: checks what only then can be checked.
-    virtual void finish() {}
+  // Bytes of the file that hold one tensor, or that several share.
+  struct Range {
+    std::string what; // as errors name it
+    uint64_t offset, size;
+    std::optional<uint32_t> crc = std::nullopt; // of `line`, then of the bytes
+    std::string line = "";
   };
 
-  explicit TensorFile(std::unique_ptr<const InputFile> file);
+  // Where the elements of a tensor are in the bytes of its range.
+  struct View {
+    const Range* range;
+    uint64_t begin; // offset of the first element
+    uint64_t end; // past the last element in memory
+    // Both are empty where the elements follow each other; strides in bytes.
+    std::vector<uint64_t> dims = {}, strides = {};
+  };
+
+  explicit TensorFile(std::unique_ptr<const InputFile> file)
+      : file_(std::move(file)) {}
 
   const InputFile& file() const {
     return *file_;
@@ -94,16 +109,17 @@ class TensorFile {
       mx::Dtype dtype,
       const std::vector<int64_t>& dims);
   void add_scalar(const std::string& name, double value);
-  void add_metadata(const std::string& key, const std::string& value);
   // From words, scales and biases makes one tensor each: a matrix, or of the
   // shape that `shapes` has for it.
   void join_quantized(const std::map<std::string, mx::Shape>& shapes);
-  void check_name(const std::string& name) const;
 
-  virtual std::unique_ptr<ElementReader> elements(
-      const std::string& name) const = 0;
+  std::map<std::string, Range> ranges_;
+  std::map<std::string, View> views_; // of the tensors
+  std::map<std::string, std::string> metadata_;
 
  private:
+  class ElementReader;
+
   // A tensor in its parts.
   struct QuantizedTensor {
     int bits;
@@ -129,7 +145,10 @@ class TensorFile {
   std::map<std::string, TensorInfo> tensors_;
   std::map<std::string, QuantizedTensor> quantized_;
   std::map<std::string, double> scalars_;
-  std::map<std::string, std::string> metadata_;
+
+  // The ranges that were read and have their CRC.
+  mutable std::mutex mutex_;
+  mutable std::set<const Range*> verified_;
 };
 
 // Dimension `axis` of a tensor that must have `ndim` of them.
