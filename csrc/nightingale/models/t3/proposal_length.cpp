@@ -29,17 +29,18 @@ double expected_tokens(double acceptance, int proposals) {
   return tokens;
 }
 
-} // namespace
-
-void ProposalLength::Mean::add(double value, double weight) {
-  value_ = value_ ? *value_ + weight * (value - *value_) : value;
+// Moves a mean of durations towards the last one.
+void add(std::optional<double>& mean, double value) {
+  mean = mean ? *mean + kTimeWeight * (value - *mean) : value;
 }
+
+} // namespace
 
 int ProposalLength::next() const {
   if (fixed_) {
     return *fixed_;
   }
-  if (!passes_[1].known()) {
+  if (!passes_[1]) {
     return 0; // what a plain step costs
   }
   int length = best();
@@ -47,10 +48,10 @@ int ProposalLength::next() const {
 }
 
 void ProposalLength::learn(const SpeculationRound& round) {
-  passes_[round.proposed + 1].add(round.pass_seconds, kTimeWeight);
-  choice_.add(round.choice_seconds / (round.accepted + 1), kTimeWeight);
+  add(passes_[round.proposed + 1], round.pass_seconds);
+  add(choice_, round.choice_seconds / (round.accepted + 1));
   if (round.proposed > 0) {
-    draft_.add(round.draft_seconds / round.proposed, kTimeWeight);
+    add(draft_, round.draft_seconds / round.proposed);
   }
   // Those behind the first that is wrong were not put to the test.
   int tested = std::min(round.accepted + 1, round.proposed);
@@ -68,18 +69,17 @@ void ProposalLength::learn(const SpeculationRound& round) {
 // step.
 double ProposalLength::pass_seconds(int positions) const {
   auto least = [&](int from) {
-    double seconds = passes_[from].value();
+    double seconds = *passes_[from];
     for (int i = from; i < std::ssize(passes_); ++i) {
-      seconds =
-          passes_[i].known() ? std::min(seconds, passes_[i].value()) : seconds;
+      seconds = std::min(seconds, passes_[i].value_or(seconds));
     }
     return seconds;
   };
   int above = positions, below = positions;
-  while (above < std::ssize(passes_) && !passes_[above].known()) {
+  while (above < std::ssize(passes_) && !passes_[above]) {
     ++above;
   }
-  while (!passes_[below].known()) {
+  while (!passes_[below]) {
     --below;
   }
   if (above == below) {
@@ -94,10 +94,9 @@ double ProposalLength::pass_seconds(int positions) const {
 
 double ProposalLength::tokens_per_second(int proposals) const {
   double tokens = expected_tokens(acceptance_, proposals);
-  double draft = draft_.known() ? draft_.value() : 0.0;
+  double draft = draft_.value_or(0.0);
   return tokens /
-      (proposals * draft + pass_seconds(proposals + 1) +
-       tokens * choice_.value());
+      (proposals * draft + pass_seconds(proposals + 1) + tokens * *choice_);
 }
 
 int ProposalLength::best() const {

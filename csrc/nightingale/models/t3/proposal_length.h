@@ -32,20 +32,8 @@ class ProposalLength {
   void learn(const SpeculationRound& round);
 
  private:
-  // A mean over the last measurements.
-  class Mean {
-   public:
-    void add(double value, double weight);
-    bool known() const {
-      return value_.has_value();
-    }
-    double value() const {
-      return *value_;
-    }
-
-   private:
-    std::optional<double> value_;
-  };
+  // Over the last measurements, once there are some.
+  using Mean = std::optional<double>;
 
   double pass_seconds(int positions) const;
   double tokens_per_second(int proposals) const;
