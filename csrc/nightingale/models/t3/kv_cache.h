@@ -28,7 +28,12 @@ struct KvCache {
   }
 
   // An Error where that is shorter and positions may have been dropped.
-  void trim(int new_length);
+  void trim(int new_length) {
+    if (new_length < length && !layers.empty() && layers[0].eviction) {
+      throw Error("a KV cache with a budget drops positions: it cannot rewind");
+    }
+    length = new_length;
+  }
 
   size_t nbytes() const {
     size_t total = 0;
@@ -39,32 +44,23 @@ struct KvCache {
   }
 
   // Of the positions that it holds. Waits for them where some were dropped.
-  size_t held_bytes() const;
-};
-
-inline void KvCache::trim(int new_length) {
-  if (new_length < length && !layers.empty() && layers[0].eviction) {
-    throw Error("a KV cache with a budget drops positions: it cannot rewind");
-  }
-  length = new_length;
-}
-
-inline size_t KvCache::held_bytes() const {
-  size_t total = 0;
-  for (const auto& layer : layers) {
-    const auto& keys = layer.keys;
-    int64_t vectors = int64_t(keys.shape(0)) * keys.shape(1) * length;
-    if (layer.eviction) {
-      auto dropped = layer.eviction->dropped;
-      dropped.eval();
-      for (size_t i = 0; i < dropped.size(); ++i) {
-        vectors -= dropped.data<int>()[i];
+  size_t held_bytes() const {
+    size_t total = 0;
+    for (const auto& layer : layers) {
+      const auto& keys = layer.keys;
+      int64_t vectors = int64_t(keys.shape(0)) * keys.shape(1) * length;
+      if (layer.eviction) {
+        auto dropped = layer.eviction->dropped;
+        dropped.eval();
+        for (size_t i = 0; i < dropped.size(); ++i) {
+          vectors -= dropped.data<int>()[i];
+        }
       }
+      size_t bytes = keys.shape(3) * keys.itemsize();
+      total += 2 * vectors * bytes; // as many values
     }
-    size_t bytes = keys.shape(3) * keys.itemsize();
-    total += 2 * vectors * bytes; // as many values
+    return total;
   }
-  return total;
-}
+};
 
 } // namespace nightingale
