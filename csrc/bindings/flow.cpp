@@ -44,6 +44,7 @@ class MelSolver {
 
 Info describe(const Flow& model) {
   const auto& config = model.config();
+  const auto& format = model.format();
   Info info;
   info["encoder_width"] = config.width;
   info["encoder_layers"] = config.layers + config.upper_layers;
@@ -53,10 +54,10 @@ Info describe(const Flow& model) {
   info["speaker_size"] = config.speaker_size;
   info["meanflow"] = config.meanflow;
   info["steps"] = config.default_steps();
-  info["dtype"] = dtype_name(model.dtype());
-  info["bits"] = model.bits() > 0 ? nb::cast(model.bits()) : nb::none();
+  info["dtype"] = dtype_name(format.matrices);
+  info["bits"] = format.bits > 0 ? nb::cast(format.bits) : nb::none();
   info["products"] = dtype_name(model.product_dtype());
-  info["device"] = device_name(model.stream());
+  info["device"] = device_name(format.stream);
   info["weight_bytes"] = model.weight_bytes();
   return info;
 }

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
-#include <optional>
 #include <string_view>
 
 #include "mlx/allocator.h"
@@ -23,15 +22,6 @@ bool matches(const mx::Shape& found, const mx::Shape& expected) {
       expected.begin(),
       expected.end(),
       [](auto size, auto wanted) { return wanted == -1 || size == wanted; });
-}
-
-std::string describe_expected(const mx::Shape& shape) {
-  std::string text = "[";
-  for (auto dim : shape) {
-    text += text.size() > 1 ? ", " : "";
-    text += dim == -1 ? "any" : std::to_string(dim);
-  }
-  return text + "]";
 }
 
 size_t edit_distance(std::string_view a, std::string_view b) {
@@ -96,39 +86,42 @@ void read_words(
   widen_quantized(narrow.data(), count, words);
 }
 
+// A kernel of the file as [O, K, C]. shape: [O, C, K], or [C, O, K] where it is
+// `transposed`
+std::vector<float> ordered(
+    const std::vector<float>& kernel,
+    const mx::Shape& shape,
+    bool transposed) {
+  int64_t inner = shape[1], taps = shape[2];
+  int outputs = shape[transposed], channels = shape[!transposed];
+  int64_t output_step = transposed ? taps : inner * taps;
+  int64_t channel_step = transposed ? inner * taps : taps;
+  std::vector<float> ordered;
+  ordered.reserve(kernel.size());
+  for (int o = 0; o < outputs; ++o) {
+    for (int k = 0; k < taps; ++k) {
+      for (int c = 0; c < channels; ++c) {
+        ordered.push_back(kernel[o * output_step + c * channel_step + k]);
+      }
+    }
+  }
+  return ordered;
+}
+
 } // namespace
-
-Weights::Weights(std::shared_ptr<const TensorFile> file, mx::Dtype dtype)
-    : file_(std::move(file)), dtype_(dtype) {}
-
-bool Weights::has(const std::string& name) const {
-  return file_->contains(name);
-}
-
-mx::Shape Weights::shape(const std::string& name) const {
-  return find(name).shape;
-}
 
 mx::array Weights::take(
     const std::string& name,
     const mx::Shape& expected,
-    mx::Dtype dtype) {
-  const TensorInfo& info = check(name, expected, dtype);
-  auto tensor = memory_.allocate(info.shape, dtype);
-  file_->read(name, dtype, tensor.data<void>());
-  taken_.insert(name);
-  nbytes_ += tensor.nbytes();
-  return tensor;
-}
-
-mx::array Weights::take(const std::string& name, const mx::Shape& expected) {
-  return take(name, expected, dtype_);
+    std::optional<mx::Dtype> dtype) {
+  return take_rows({name}, expected, dtype);
 }
 
 mx::array Weights::take_rows(
     const std::vector<std::string>& names,
     const mx::Shape& expected_each,
-    mx::Dtype dtype) {
+    std::optional<mx::Dtype> type) {
+  mx::Dtype dtype = type.value_or(dtype_);
   auto stacked =
       memory_.allocate(check_rows(names, expected_each, dtype), dtype);
   read_rows(names, dtype, stacked);
@@ -168,67 +161,33 @@ void Weights::read_rows(
   taken_.insert(names.begin(), names.end());
 }
 
-mx::array Weights::take_rows(
-    const std::vector<std::string>& names,
-    const mx::Shape& expected_each) {
-  return take_rows(names, expected_each, dtype_);
-}
-
 mx::array Weights::take_conv(
     const std::string& layer,
     const mx::Shape& expected,
-    mx::Dtype dtype) {
-  return take_kernel(layer, expected, false, dtype);
-}
-
-mx::array Weights::take_conv(
-    const std::string& layer,
-    const mx::Shape& expected) {
-  return take_conv(layer, expected, dtype_);
-}
-
-mx::array Weights::take_conv_transpose(
-    const std::string& layer,
-    const mx::Shape& expected,
-    mx::Dtype dtype) {
-  return take_kernel(layer, expected, true, dtype);
-}
-
-std::vector<float> Weights::ordered_kernel(
-    const std::string& layer,
-    const mx::Shape& expected,
+    std::optional<mx::Dtype> type,
     bool transposed) {
-  std::vector<float> kernel = read_kernel(layer, expected);
-  int outputs = expected[transposed ? 1 : 0];
-  int channels = expected[transposed ? 0 : 1];
-  int taps = expected[2];
-  std::vector<float> ordered(kernel.size());
-  for (int o = 0; o < outputs; ++o) {
-    for (int c = 0; c < channels; ++c) {
-      int64_t from =
-          transposed ? int64_t(c) * outputs + o : int64_t(o) * channels + c;
-      for (int k = 0; k < taps; ++k) {
-        ordered[(int64_t(o) * taps + k) * channels + c] =
-            kernel[from * taps + k];
-      }
-    }
-  }
-  return ordered;
-}
-
-mx::array Weights::take_kernel(
-    const std::string& layer,
-    const mx::Shape& expected,
-    bool transposed,
-    mx::Dtype dtype) {
-  auto ordered = ordered_kernel(layer, expected, transposed);
-  int outputs = expected[transposed ? 1 : 0];
-  int channels = expected[transposed ? 0 : 1];
-  auto tensor = memory_.allocate({outputs, expected[2], channels}, dtype);
+  mx::Dtype dtype = type.value_or(dtype_);
+  auto kernel = ordered(read_kernel(layer, expected), expected, transposed);
+  auto tensor = memory_.allocate(
+      {expected[transposed], expected[2], expected[!transposed]}, dtype);
   convert_elements(
-      ordered.data(), mx::float32, tensor.data<void>(), dtype, ordered.size());
+      kernel.data(), mx::float32, tensor.data<void>(), dtype, kernel.size());
   nbytes_ += tensor.nbytes();
   return tensor;
+}
+
+ops::Kernel Weights::take_quantized_conv(
+    const std::string& layer,
+    const mx::Shape& expected,
+    int bits,
+    mx::Stream s) {
+  auto floats = temporary({expected[0], expected[2], expected[1]}, mx::float32);
+  std::ranges::copy(
+      ordered(read_kernel(layer, expected), expected, false),
+      floats.data<float>());
+  auto kernel = ops::Kernel::quantized(floats, bits, s);
+  nbytes_ += kernel.matrix.nbytes();
+  return kernel;
 }
 
 std::vector<float> Weights::read(
@@ -241,27 +200,20 @@ std::vector<float> Weights::read(
   return values;
 }
 
-std::optional<std::pair<std::string, std::string>> Weights::norm_names(
-    const std::string& layer) const {
-  std::string parametrised = layer + ".parametrizations.weight.original";
-  if (has(parametrised + "0")) {
-    return std::pair(parametrised + "0", parametrised + "1");
-  }
-  if (has(layer + ".weight_g")) {
-    return std::pair(layer + ".weight_g", layer + ".weight_v");
-  }
-  return std::nullopt;
-}
-
 std::vector<float> Weights::read_kernel(
     const std::string& layer,
     const mx::Shape& expected) {
-  auto names = norm_names(layer);
-  if (!names) {
+  std::string gain_name = layer + ".parametrizations.weight.original0";
+  std::string direction_name = layer + ".parametrizations.weight.original1";
+  if (!has(gain_name)) {
+    gain_name = layer + ".weight_g";
+    direction_name = layer + ".weight_v";
+  }
+  if (!has(gain_name)) {
     return read(layer + ".weight", expected);
   }
-  auto gains = read(names->first, {expected[0], 1, 1});
-  auto kernel = read(names->second, expected);
+  auto gains = read(gain_name, {expected[0], 1, 1});
+  auto kernel = read(direction_name, expected);
   size_t count = kernel.size() / gains.size();
   for (size_t i = 0; i < gains.size(); ++i) {
     float* row = kernel.data() + i * count;
@@ -302,35 +254,6 @@ ops::Matrix Weights::take_matrix(
   return matrix;
 }
 
-ops::Matrix Weights::take_frame_matrix(
-    const std::vector<std::string>& names,
-    const mx::Shape& expected_each,
-    mx::Dtype dtype,
-    int bits,
-    mx::Stream s) {
-  return bits > 0 && expected_each[1] % kQuantizedGroup == 0
-      ? take_matrix(names, expected_each, bits, s)
-      : take_rows(names, expected_each, dtype);
-}
-
-ops::Kernel Weights::take_frame_conv(
-    const std::string& layer,
-    const mx::Shape& expected,
-    mx::Dtype dtype,
-    int bits,
-    mx::Stream s) {
-  int outputs = expected[0], channels = expected[1], taps = expected[2];
-  if (bits == 0 || channels % kQuantizedGroup != 0) {
-    return take_conv(layer, expected, dtype);
-  }
-  auto floats = temporary({outputs, taps, channels}, mx::float32);
-  std::ranges::copy(
-      ordered_kernel(layer, expected, false), floats.data<float>());
-  auto kernel = ops::Kernel::quantized(floats, bits, s);
-  nbytes_ += kernel.matrix.nbytes();
-  return kernel;
-}
-
 ops::Matrix Weights::read_quantized(
     const std::vector<std::string>& names,
     const mx::Shape& shape,
@@ -360,11 +283,7 @@ ops::Matrix Weights::read_quantized(
     row += find(name).shape[0];
   }
   taken_.insert(names.begin(), names.end());
-  if (!ops::on_cpu(s)) {
-    scales = mx::astype(scales, dtype_, s);
-    biases = mx::astype(biases, dtype_, s);
-  }
-  return ops::Matrix::from_quantized(quantized, scales, biases, bits, s);
+  return on_stream({quantized, scales, biases}, bits, s);
 }
 
 ops::Matrix Weights::quantized(
@@ -379,14 +298,19 @@ ops::Matrix Weights::quantized(
   }
   // On the CPU here too: the weights do not depend on where they will run.
   auto host = mx::default_stream(mx::Device::cpu);
-  auto [quantized, scales, biases] =
-      ops::Matrix::quantized(floats, bits, host).unpacked();
+  return on_stream(
+      ops::Matrix::quantized(floats, bits, host).unpacked(), bits, s);
+}
+
+ops::Matrix Weights::on_stream(
+    const ops::QuantizedTensor& tensor,
+    int bits,
+    mx::Stream s) const {
+  auto typed = [&](const mx::array& x) {
+    return ops::on_cpu(s) ? x : mx::astype(x, dtype_, s);
+  };
   return ops::Matrix::from_quantized(
-      quantized,
-      mx::astype(scales, dtype_, s),
-      mx::astype(biases, dtype_, s),
-      bits,
-      s);
+      tensor.quantized, typed(tensor.scales), typed(tensor.biases), bits, s);
 }
 
 std::vector<std::string> Weights::unused(
@@ -426,8 +350,7 @@ const TensorInfo& Weights::check(
   if (!matches(info.shape, expected)) {
     fail(
         name,
-        "expected " + describe_expected(expected) + ", found " +
-            to_string(info.shape));
+        "expected " + to_string(expected) + ", found " + to_string(info.shape));
   }
   if (!is_convertible(info.dtype, dtype)) {
     fail(

@@ -5,7 +5,6 @@
 #include <optional>
 #include <set>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "mlx/array.h"
@@ -23,7 +22,8 @@ namespace mx = mlx::core;
 class Weights {
  public:
   // `dtype` is the type for the model's matrices, where a call gives none.
-  Weights(std::shared_ptr<const TensorFile> file, mx::Dtype dtype);
+  Weights(std::shared_ptr<const TensorFile> file, mx::Dtype dtype)
+      : file_(std::move(file)), dtype_(dtype) {}
 
   const TensorFile& file() const {
     return *file_;
@@ -33,23 +33,26 @@ class Weights {
     return dtype_;
   }
 
-  bool has(const std::string& name) const;
-  mx::Shape shape(const std::string& name) const;
+  bool has(const std::string& name) const {
+    return file_->contains(name);
+  }
+  mx::Shape shape(const std::string& name) const {
+    return find(name).shape;
+  }
 
-  // The tensor of exactly this shape, where -1 accepts any size, as `dtype`.
-  mx::array
-  take(const std::string& name, const mx::Shape& expected, mx::Dtype dtype);
-  mx::array take(const std::string& name, const mx::Shape& expected);
+  // The tensor of exactly this shape, where -1 accepts any size, as `dtype` or
+  // as the model's matrices are.
+  mx::array take(
+      const std::string& name,
+      const mx::Shape& expected,
+      std::optional<mx::Dtype> dtype = std::nullopt);
 
   // Tensors of the same shape but for their first dimension, one below the
   // other in one buffer.
   mx::array take_rows(
       const std::vector<std::string>& names,
       const mx::Shape& expected_each,
-      mx::Dtype dtype);
-  mx::array take_rows(
-      const std::vector<std::string>& names,
-      const mx::Shape& expected_each);
+      std::optional<mx::Dtype> dtype = std::nullopt);
 
   // The same as the matrix of a product on `s`. What is quantized in the file
   // stays so; floats are quantized to `bits`, or are kept where that is 0.
@@ -59,39 +62,23 @@ class Weights {
       int bits,
       mx::Stream s);
 
-  // For products over many frames: quantized to `bits`, or as the file has it,
-  // where rows are whole groups; floats as `dtype` elsewhere and where `bits`
-  // is 0.
-  ops::Matrix take_frame_matrix(
-      const std::vector<std::string>& names,
-      const mx::Shape& expected_each,
-      mx::Dtype dtype,
-      int bits,
-      mx::Stream s);
-
-  // take_conv likewise, the channels of each tap being whole groups. A
-  // quantized kernel of a file has groups across taps: it is quantized anew.
-  ops::Kernel take_frame_conv(
-      const std::string& layer,
-      const mx::Shape& expected,
-      mx::Dtype dtype,
-      int bits,
-      mx::Stream s);
-
-  // The kernel of a convolution, [O, C, K] in the file, as the ops read it:
-  // [O, K, C]. Weight normalisation, under its old or its new names, is folded
-  // into it. `layer` is the name without ".weight".
+  // The kernel of a convolution, [O, C, K] in the file, or [C, O, K] where it
+  // is a transposed one, as the ops read it: [O, K, C]. Weight normalisation,
+  // under its old or its new names, is folded into it. `layer` is the name
+  // without ".weight".
   mx::array take_conv(
       const std::string& layer,
       const mx::Shape& expected,
-      mx::Dtype dtype);
-  mx::array take_conv(const std::string& layer, const mx::Shape& expected);
+      std::optional<mx::Dtype> dtype = std::nullopt,
+      bool transposed = false);
 
-  // The same of a transposed convolution, [C, O, K] in the file.
-  mx::array take_conv_transpose(
+  // The same of [O, C, K], quantized to `bits`. What is quantized in the file
+  // has groups across taps: it is quantized anew.
+  ops::Kernel take_quantized_conv(
       const std::string& layer,
       const mx::Shape& expected,
-      mx::Dtype dtype);
+      int bits,
+      mx::Stream s);
 
   // Names never taken and not among `ignored`: exact names, or prefixes that
   // end in '*'.
@@ -127,26 +114,15 @@ class Weights {
       const mx::Shape& shape,
       int bits,
       mx::Stream s);
+  // The matrix of a product; on a GPU, scales and biases are `dtype`.
+  ops::Matrix
+  on_stream(const ops::QuantizedTensor& tensor, int bits, mx::Stream s) const;
   // Reads a tensor as float32 and counts it as taken.
   std::vector<float> read(const std::string& name, const mx::Shape& expected);
-  // The [A, B, K] kernel of a layer, weight normalisation folded.
+  // The kernel of a layer as the file has it, weight normalisation folded.
   std::vector<float> read_kernel(
       const std::string& layer,
       const mx::Shape& expected);
-  // Whether one of the two namings of weight normalisation is there: the names
-  // of the gains and of the directions.
-  std::optional<std::pair<std::string, std::string>> norm_names(
-      const std::string& layer) const;
-  // The same as [O, K, C]; `transposed` says that A is C.
-  std::vector<float> ordered_kernel(
-      const std::string& layer,
-      const mx::Shape& expected,
-      bool transposed);
-  mx::array take_kernel(
-      const std::string& layer,
-      const mx::Shape& expected,
-      bool transposed,
-      mx::Dtype dtype);
   [[noreturn]] void fail(const std::string& name, const std::string& message)
       const;
 

@@ -19,33 +19,23 @@ Frames to_array(const PendingFrames& frames, mx::Stream s) {
   return frames ? Frames(ops::to_array(*frames, s)) : std::nullopt;
 }
 
-Conv Conv::take(
-    Weights& weights,
-    const std::string& name,
-    const mx::Shape& expected,
-    const ops::Conv1d& shape,
-    const FilterFormat& format,
-    mx::Stream s) {
-  return {
-      ops::make_filters(
-          weights.take_frame_conv(name, expected, mx::float32, format.bits, s),
-          format.halves,
-          s),
-      weights.take(name + ".bias", {expected[0]}, mx::float32),
-      shape};
+ops::Conv1d same_padding(int taps, int dilation) {
+  int pad = (taps - 1) / 2 * dilation;
+  return {.dilation = dilation, .pad_left = pad, .pad_right = pad};
 }
 
-Conv Conv::take_same(
-    Weights& weights,
-    const std::string& name,
+Conv::Conv(
+    const LayerReader& reader,
+    const std::string& layer,
     const mx::Shape& expected,
-    int dilation,
-    const FilterFormat& format,
-    mx::Stream s) {
-  int pad = (expected[2] - 1) / 2 * dilation;
-  ops::Conv1d shape{.dilation = dilation, .pad_left = pad, .pad_right = pad};
-  return take(weights, name, expected, shape, format, s);
-}
+    const ops::Conv1d& shape,
+    bool halves)
+    : filters(ops::make_filters(
+          reader.kernel(layer, expected),
+          halves,
+          reader.format().stream)),
+      b(reader.tensor(layer + ".bias", {expected[0]})),
+      shape(shape) {}
 
 Frames forward(
     const Conv& layer,
@@ -75,17 +65,16 @@ Frames forward(
   return output.y;
 }
 
-Upsampling Upsampling::take(
-    Weights& weights,
-    const std::string& name,
+Upsampling::Upsampling(
+    const LayerReader& reader,
+    const std::string& layer,
     const mx::Shape& expected,
-    int stride) {
-  return {
-      {weights.take_conv_transpose(name, expected, mx::float32),
-       weights.take(name + ".bias", {expected[1]}, mx::float32)},
-      stride,
-      (expected[2] - stride) / 2};
-}
+    int stride)
+    : filters(
+          {reader.transposed_kernel(layer, expected),
+           reader.tensor(layer + ".bias", {expected[1]})}),
+      stride(stride),
+      trim((expected[2] - stride) / 2) {}
 
 Frames forward(
     const Upsampling& layer,
@@ -110,6 +99,58 @@ Frames forward(
   state.started = true;
   state.kept = output.kept;
   return output.y;
+}
+
+ResBlock::ResBlock(
+    const LayerReader& block,
+    int channels,
+    int taps,
+    bool halves) {
+  for (size_t i = 0; i < kDilations.size(); ++i) {
+    std::string number = std::to_string(i);
+    auto alpha = [&](const std::string& list) {
+      return block.tensor(list + number + ".alpha", {channels});
+    };
+    auto conv = [&](const std::string& list, int dilation) {
+      auto shape = same_padding(taps, dilation);
+      mx::Shape kernel{channels, channels, taps};
+      return Conv(block, list + number, kernel, shape, halves);
+    };
+    layers_.push_back(
+        {alpha("activations1."),
+         conv("convs1.", kDilations[i]),
+         alpha("activations2."),
+         conv("convs2.", 1)});
+  }
+}
+
+Frames ResBlock::forward(
+    ResBlockState& state,
+    Frames x,
+    bool last,
+    mx::Stream s) const {
+  for (size_t i = 0; i < layers_.size(); ++i) {
+    const auto& layer = layers_[i];
+    auto& [dilated, plain] = state.layers[i];
+    auto input = join(dilated.kept, x, s);
+    int first = dilated.first_kept;
+    auto hidden = nightingale::forward(
+        layer.dilated,
+        dilated,
+        {input, last},
+        {.snake = layer.dilated_alpha,
+         .epilogue = {.snake = layer.plain_alpha}},
+        s);
+    // `input` starts before the frames that the sum needs.
+    int begin = plain.results - first;
+    x = nightingale::forward(
+        layer.plain,
+        plain,
+        {join(plain.kept, hidden, s), last},
+        {.residual = input, .residual_begin = begin},
+        s);
+  }
+  return x;
 }
 
 } // namespace nightingale

@@ -1,9 +1,11 @@
 #pragma once
 
+#include <array>
 #include <optional>
 #include <string>
+#include <vector>
 
-#include "nightingale/models/weights.h"
+#include "nightingale/models/layers.h"
 #include "nightingale/ops/streaming_conv.h"
 
 // Layers that process a signal in chunks of frames and give the same results as
@@ -29,27 +31,22 @@ struct FilterFormat {
   bool halves = false;
 };
 
+// Padding that makes as many frames as there are.
+ops::Conv1d same_padding(int taps, int dilation = 1);
+
 // A convolution with its bias and the padding of the whole signal.
 struct Conv {
   ops::Filters filters;
   mx::array b;
   ops::Conv1d shape;
 
-  static Conv take(
-      Weights& weights,
-      const std::string& name,
-      const mx::Shape& expected, // [O, C, K]
-      const ops::Conv1d& shape,
-      const FilterFormat& format,
-      mx::Stream s);
-  // Padded so that the output has as many frames as the input.
-  static Conv take_same(
-      Weights& weights,
-      const std::string& name,
+  // expected: [O, C, K]; halves: as in FilterFormat
+  Conv(
+      const LayerReader& reader,
+      const std::string& layer,
       const mx::Shape& expected,
-      int dilation,
-      const FilterFormat& format,
-      mx::Stream s);
+      const ops::Conv1d& shape,
+      bool halves = false);
 };
 
 struct ConvState {
@@ -90,10 +87,11 @@ struct Upsampling {
   int stride;
   int trim; // frames dropped from either end of the whole result
 
-  static Upsampling take(
-      Weights& weights,
-      const std::string& name,
-      const mx::Shape& expected, // [C, O, K]
+  // expected: [C, O, K]
+  Upsampling(
+      const LayerReader& reader,
+      const std::string& layer,
+      const mx::Shape& expected,
       int stride);
 };
 
@@ -108,5 +106,31 @@ Frames forward(
     const Frames& fresh,
     bool last,
     mx::Stream s);
+
+constexpr std::array<int, 3> kDilations{1, 3, 5};
+
+struct ResBlockState {
+  struct Layer {
+    ConvState dilated, plain;
+  };
+  std::array<Layer, kDilations.size()> layers;
+};
+
+// Three residual pairs of convolutions, each preceded by Snake.
+class ResBlock {
+ public:
+  ResBlock(const LayerReader& block, int channels, int taps, bool halves);
+
+  Frames forward(ResBlockState& state, Frames x, bool last, mx::Stream s) const;
+
+ private:
+  struct Layer {
+    mx::array dilated_alpha;
+    Conv dilated;
+    mx::array plain_alpha;
+    Conv plain;
+  };
+  std::vector<Layer> layers_;
+};
 
 } // namespace nightingale

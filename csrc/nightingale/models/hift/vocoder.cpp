@@ -2,20 +2,25 @@
 
 #include <algorithm>
 #include <limits>
+#include <numbers>
+#include <span>
 
 #include "mlx/ops.h"
 #include "mlx/transforms.h"
 #include "nightingale/error.h"
 #include "nightingale/family.h"
-#include "nightingale/io/tensor_file.h"
 #include "nightingale/models/s3gen/config.h"
 #include "nightingale/ops/activation.h"
 #include "nightingale/ops/eval_throttle.h"
+#include "nightingale/ops/noise.h"
 #include "nightingale/ops/spectrum.h"
 
 namespace nightingale {
 
 namespace {
+
+using ops::kHarmonics;
+using ops::kSamplesPerFrame;
 
 constexpr float kSlope = 0.1f; // before each upsampling
 constexpr float kLastSlope = 0.01f;
@@ -24,11 +29,11 @@ constexpr int kEdgeTaps = 7;
 constexpr int kSpectrum = 2 * ops::kStftBins;
 constexpr std::array<int, 3> kUpsamplingTaps{16, 11, 7};
 constexpr std::array<int, 3> kSourceKernels{7, 7, 11};
-
-const std::string kVocoder = "mel2wav.";
+constexpr int kPitchTaps = 3;
+constexpr double kTurn = 2 * std::numbers::pi;
 
 int base_channels(const TensorFile& file) {
-  std::string name = kVocoder + "conv_pre.bias";
+  std::string name = "mel2wav.conv_pre.bias";
   if (!file.contains(name)) {
     throw Error(file.path() + " has no vocoder: it has no " + name);
   }
@@ -39,6 +44,38 @@ int base_channels(const TensorFile& file) {
         " channels; expected a multiple of 8");
   }
   return channels;
+}
+
+// Initial phases in cycles. The first harmonic starts at 0, the others at
+// random.
+ops::Cycles initial_cycles(const SourceDraws& draws) {
+  ops::Cycles cycles{};
+  DrawKey key = draw_key({draws.seed, DrawStage::source_phase, draws.sentence});
+  for (int h = 0; h < kHarmonics; ++h) {
+    if (draws.phase) {
+      cycles[h] = (*draws.phase)[h] / kTurn;
+    } else if (h > 0) {
+      cycles[h] = random_word(key, h, kHarmonics) * 0x1p-32 - 0.5;
+    }
+  }
+  return cycles;
+}
+
+mx::array next_noise(const SourceState& state, int frames, mx::Stream s) {
+  const auto& draws = state.draws;
+  if (draws.noise) {
+    int begin = state.frames * kSamplesPerFrame;
+    int end = begin + frames * kSamplesPerFrame;
+    return mx::slice(*draws.noise, {begin, 0}, {end, kHarmonics}, s);
+  }
+  DrawPosition position{
+      draws.seed,
+      DrawStage::source_noise,
+      draws.sentence,
+      static_cast<uint32_t>(state.frames)};
+  auto noise =
+      ops::normal_noise(position, frames, kSamplesPerFrame * kHarmonics, s);
+  return mx::reshape(noise, {frames * kSamplesPerFrame, kHarmonics}, s);
 }
 
 // How many spectrum frames of the source make one frame of a stage.
@@ -66,7 +103,7 @@ void add(const ResBlockState& state, std::vector<mx::array>& arrays) {
 // Every array in the state.
 std::vector<mx::array> kept_arrays(const VocoderState& state) {
   std::vector<mx::array> arrays;
-  for (const auto& layer : state.pitch.layers) {
+  for (const auto& layer : state.pitch) {
     add(layer.kept, arrays);
   }
   for (const Frames* frames :
@@ -81,8 +118,9 @@ std::vector<mx::array> kept_arrays(const VocoderState& state) {
     add(stage.upsampling.kept, arrays);
     add(stage.source_down.kept, arrays);
     add(stage.source_block, arrays);
-    add(stage.upsampled, arrays);
-    add(stage.source, arrays);
+    for (const auto& summand : stage.summands) {
+      add(summand, arrays);
+    }
     for (const auto& block : stage.blocks) {
       add(block, arrays);
     }
@@ -93,29 +131,117 @@ std::vector<mx::array> kept_arrays(const VocoderState& state) {
   return arrays;
 }
 
+// What `merge` makes of the frames that all streams have; the rest of each is
+// kept.
+template <typename Merge>
+Frames merge_ready(
+    std::span<Frames> kept,
+    const std::vector<Frames>& fresh,
+    Merge merge,
+    mx::Stream s) {
+  std::vector<PendingFrames> pending;
+  int ready = std::numeric_limits<int>::max();
+  for (size_t i = 0; i < kept.size(); ++i) {
+    pending.push_back(join(kept[i], fresh[i], s));
+    ready = std::min(ready, frame_count(pending.back()));
+  }
+  if (ready == 0) {
+    for (size_t i = 0; i < kept.size(); ++i) {
+      kept[i] = to_array(pending[i], s);
+    }
+    return std::nullopt;
+  }
+  std::vector<ops::FrameSpan> parts;
+  for (const auto& frames : pending) {
+    parts.push_back(*frames);
+  }
+  ops::MergedFrames merged = merge(parts, ready);
+  std::ranges::copy(merged.kept, kept.begin());
+  return merged.y;
+}
+
 } // namespace
+
+PitchPredictor::PitchPredictor(const LayerReader& predictor)
+    : classifier_(predictor.linear(
+          {"classifier"},
+          {1, predictor.size("condnet.0.bias", 1, 0)})) {
+  int width = classifier_.w.columns(), inputs = kMels;
+  for (int i = 0; i < kPitchLayers; ++i) {
+    // The activations between them count as layers in the names.
+    layers_.emplace_back(
+        predictor,
+        "condnet." + std::to_string(2 * i),
+        mx::Shape{width, inputs, kPitchTaps},
+        same_padding(kPitchTaps));
+    inputs = width;
+  }
+}
+
+Frames PitchPredictor::forward(
+    PitchState& state,
+    Frames x,
+    bool last,
+    mx::Stream s) const {
+  for (int i = 0; i < kPitchLayers; ++i) {
+    auto& layer = state[i];
+    x = nightingale::forward(
+        layers_[i],
+        layer,
+        {join(layer.kept, x, s), last},
+        {.epilogue = {.activation = ops::Activation::elu}},
+        s);
+  }
+  if (x) {
+    x = mx::abs(classifier_(*x, {}, s), s);
+  }
+  return x;
+}
+
+Source::Source(const LayerReader& hift)
+    : w_(ops::computed(mx::reshape(
+          hift.tensor("m_source.l_linear.weight", {1, kHarmonics}),
+          {kHarmonics},
+          mx::Device::cpu))),
+      b_(hift.tensor("m_source.l_linear.bias", {1})) {}
+
+mx::array Source::forward(SourceState& state, const mx::array& f0, mx::Stream s)
+    const {
+  int frames = f0.shape(0);
+  if (!state.phases) {
+    state.phases = ops::start_phases(initial_cycles(state.draws), s);
+  }
+  auto next = ops::frame_phases(f0, *state.phases, s);
+  auto source = ops::harmonic_source(
+      {f0, next.starts, next_noise(state, frames, s), w_, b_}, s);
+  state.phases = next.phases;
+  state.frames += frames;
+  return mx::reshape(source, {1, -1, 1}, s);
+}
 
 // `format` applies to the residual blocks only, which are nearly all of the
 // work. The pitch stays in float32: its errors would add up in the phases.
-Vocoder::Vocoder(Weights& weights, const FilterFormat& format, mx::Stream s)
-    : stream_(s),
-      pitch_(weights, s),
-      source_(weights),
-      conv_pre_(Conv::take_same(
-          weights,
-          kVocoder + "conv_pre",
-          {base_channels(weights.file()), kMels, kEdgeTaps},
-          1,
-          {},
-          s)),
-      conv_post_(Conv::take_same(
-          weights,
-          kVocoder + "conv_post",
-          {kSpectrum, base_channels(weights.file()) / 8, kEdgeTaps},
-          1,
-          {},
-          s)) {
-  int channels = base_channels(weights.file());
+Vocoder::Vocoder(
+    const LayerReader& hift,
+    int channels,
+    const FilterFormat& format)
+    : stream_(hift.format().stream),
+      pitch_(hift.child("f0_predictor")),
+      source_(hift),
+      conv_pre_(
+          hift,
+          "conv_pre",
+          {channels, kMels, kEdgeTaps},
+          same_padding(kEdgeTaps)),
+      conv_post_(
+          hift,
+          "conv_post",
+          {kSpectrum, channels / 8, kEdgeTaps},
+          same_padding(kEdgeTaps)) {
+  auto blocks = hift.as(mx::float32, format.bits);
+  auto take_block = [&](const std::string& list, int index, int taps) {
+    return ResBlock(blocks.child(list, index), channels, taps, format.halves);
+  };
   for (size_t i = 0; i < kUpsamplings.size(); ++i) {
     std::string number = std::to_string(i);
     int inputs = channels;
@@ -124,40 +250,21 @@ Vocoder::Vocoder(Weights& weights, const FilterFormat& format, mx::Stream s)
     int taps = step == 1 ? 1 : 2 * step;
     ops::Conv1d down{
         .stride = step, .pad_left = step / 2, .pad_right = step / 2};
-    Stage stage{
-        Upsampling::take(
-            weights,
-            kVocoder + "ups." + number,
-            {inputs, channels, kUpsamplingTaps[i]},
-            kUpsamplings[i]),
-        Conv::take(
-            weights,
-            kVocoder + "source_downs." + number,
-            {channels, kSpectrum, taps},
-            down,
-            {},
-            s),
-        ResBlock(
-            weights,
-            kVocoder + "source_resblocks." + number + ".",
-            channels,
-            kSourceKernels[i],
-            format,
-            s),
-        {}};
+    stages_.push_back(
+        {Upsampling(
+             hift,
+             "ups." + number,
+             {inputs, channels, kUpsamplingTaps[i]},
+             kUpsamplings[i]),
+         Conv(
+             hift, "source_downs." + number, {channels, kSpectrum, taps}, down),
+         take_block("source_resblocks", i, kSourceKernels[i]),
+         {}});
     for (size_t j = 0; j < kKernels.size(); ++j) {
-      auto block = std::to_string(i * kKernels.size() + j);
-      stage.blocks.emplace_back(
-          weights,
-          kVocoder + "resblocks." + block + ".",
-          channels,
-          kKernels[j],
-          format,
-          s);
+      stages_.back().blocks.push_back(
+          take_block("resblocks", i * kKernels.size() + j, kKernels[j]));
     }
-    stages_.push_back(std::move(stage));
   }
-  weight_bytes_ = weights.nbytes();
 }
 
 Vocoder Vocoder::load(
@@ -167,17 +274,13 @@ Vocoder Vocoder::load(
     const FilterFormat& format) {
   Weights weights(file, mx::float32);
   int bits = s3gen_bits(*file, format.bits, s);
-  Vocoder model(weights, {bits, format.halves}, s);
+  LayerReader hift(weights, {s}, "mel2wav.");
+  Vocoder model(hift, base_channels(*file), {bits, format.halves});
+  model.weight_bytes_ = weights.nbytes();
   if (unknown) {
     *unknown = weights.unused({"flow.*", "tokenizer.*", "speaker_encoder.*"});
   }
   return model;
-}
-
-VocoderState Vocoder::begin(const SourceDraws& draws) const {
-  VocoderState state;
-  state.source.draws = draws;
-  return state;
 }
 
 mx::array Vocoder::pitch(const mx::array& mel) const {
@@ -257,54 +360,25 @@ Frames Vocoder::run(
   auto x = forward(stage.upsampling, kept.upsampling, frames, last, s);
   auto source = forward(stage.source_down, kept.source_down, spectrum, last, s);
   source = stage.source_block.forward(kept.source_block, source, last, s);
-  x = add_source(i, kept, x, source);
-
-  std::vector<PendingFrames> branches;
-  int ready = std::numeric_limits<int>::max();
-  for (size_t j = 0; j < stage.blocks.size(); ++j) {
-    auto y = stage.blocks[j].forward(kept.blocks[j], x, last, s);
-    branches.push_back(join(kept.branches[j], y, s));
-    ready = std::min(ready, frame_count(branches.back()));
-  }
-  if (ready == 0) {
-    for (size_t j = 0; j < branches.size(); ++j) {
-      kept.branches[j] = to_array(branches[j], s);
-    }
-    return std::nullopt;
-  }
-  std::vector<ops::FrameSpan> parts;
-  for (const auto& branch : branches) {
-    parts.push_back(*branch);
-  }
-  float slope = i + 1 == stages_.size() ? kLastSlope : kSlope;
-  auto mean = ops::mean_frames(parts, ready, slope, s);
-  std::copy(mean.kept.begin(), mean.kept.end(), kept.branches.begin());
-  return mean.y;
-}
-
-Frames Vocoder::add_source(
-    size_t stage,
-    VocoderState::Stage& state,
-    const Frames& x,
-    const Frames& fresh) const {
-  const auto& s = stream_;
-  if (x && !state.started && stage + 1 == stages_.size()) {
+  bool last_stage = i + 1 == stages_.size();
+  if (x && !kept.started && last_stage) {
     // The model pads the last stage by one mirrored frame.
-    state.upsampled = mx::slice(*x, {0, 1, 0}, {1, 2, x->shape(2)}, s);
+    kept.summands[0] = mx::slice(*x, {0, 1, 0}, {1, 2, x->shape(2)}, s);
   }
-  state.started = state.started || x;
-  auto upsampled = join(state.upsampled, x, s);
-  auto source = join(state.source, fresh, s);
-  int ready = std::min(frame_count(upsampled), frame_count(source));
-  if (ready == 0) {
-    state.upsampled = to_array(upsampled, s);
-    state.source = to_array(source, s);
-    return std::nullopt;
+  kept.started = kept.started || x;
+  auto add = [&](const std::vector<ops::FrameSpan>& parts, int count) {
+    return ops::add_frames(parts, count, s);
+  };
+  x = merge_ready(kept.summands, {x, source}, add, s);
+
+  std::vector<Frames> branches;
+  for (size_t j = 0; j < stage.blocks.size(); ++j) {
+    branches.push_back(stage.blocks[j].forward(kept.blocks[j], x, last, s));
   }
-  auto sum = ops::add_frames({*upsampled, *source}, ready, s);
-  state.upsampled = sum.kept[0];
-  state.source = sum.kept[1];
-  return sum.y;
+  auto mean = [&](const std::vector<ops::FrameSpan>& parts, int count) {
+    return ops::mean_frames(parts, count, last_stage ? kLastSlope : kSlope, s);
+  };
+  return merge_ready(kept.branches, branches, mean, s);
 }
 
 Frames Vocoder::waveform(VocoderState& state, const Frames& fresh, bool last)

@@ -1,15 +1,61 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "nightingale/models/hift/pitch.h"
-#include "nightingale/models/hift/resblock.h"
-#include "nightingale/models/hift/source.h"
+#include "nightingale/models/hift/streaming_layers.h"
+#include "nightingale/ops/source.h"
 
 namespace nightingale {
+
+constexpr int kPitchLayers = 5;
+
+using PitchState = std::array<ConvState, kPitchLayers>;
+
+// Mel frames to their pitch.
+class PitchPredictor {
+ public:
+  explicit PitchPredictor(const LayerReader& predictor);
+
+  // mel: [1, n, mels] → Hz of the frames that are ready: [1, m, 1]
+  Frames forward(PitchState& state, Frames mel, bool last, mx::Stream s) const;
+
+ private:
+  std::vector<Conv> layers_;
+  Linear classifier_;
+};
+
+// Random inputs of the harmonic source: drawn by the seed, or given.
+struct SourceDraws {
+  uint64_t seed = 0;
+  uint32_t sentence = 0;
+  // Initial phases of the harmonics in radians, and unit normal noise for every
+  // sample of the signal, [samples, 9].
+  std::optional<std::array<float, ops::kHarmonics>> phase = std::nullopt;
+  std::optional<mx::array> noise = std::nullopt;
+};
+
+struct SourceState {
+  SourceDraws draws;
+  std::optional<mx::array> phases; // of the harmonics, once started
+  int frames = 0; // so far
+};
+
+// Pitch to the excitation signal of the vocoder.
+class Source {
+ public:
+  explicit Source(const LayerReader& hift);
+
+  // f0: [frames], the pitch of the next frames in Hz → [1, 480 * frames, 1]
+  mx::array forward(SourceState& state, const mx::array& f0, mx::Stream s)
+      const;
+
+ private:
+  mx::array w_, b_;
+};
 
 constexpr std::array<int, 3> kUpsamplings{8, 5, 3};
 constexpr std::array<int, 3> kKernels{3, 7, 11};
@@ -24,7 +70,7 @@ struct VocoderState {
     UpsamplingState upsampling;
     ConvState source_down;
     ResBlockState source_block;
-    Frames upsampled, source; // not yet added to each other
+    std::array<Frames, 2> summands; // upsampled and source, not yet added
     std::array<ResBlockState, kKernels.size()> blocks;
     std::array<Frames, kKernels.size()> branches; // not yet averaged
     bool started = false;
@@ -60,7 +106,11 @@ class Vocoder {
     return stream_;
   }
 
-  VocoderState begin(const SourceDraws& draws) const;
+  VocoderState begin(const SourceDraws& draws) const {
+    VocoderState state;
+    state.source.draws = draws;
+    return state;
+  }
 
   // The samples that are ready after the next frames of a mel: [frames, mels] →
   // [n]. A frame's own 480 samples are ready kVocoderLookahead frames later, or
@@ -78,7 +128,7 @@ class Vocoder {
     std::vector<ResBlock> blocks;
   };
 
-  Vocoder(Weights& weights, const FilterFormat& format, mx::Stream s);
+  Vocoder(const LayerReader& hift, int channels, const FilterFormat& format);
 
   mx::array run(VocoderState& state, const mx::array& mel, bool last) const;
   // The spectrum of the source's next samples.
@@ -91,12 +141,6 @@ class Vocoder {
       const Frames& x,
       const Frames& spectrum,
       bool last) const;
-  // x plus the source's frames, as far as both are there.
-  Frames add_source(
-      size_t stage,
-      VocoderState::Stage& state,
-      const Frames& x,
-      const Frames& source) const;
   Frames waveform(VocoderState& state, const Frames& fresh, bool last) const;
 
   mx::Stream stream_;

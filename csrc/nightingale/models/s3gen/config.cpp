@@ -1,7 +1,6 @@
 #include "nightingale/models/s3gen/config.h"
 
 #include "nightingale/error.h"
-#include "nightingale/io/tensor_file.h"
 
 namespace nightingale {
 
@@ -49,21 +48,21 @@ FlowConfig FlowConfig::of(const TensorFile& file) {
         " is not an S3Gen checkpoint: it has no flow.input_embedding.weight");
   }
   FlowConfig config;
-  config.sound_tokens = size_of(file, "flow.input_embedding.weight", 2, 0);
-  config.speaker_size =
-      size_of(file, "flow.spk_embed_affine_layer.weight", 2, 1);
-  config.width = size_of(file, "flow.input_embedding.weight", 2, 1);
+  auto size = [&](const std::string& layer, int ndim, int axis) {
+    return size_of(file, layer + ".weight", ndim, axis);
+  };
+  config.sound_tokens = size("flow.input_embedding", 2, 0);
+  config.speaker_size = size("flow.spk_embed_affine_layer", 2, 1);
+  config.width = size("flow.input_embedding", 2, 1);
   config.layers = count_layers(file, kEncoder + "encoders.");
   config.upper_layers = count_layers(file, kEncoder + "up_encoders.");
-  config.ffn =
-      size_of(file, kEncoder + "encoders.0.feed_forward.w_1.weight", 2, 0);
-  config.channels = size_of(file, kEstimator + "final_proj.weight", 3, 1);
-  config.time_channels =
-      size_of(file, kEstimator + "time_mlp.linear_1.weight", 2, 0);
+  config.ffn = size(kEncoder + "encoders.0.feed_forward.w_1", 2, 0);
+  config.channels = size(kEstimator + "final_proj", 3, 1);
+  config.time_channels = size(kEstimator + "time_mlp.linear_1", 2, 0);
   std::string first = kEstimator + "down_blocks.0.1.";
   config.transformers = count_layers(file, first);
-  config.attention = size_of(file, first + "0.attn1.to_q.weight", 2, 0);
-  config.estimator_ffn = size_of(file, first + "0.ff.net.0.proj.weight", 2, 0);
+  config.attention = size(first + "0.attn1.to_q", 2, 0);
+  config.estimator_ffn = size(first + "0.ff.net.0.proj", 2, 0);
   config.middle_levels = count_layers(file, kEstimator + "mid_blocks.");
   config.meanflow = file.contains(kEstimator + "time_embed_mixer.weight");
   check(config, file);

@@ -17,173 +17,107 @@ constexpr int kTaps = 3;
 constexpr int kInputs = 4 * kMels;
 constexpr int kLevelsPerEval = 2; // between calls of EvalThrottle::keep
 
-const std::string kEstimator = "flow.decoder.estimator.";
-
 std::vector<std::string> level_names(const FlowConfig& config) {
-  std::vector<std::string> names{kEstimator + "down_blocks.0."};
+  std::vector<std::string> names{"down_blocks.0"};
   for (int i = 0; i < config.middle_levels; ++i) {
-    names.push_back(kEstimator + "mid_blocks." + std::to_string(i) + ".");
+    names.push_back("mid_blocks." + std::to_string(i));
   }
-  names.push_back(kEstimator + "up_blocks.0.");
+  names.push_back("up_blocks.0");
   return names;
 }
 
-// `names`, each with `tensor` behind it.
-std::vector<std::string> with(
-    std::vector<std::string> names,
-    const std::string& tensor) {
-  for (auto& name : names) {
-    name += tensor;
+// The layers that see the time: in float32 where they are not quantized.
+LayerReader times_of(const LayerReader& reader) {
+  return reader.as(mx::float32, reader.format().bits);
+}
+
+Linear take_shifts(const LayerReader& reader, const FlowConfig& config) {
+  auto layers = level_names(config);
+  for (auto& name : layers) {
+    name += ".0.mlp.1";
   }
-  return names;
+  return times_of(reader).linear(
+      layers, {config.channels, config.time_channels});
+}
+
+ops::CausalConv take_conv(
+    const LayerReader& reader,
+    const std::string& layer,
+    int outputs,
+    int inputs) {
+  auto conv = reader.convolution(layer, {outputs, inputs, kTaps});
+  return {conv.w, conv.b, reader.format().stream};
+}
+
+// inputs: channels; skip: how many of them come from FrameInput::skip
+ops::Resnet
+take_resnet(const LayerReader& block, int channels, int inputs, int skip) {
+  auto residual = block.pointwise("res_conv", channels, inputs);
+  return ops::Resnet(
+      {take_conv(block, "block1.block.0", channels, inputs),
+       block.norm("block1.block.2", channels, kNormEps),
+       take_conv(block, "block2.block.0", channels, channels),
+       block.norm("block2.block.2", channels, kNormEps),
+       residual.w,
+       residual.b},
+      skip);
+}
+
+ops::FeedForward take_feed_forward(
+    const LayerReader& block,
+    const FlowConfig& config) {
+  int channels = config.channels, ffn = config.estimator_ffn;
+  auto out = block.linear({"attn1.to_out.0"}, {channels, config.attention});
+  auto norm = block.norm("norm3", channels, kNormEps);
+  auto up = block.linear({"ff.net.0.proj"}, {ffn, channels});
+  auto down = block.linear({"ff.net.2"}, {channels, ffn});
+  return {out.w, out.b, norm, up.w, up.b, down.w, down.b};
 }
 
 } // namespace
 
-Estimator::Estimator(
-    Weights& weights,
-    const FlowConfig& config,
-    int bits,
-    mx::Stream s)
+Estimator::Transformer::Transformer(
+    const LayerReader& block,
+    const FlowConfig& config)
+    : attention_norm(block.norm("norm1", config.channels, kNormEps)),
+      qkv(block.matrix(
+          {"attn1.to_q", "attn1.to_k", "attn1.to_v"},
+          {config.attention, config.channels})),
+      feed_forward(take_feed_forward(block, config)) {}
+
+Estimator::Estimator(const LayerReader& reader, const FlowConfig& config)
     : channels_(config.channels),
       heads_(config.attention / kHeadDim),
-      bits_(bits),
-      stream_(s),
-      product_(ops::product_dtype(weights.dtype(), s)),
-      down_(take_conv(weights, kEstimator + "down_blocks.0.2", channels_)),
-      up_(take_conv(weights, kEstimator + "up_blocks.0.2", channels_)),
-      final_(take_conv(weights, kEstimator + "final_block.block.0", channels_)),
-      final_norm_(take_norm(weights, kEstimator + "final_block.block.2")),
-      mel_w_(ops::Kernel(weights.take_conv(
-                             kEstimator + "final_proj",
-                             {kMels, channels_, 1}))
-                 .one_tap()),
-      mel_b_(
-          weights.take(kEstimator + "final_proj.bias", {kMels}, mx::float32)),
-      time_in_w_(take_matrix(
-          weights,
-          {kEstimator + "time_mlp.linear_1.weight"},
-          {config.time_channels, kInputs},
-          mx::float32)),
-      time_in_b_(weights.take(
-          kEstimator + "time_mlp.linear_1.bias",
-          {config.time_channels},
-          mx::float32)),
-      time_out_w_(take_matrix(
-          weights,
-          {kEstimator + "time_mlp.linear_2.weight"},
-          {config.time_channels, config.time_channels},
-          mx::float32)),
-      time_out_b_(weights.take(
-          kEstimator + "time_mlp.linear_2.bias",
-          {config.time_channels},
-          mx::float32)),
-      shift_w_(take_matrix(
-          weights,
-          with(level_names(config), "0.mlp.1.weight"),
-          {channels_, config.time_channels},
-          mx::float32)),
-      shift_b_(weights.take_rows(
-          with(level_names(config), "0.mlp.1.bias"),
-          {channels_},
-          mx::float32)) {
+      stream_(reader.format().stream),
+      product_(ops::product_dtype(reader.format().matrices, stream_)),
+      down_(take_conv(reader, "down_blocks.0.2", channels_, channels_)),
+      up_(take_conv(reader, "up_blocks.0.2", channels_, channels_)),
+      final_(take_conv(reader, "final_block.block.0", channels_, channels_)),
+      final_norm_(reader.norm("final_block.block.2", channels_, kNormEps)),
+      mel_(reader.as(reader.format().matrices, 0)
+               .pointwise("final_proj", kMels, channels_)),
+      time_in_(times_of(reader).linear(
+          {"time_mlp.linear_1"},
+          {config.time_channels, kInputs})),
+      time_out_(times_of(reader).linear(
+          {"time_mlp.linear_2"},
+          {config.time_channels, config.time_channels})),
+      shift_(take_shifts(reader, config)) {
   if (config.meanflow) {
-    time_mixer_ = take_matrix(
-        weights,
-        {kEstimator + "time_embed_mixer.weight"},
-        {config.time_channels, 2 * config.time_channels},
-        mx::float32);
+    time_mixer_ = times_of(reader).matrix(
+        {"time_embed_mixer"}, {config.time_channels, 2 * config.time_channels});
   }
-  auto names = level_names(config);
-  for (size_t i = 0; i < names.size(); ++i) {
-    bool last = i + 1 == names.size();
-    int inputs = i == 0 ? kInputs : last ? 2 * channels_ : channels_;
-    levels_.push_back(take_level(weights, config, names[i], inputs, last));
+  for (const auto& name : level_names(config)) {
+    auto level = reader.child(name);
+    bool last = std::ssize(levels_) == config.middle_levels + 1;
+    int inputs = levels_.empty() ? kInputs : last ? 2 * channels_ : channels_;
+    auto block = level.child("0");
+    levels_.push_back(
+        {take_resnet(block, channels_, inputs, last ? channels_ : 0)});
+    for (int i = 0; i < config.transformers; ++i) {
+      levels_.back().transformers.emplace_back(level.child("1", i), config);
+    }
   }
-}
-
-ops::Matrix Estimator::take_matrix(
-    Weights& weights,
-    const std::vector<std::string>& names,
-    const mx::Shape& expected_each,
-    mx::Dtype dtype) const {
-  return weights.take_frame_matrix(names, expected_each, dtype, bits_, stream_);
-}
-
-ops::CausalConv
-Estimator::take_conv(Weights& weights, const std::string& name, int inputs) {
-  return {
-      weights.take_frame_conv(
-          name, {channels_, inputs, kTaps}, weights.dtype(), bits_, stream_),
-      weights.take(name + ".bias", {channels_}, mx::float32),
-      stream_};
-}
-
-ops::LayerNorm Estimator::take_norm(Weights& weights, const std::string& name) {
-  return {
-      weights.take(name + ".weight", {channels_}, mx::float32),
-      weights.take(name + ".bias", {channels_}, mx::float32),
-      kNormEps};
-}
-
-Estimator::Transformer Estimator::take_transformer(
-    Weights& weights,
-    const FlowConfig& config,
-    const std::string& name) {
-  int channels = channels_, inner = config.attention;
-  int ffn = config.estimator_ffn;
-  auto vector = [&](const std::string& tensor, int size) {
-    return weights.take(name + tensor, {size}, mx::float32);
-  };
-  auto matrix = [&](const std::string& tensor, int rows, int columns) {
-    return take_matrix(
-        weights, {name + tensor}, {rows, columns}, weights.dtype());
-  };
-  return {
-      take_norm(weights, name + "norm1"),
-      take_matrix(
-          weights,
-          {name + "attn1.to_q.weight",
-           name + "attn1.to_k.weight",
-           name + "attn1.to_v.weight"},
-          {inner, channels},
-          weights.dtype()),
-      {matrix("attn1.to_out.0.weight", channels, inner),
-       vector("attn1.to_out.0.bias", channels),
-       take_norm(weights, name + "norm3"),
-       matrix("ff.net.0.proj.weight", ffn, channels),
-       vector("ff.net.0.proj.bias", ffn),
-       matrix("ff.net.2.weight", channels, ffn),
-       vector("ff.net.2.bias", channels)}};
-}
-
-Estimator::Level Estimator::take_level(
-    Weights& weights,
-    const FlowConfig& config,
-    const std::string& name,
-    int inputs,
-    bool skip) {
-  auto residual = weights.take_frame_conv(
-      name + "0.res_conv",
-      {channels_, inputs, 1},
-      weights.dtype(),
-      bits_,
-      stream_);
-  Level level{
-      ops::Resnet(
-          {take_conv(weights, name + "0.block1.block.0", inputs),
-           take_norm(weights, name + "0.block1.block.2"),
-           take_conv(weights, name + "0.block2.block.0", channels_),
-           take_norm(weights, name + "0.block2.block.2"),
-           residual.one_tap(),
-           weights.take(name + "0.res_conv.bias", {channels_}, mx::float32)},
-          skip ? channels_ : 0),
-      {}};
-  for (int i = 0; i < config.transformers; ++i) {
-    level.transformers.push_back(take_transformer(
-        weights, config, name + "1." + std::to_string(i) + "."));
-  }
-  return level;
 }
 
 FlowTimes Estimator::times(int steps) const {
@@ -213,11 +147,7 @@ FlowTimes Estimator::compute_times(int steps) const {
     time = ops::linear(
         mx::concatenate({part(0), part(1)}, 1, s), *time_mixer_, {}, s);
   }
-  auto shifts = ops::linear(
-      ops::activate(time, ops::Activation::mish, s),
-      shift_w_,
-      {.bias = shift_b_},
-      s);
+  auto shifts = shift_(ops::activate(time, ops::Activation::mish, s), {}, s);
   FlowTimes times;
   std::vector<mx::array> all;
   for (int i = 0; i < steps; ++i) {
@@ -246,12 +176,11 @@ mx::array Estimator::embed_times(const std::vector<float>& times) const {
       waves[row * kInputs + half + i] = std::cos(angle);
     }
   }
-  auto x = ops::linear(
+  auto x = time_in_(
       mx::array(waves.begin(), {rows, kInputs}),
-      time_in_w_,
-      {.bias = time_in_b_, .activation = ops::Activation::silu},
+      {.activation = ops::Activation::silu},
       s);
-  return ops::linear(x, time_out_w_, {.bias = time_out_b_}, s);
+  return time_out_(x, {}, s);
 }
 
 mx::array Estimator::velocity(
@@ -277,7 +206,7 @@ mx::array Estimator::velocity(
   x = run(levels_.back(), {x, batch, product_, skip}, shifts.back());
   x = ops::causal_conv(frames(x), up_, s);
   x = ops::normed_conv(frames(x), final_, final_norm_, s);
-  x = ops::linear(x, mel_w_, {.bias = mel_b_, .dtype = mx::float32}, s);
+  x = mel_(x, {.dtype = mx::float32}, s);
   return mx::reshape(x, {batch, -1, kMels}, s);
 }
 

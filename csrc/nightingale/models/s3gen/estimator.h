@@ -4,11 +4,10 @@
 #include <mutex>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
+#include "nightingale/models/layers.h"
 #include "nightingale/models/s3gen/config.h"
-#include "nightingale/models/weights.h"
 #include "nightingale/ops/eval_throttle.h"
 #include "nightingale/ops/feed_forward.h"
 #include "nightingale/ops/ode.h"
@@ -27,8 +26,7 @@ struct FlowTimes {
 // convolution and transformers over all frames.
 class Estimator {
  public:
-  // Matrices and kernels quantized to `bits`, in floats where that is 0.
-  Estimator(Weights& weights, const FlowConfig& config, int bits, mx::Stream s);
+  Estimator(const LayerReader& reader, const FlowConfig& config);
 
   // The times of `steps` steps from noise to mel: along a cosine, or even ones
   // for a meanflow. Those last asked for are kept.
@@ -51,31 +49,13 @@ class Estimator {
     ops::LayerNorm attention_norm;
     ops::Matrix qkv;
     ops::FeedForward feed_forward;
+
+    Transformer(const LayerReader& block, const FlowConfig& config);
   };
   struct Level {
     ops::Resnet resnet;
-    std::vector<Transformer> transformers;
+    std::vector<Transformer> transformers = {};
   };
-
-  Level take_level(
-      Weights& weights,
-      const FlowConfig& config,
-      const std::string& name,
-      int inputs,
-      bool skip);
-  Transformer take_transformer(
-      Weights& weights,
-      const FlowConfig& config,
-      const std::string& name);
-  ops::Matrix take_matrix(
-      Weights& weights,
-      const std::vector<std::string>& names,
-      const mx::Shape& expected_each,
-      mx::Dtype dtype) const;
-  // Weights of `name`weight and `name`bias.
-  ops::CausalConv
-  take_conv(Weights& weights, const std::string& name, int inputs);
-  ops::LayerNorm take_norm(Weights& weights, const std::string& name);
 
   FlowTimes compute_times(int steps) const;
   // [rows, 4 * mels] → [rows, time_channels]
@@ -88,21 +68,15 @@ class Estimator {
       const mx::array& shift) const;
 
   int channels_, heads_;
-  int bits_;
   mx::Stream stream_;
   mx::Dtype product_;
   std::vector<Level> levels_; // down, middle, up
   ops::CausalConv down_, up_, final_;
   ops::LayerNorm final_norm_;
-  ops::Matrix mel_w_;
-  mx::array mel_b_;
-  ops::Matrix time_in_w_;
-  mx::array time_in_b_;
-  ops::Matrix time_out_w_;
-  mx::array time_out_b_;
+  Linear mel_;
+  Linear time_in_, time_out_;
   std::optional<ops::Matrix> time_mixer_; // of a step's start and end
-  ops::Matrix shift_w_; // of all levels, one below the other
-  mx::array shift_b_;
+  Linear shift_; // of all levels, one below the other
 
   struct KeptTimes {
     std::mutex mutex;

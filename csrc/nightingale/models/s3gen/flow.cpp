@@ -8,7 +8,6 @@
 #include "mlx/transforms.h"
 #include "nightingale/error.h"
 #include "nightingale/io/tensor_file.h"
-#include "nightingale/ops/linear.h"
 #include "nightingale/ops/noise.h"
 #include "nightingale/ops/ode.h"
 
@@ -50,23 +49,16 @@ SoundTokens sound_tokens(const std::vector<int>& tokens) {
   return sound;
 }
 
-Flow::Flow(Weights& weights, const FlowConfig& config, int bits, mx::Stream s)
+Flow::Flow(const LayerReader& flow, const FlowConfig& config)
     : config_(config),
-      bits_(bits),
-      stream_(s),
-      dtype_(weights.dtype()),
-      speaker_w_(weights.take(
-          "flow.spk_embed_affine_layer.weight",
-          {kMels, config.speaker_size},
-          mx::float32)),
-      speaker_b_(weights.take(
-          "flow.spk_embed_affine_layer.bias",
-          {kMels},
-          mx::float32)),
-      encoder_(weights, config, bits, s),
-      estimator_(weights, config, bits, s) {
-  weight_bytes_ = weights.nbytes();
-}
+      format_(flow.format()),
+      stream_(format_.stream),
+      speaker_(flow.as(mx::float32, 0)
+                   .linear(
+                       {"spk_embed_affine_layer"},
+                       {kMels, config.speaker_size})),
+      encoder_(flow, config),
+      estimator_(flow.child("decoder.estimator"), config) {}
 
 Flow Flow::load(
     std::shared_ptr<const TensorFile> file,
@@ -77,7 +69,12 @@ Flow Flow::load(
   FlowConfig config = FlowConfig::of(*file);
   Weights weights(
       file, dtype.value_or(stored_dtype(*file, "flow.input_embedding.weight")));
-  Flow model(weights, config, s3gen_bits(*file, bits, s), s);
+  LayerFormat format{
+      .stream = s,
+      .matrices = weights.dtype(),
+      .bits = s3gen_bits(*file, bits, s)};
+  Flow model(LayerReader(weights, format, "flow."), config);
+  model.weight_bytes_ = weights.nbytes();
   if (unknown) {
     *unknown = weights.unused(kOthers);
   }
@@ -86,9 +83,7 @@ Flow Flow::load(
 
 void Flow::check(const MelRequest& request) const {
   const auto& voice = request.voice;
-  if (request.tokens.empty()) {
-    throw std::invalid_argument("there are no speech tokens to synthesize");
-  }
+  require(!request.tokens.empty(), "there are no speech tokens to synthesize");
   for (const auto* tokens : {&request.tokens, &voice.prompt_tokens}) {
     for (int token : *tokens) {
       if (token < 0 || token >= config_.sound_tokens) {
@@ -98,28 +93,24 @@ void Flow::check(const MelRequest& request) const {
       }
     }
   }
-  if (request.steps < 1) {
-    throw std::invalid_argument(
-        "steps is " + std::to_string(request.steps) + "; expected 1 or more");
-  }
-  if (request.first_frame < 0) {
-    throw std::invalid_argument(
-        "first_frame is " + std::to_string(request.first_frame) +
-        "; expected 0 or more");
-  }
-  if (static_cast<int>(voice.speaker.size()) != config_.speaker_size) {
-    throw std::invalid_argument(
-        "the voice's embedding has " + std::to_string(voice.speaker.size()) +
-        " values; this model takes " + std::to_string(config_.speaker_size));
-  }
-  if (voice.prompt_mel.size() % kMels != 0) {
-    throw std::invalid_argument(
-        "the voice's prompt_feat does not have " + std::to_string(kMels) +
-        " values a frame");
-  }
-  if (!all_finite(voice.prompt_mel) || !all_finite(voice.speaker)) {
-    throw std::invalid_argument("the voice holds values that are not finite");
-  }
+  require(
+      request.steps >= 1,
+      "steps is " + std::to_string(request.steps) + "; expected 1 or more");
+  require(
+      request.first_frame >= 0,
+      "first_frame is " + std::to_string(request.first_frame) +
+          "; expected 0 or more");
+  require(
+      static_cast<int>(voice.speaker.size()) == config_.speaker_size,
+      "the voice's embedding has " + std::to_string(voice.speaker.size()) +
+          " values; this model takes " + std::to_string(config_.speaker_size));
+  require(
+      voice.prompt_mel.size() % kMels == 0,
+      "the voice's prompt_feat does not have " + std::to_string(kMels) +
+          " values a frame");
+  require(
+      all_finite(voice.prompt_mel) && all_finite(voice.speaker),
+      "the voice holds values that are not finite");
 }
 
 int Flow::new_frames(const MelRequest& request) const {
@@ -128,13 +119,12 @@ int Flow::new_frames(const MelRequest& request) const {
   int ahead = request.finalize ? 0 : kLookaheadTokens;
   int frames = kFramesPerToken * (tokens - ahead);
   int prompt = request.voice.prompt_frames();
-  if (prompt > kFramesPerToken * tokens) {
-    throw std::invalid_argument(
-        "the voice's prompt_feat has " + std::to_string(prompt) +
-        " frames, more than its " +
-        std::to_string(request.voice.prompt_tokens.size()) + " tokens and " +
-        std::to_string(request.tokens.size()) + " new ones make");
-  }
+  require(
+      prompt <= kFramesPerToken * tokens,
+      "the voice's prompt_feat has " + std::to_string(prompt) +
+          " frames, more than its " +
+          std::to_string(request.voice.prompt_tokens.size()) + " tokens and " +
+          std::to_string(request.tokens.size()) + " new ones make");
   return std::max(0, frames - prompt);
 }
 
@@ -160,22 +150,21 @@ mx::array Flow::speaker(const std::vector<float>& embedding) const {
     value /= norm;
   }
   mx::array x(unit.begin(), {1, static_cast<int>(unit.size())});
-  return ops::linear(x, speaker_w_, {.bias = speaker_b_}, stream_);
+  return speaker_(x, {}, stream_);
 }
 
 mx::array Flow::noise(const MelRequest& request, int new_frames) const {
   int prompt = request.voice.prompt_frames(), frames = prompt + new_frames;
   if (request.noise) {
-    if (static_cast<int>(request.noise->size()) != frames * kMels) {
-      throw std::invalid_argument(
-          "noise has " + std::to_string(request.noise->size() / kMels) +
-          " frames of " + std::to_string(kMels) + "; expected " +
-          std::to_string(frames) + ": the prompt's " + std::to_string(prompt) +
-          " and " + std::to_string(new_frames) + " new ones");
-    }
-    if (!all_finite(*request.noise)) {
-      throw std::invalid_argument("noise holds values that are not finite");
-    }
+    require(
+        static_cast<int>(request.noise->size()) == frames * kMels,
+        "noise has " + std::to_string(request.noise->size() / kMels) +
+            " frames of " + std::to_string(kMels) + "; expected " +
+            std::to_string(frames) + ": the prompt's " +
+            std::to_string(prompt) + " and " + std::to_string(new_frames) +
+            " new ones");
+    require(
+        all_finite(*request.noise), "noise holds values that are not finite");
     return frames_of(*request.noise);
   }
   auto draw = [&](DrawStage stage, int first, int rows) {

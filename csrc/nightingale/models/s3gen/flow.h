@@ -68,21 +68,13 @@ class Flow {
   size_t weight_bytes() const {
     return weight_bytes_;
   }
-  // Of the weights; 0: floats.
-  int bits() const {
-    return bits_;
-  }
-  mx::Dtype dtype() const {
-    return dtype_;
+  const LayerFormat& format() const {
+    return format_;
   }
   // The type in which the estimator multiplies.
   mx::Dtype product_dtype() const {
     return estimator_.input_dtype();
   }
-  const mx::Stream& stream() const {
-    return stream_;
-  }
-
   // New frames that a request gives; an error where its parts do not fit.
   int new_frames(const MelRequest& request) const;
 
@@ -96,7 +88,7 @@ class Flow {
   mx::array finish(MelState&& state) const;
 
  private:
-  Flow(Weights& weights, const FlowConfig& config, int bits, mx::Stream s);
+  Flow(const LayerReader& flow, const FlowConfig& config);
 
   void check(const MelRequest& request) const;
   // The first `frames` frames of the encoder's mean: [1, frames, mels]
@@ -105,11 +97,10 @@ class Flow {
   mx::array speaker(const std::vector<float>& embedding) const; // [mels]
 
   FlowConfig config_;
-  int bits_;
-  mx::Stream stream_;
-  mx::Dtype dtype_;
+  LayerFormat format_;
   size_t weight_bytes_ = 0;
-  mx::array speaker_w_, speaker_b_;
+  mx::Stream stream_;
+  Linear speaker_;
   TokenEncoder encoder_;
   Estimator estimator_;
 };

@@ -5,7 +5,6 @@
 #include "mlx/ops.h"
 #include "nightingale/error.h"
 #include "nightingale/ops/attention.h"
-#include "nightingale/ops/decoder.h"
 #include "nightingale/ops/linear.h"
 #include "nightingale/ops/quantized_cache.h"
 #include "nightingale/ops/rotary.h"
@@ -135,12 +134,29 @@ ops::AttentionWatch Backbone::watch_for(int layer, const TextAttention* text)
   return watch;
 }
 
-mx::array Backbone::run(
+mx::array Backbone::forward(
+    const mx::array& x,
+    KvCache& cache,
+    TextAttention* text_attention,
+    mx::Stream s) const {
+  for (auto& layer : cache.layers) {
+    // What is output first is the prompt, which is kept.
+    if (layer.eviction && layer.eviction->kept == 0) {
+      layer.eviction->kept = cache.length + x.shape(1);
+    }
+  }
+  std::vector<int> all(layers_.size());
+  std::iota(all.begin(), all.end(), 0);
+  return forward_layers(x, cache, all, text_attention, s);
+}
+
+mx::array Backbone::forward_layers(
     const mx::array& x,
     KvCache& cache,
     const std::vector<int>& layers,
     TextAttention* text_attention,
     mx::Stream s) const {
+  check_room(cache, x.shape(1));
   std::vector<ops::DecoderRun> runs;
   for (int i : layers) {
     runs.push_back(
@@ -151,32 +167,6 @@ mx::array Backbone::run(
   keep_weights(out.weights, text_attention);
   cache.length += x.shape(1);
   return out.x;
-}
-
-mx::array Backbone::forward(
-    const mx::array& input,
-    KvCache& cache,
-    TextAttention* text_attention,
-    mx::Stream s) const {
-  check_room(cache, input.shape(1));
-  for (auto& layer : cache.layers) {
-    // What is output first is the prompt, which is kept.
-    if (layer.eviction && layer.eviction->kept == 0) {
-      layer.eviction->kept = cache.length + input.shape(1);
-    }
-  }
-  std::vector<int> all(layers_.size());
-  std::iota(all.begin(), all.end(), 0);
-  return run(input, cache, all, text_attention, s);
-}
-
-mx::array Backbone::forward_layers(
-    const mx::array& input,
-    KvCache& cache,
-    const std::vector<int>& layers,
-    mx::Stream s) const {
-  check_room(cache, input.shape(1));
-  return run(input, cache, layers, nullptr, s);
 }
 
 mx::array Backbone::forward_together(

@@ -54,6 +54,7 @@ class Backbone {
       const mx::array& x,
       KvCache& cache,
       const std::vector<int>& layers,
+      TextAttention* text_attention,
       mx::Stream s) const;
 
   // One position of each of several utterances: what is multiplied, is
@@ -74,14 +75,6 @@ class Backbone {
   size_t step_bytes() const;
 
  private:
-  // These layers over the positions after those in the cache.
-  mx::array run(
-      const mx::array& x,
-      KvCache& cache,
-      const std::vector<int>& layers,
-      TextAttention* text_attention,
-      mx::Stream s) const;
-
   // The aligned heads of one layer, or none without `text`.
   ops::AttentionWatch watch_for(int layer, const TextAttention* text) const;
 

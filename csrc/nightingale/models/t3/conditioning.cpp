@@ -3,7 +3,6 @@
 #include "mlx/ops.h"
 #include "nightingale/ops/frame_attention.h"
 #include "nightingale/ops/linear.h"
-#include "nightingale/ops/norm.h"
 
 namespace nightingale {
 
@@ -12,60 +11,36 @@ namespace {
 constexpr int kPerceiverHeads = 4;
 constexpr float kNormEps = 1e-5f;
 
-const std::string kAttention = "cond_enc.perceiver.attn.";
-
 } // namespace
 
-Conditioning::Conditioning(
-    Weights& weights,
-    const T3Config& config,
-    mx::Dtype vectors)
-    : speaker_w_(weights.take(
-          "cond_enc.spkr_enc.weight",
-          {config.hidden, config.speaker_size})),
-      speaker_b_(
-          weights.take("cond_enc.spkr_enc.bias", {config.hidden}, vectors)),
-      emotion_w_(
-          weights.take("cond_enc.emotion_adv_fc.weight", {config.hidden, 1})),
-      queries_(weights.take(
-          "cond_enc.perceiver.pre_attention_query",
-          {1, config.perceiver_queries, config.hidden},
-          vectors)),
-      norm_w_(
-          weights.take(kAttention + "norm.weight", {config.hidden}, vectors)),
-      norm_b_(weights.take(kAttention + "norm.bias", {config.hidden}, vectors)),
-      query_w_(weights.take(
-          kAttention + "to_q.weight",
+Conditioning::Conditioning(const LayerReader& reader, const T3Config& config)
+    : speaker_(
+          reader.linear({"spkr_enc"}, {config.hidden, config.speaker_size})),
+      emotion_w_(reader.matrix({"emotion_adv_fc"}, {config.hidden, 1})),
+      queries_(reader.tensor(
+          "perceiver.pre_attention_query",
+          {1, config.perceiver_queries, config.hidden})),
+      norm_(reader.norm("perceiver.attn.norm", config.hidden, kNormEps)),
+      query_(reader.linear(
+          {"perceiver.attn.to_q"},
           {config.hidden, config.hidden})),
-      query_b_(
-          weights.take(kAttention + "to_q.bias", {config.hidden}, vectors)),
-      key_value_w_(weights.take_rows(
-          {kAttention + "to_k.weight", kAttention + "to_v.weight"},
+      key_value_(reader.linear(
+          {"perceiver.attn.to_k", "perceiver.attn.to_v"},
           {config.hidden, config.hidden})),
-      key_value_b_(weights.take_rows(
-          {kAttention + "to_k.bias", kAttention + "to_v.bias"},
-          {config.hidden},
-          vectors)),
-      out_w_(weights.take(
-          kAttention + "proj_out.weight",
-          {config.hidden, config.hidden})),
-      out_b_(weights.take(
-          kAttention + "proj_out.bias",
-          {config.hidden},
-          vectors)) {}
+      out_(reader.linear(
+          {"perceiver.attn.proj_out"},
+          {config.hidden, config.hidden})) {}
 
 mx::array Conditioning::attend(
     const mx::array& x,
     const mx::array& y,
     mx::Stream s) const {
-  ops::LayerNorm norm{norm_w_, norm_b_, kNormEps};
-  auto from = ops::layer_norm(x, norm, x.dtype(), s);
-  auto to = ops::layer_norm(y, norm, y.dtype(), s);
-  auto q = ops::linear(from, query_w_, {.bias = query_b_}, s);
-  auto kv = mx::split(
-      ops::linear(to, key_value_w_, {.bias = key_value_b_}, s), 2, -1, s);
+  auto from = ops::layer_norm(x, norm_, x.dtype(), s);
+  auto to = ops::layer_norm(y, norm_, y.dtype(), s);
+  auto q = query_(from, {}, s);
+  auto kv = mx::split(key_value_(to, {}, s), 2, -1, s);
   auto out = ops::full_attention({q, kv[0], kv[1], kPerceiverHeads}, s);
-  return ops::linear(out, out_w_, {.bias = out_b_, .residual = x}, s);
+  return out_(out, {.residual = x}, s);
 }
 
 mx::array Conditioning::encode(
@@ -76,8 +51,7 @@ mx::array Conditioning::encode(
   int size = voice.speaker.size();
   mx::array speaker(voice.speaker.data(), {1, 1, size}, dtype);
   auto emotion = mx::full({1, 1, 1}, voice.emotion, dtype, s);
-  std::vector<mx::array> parts{
-      ops::linear(speaker, speaker_w_, {.bias = speaker_b_}, s)};
+  std::vector<mx::array> parts{speaker_(speaker, {}, s)};
   if (prompt) {
     auto summary = attend(queries_, *prompt, s);
     parts.push_back(attend(summary, summary, s));

@@ -3,8 +3,8 @@
 #include <optional>
 #include <vector>
 
+#include "nightingale/models/layers.h"
 #include "nightingale/models/t3/config.h"
-#include "nightingale/models/weights.h"
 
 namespace nightingale {
 
@@ -19,8 +19,8 @@ struct T3Voice {
 // perceiver's summary of the prompt, the emotion.
 class Conditioning {
  public:
-  // Matrices come in the weights' own type, vectors in `vectors`.
-  Conditioning(Weights& weights, const T3Config& config, mx::Dtype vectors);
+  // reader: reads the tensors "cond_enc.*"
+  Conditioning(const LayerReader& reader, const T3Config& config);
 
   // prompt: [1, P, hidden], the embedded prompt tokens, or none
   // → [1, 2 or 2 + perceiver_queries, hidden]
@@ -33,13 +33,13 @@ class Conditioning {
   // The perceiver's attention block: x attends to y, and keeps itself.
   mx::array attend(const mx::array& x, const mx::array& y, mx::Stream s) const;
 
-  mx::array speaker_w_, speaker_b_;
-  mx::array emotion_w_; // [hidden, 1]
+  Linear speaker_;
+  ops::Matrix emotion_w_; // [hidden, 1]
   mx::array queries_; // [1, perceiver_queries, hidden]
-  mx::array norm_w_, norm_b_;
-  mx::array query_w_, query_b_;
-  mx::array key_value_w_, key_value_b_; // keys first
-  mx::array out_w_, out_b_;
+  ops::LayerNorm norm_;
+  Linear query_;
+  Linear key_value_; // keys first
+  Linear out_;
 };
 
 } // namespace nightingale

@@ -2,12 +2,9 @@
 
 #include <cmath>
 #include <filesystem>
-#include <fstream>
-#include <sstream>
 
 #include "nightingale/error.h"
 #include "nightingale/io/json.h"
-#include "nightingale/io/tensor_file.h"
 
 namespace nightingale {
 
@@ -32,14 +29,11 @@ T3Settings built_in(const std::string& file_name) {
   return settings;
 }
 
-std::string read_text(const fs::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::stringstream text;
-  text << in.rdbuf();
-  if (!in) {
-    throw Error("cannot read " + path.string());
-  }
-  return text.str();
+std::string read_text(const std::string& path) {
+  InputFile file(path);
+  std::string text(file.size(), '\0');
+  file.read(0, text.data(), text.size(), "the text");
+  return text;
 }
 
 std::vector<AlignmentHead> read_heads(
@@ -134,12 +128,12 @@ void check(
 T3Settings T3Settings::for_file(const std::string& path) {
   fs::path file(path);
   T3Settings settings = built_in(file.filename().string());
-  fs::path beside = file.parent_path() / "nightingale.json";
+  std::string beside = file.parent_path() / "nightingale.json";
   if (fs::exists(beside)) {
-    Json json = Json::parse(read_text(beside), beside.string());
-    json.object(beside.string());
+    Json json = Json::parse(read_text(beside), beside);
+    json.object(beside);
     if (const Json* t3 = json.find("t3")) {
-      apply(*t3, beside.string() + ": t3", settings);
+      apply(*t3, beside + ": t3", settings);
     }
   }
   return settings;

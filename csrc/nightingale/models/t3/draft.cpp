@@ -121,10 +121,9 @@ MakeDraft layer_draft(std::shared_ptr<const T3> model, std::vector<int> kept) {
     }
   }
   std::ranges::sort(kept);
-  if (kept.empty() || std::ranges::adjacent_find(kept) != kept.end()) {
-    throw std::invalid_argument(
-        "a draft must keep one layer at least, and none twice");
-  }
+  require(
+      !kept.empty() && std::ranges::adjacent_find(kept) == kept.end(),
+      "a draft must keep one layer at least, and none twice");
   return [model = std::move(model),
           kept = std::move(kept)](const SpeechRequest& request) {
     return std::make_unique<LayerDraft>(model, kept, request.rows());

@@ -1,4 +1,5 @@
 #include "nightingale/models/t3/speech_tokens.h"
+#include "nightingale/error.h"
 #include "nightingale/family.h"
 #include "nightingale/ops/alignment.h"
 
@@ -27,12 +28,6 @@ class Stopwatch {
   using Clock = std::chrono::steady_clock;
   Clock::time_point began_ = Clock::now();
 };
-
-void require(bool condition, const std::string& message) {
-  if (!condition) {
-    throw std::invalid_argument(message);
-  }
-}
 
 std::string bounds_text(const OptionRange& range) {
   auto shown = [](double bound) {
@@ -234,14 +229,13 @@ void SpeechTokens::queue_together(
   std::vector<mx::array> inputs;
   std::vector<KvCache*> caches;
   std::vector<TextAttention> texts;
+  std::vector<TextAttention*> watched;
+  texts.reserve(group.size()); // `watched` points into it
   for (auto* each : group) {
     inputs.push_back(each->step_input());
     caches.push_back(&each->cache_);
     texts.push_back(each->watched_text());
-  }
-  std::vector<TextAttention*> watched;
-  for (size_t i = 0; i < group.size(); ++i) {
-    watched.push_back(group[i]->request_.analyser ? &texts[i] : nullptr);
+    watched.push_back(each->request_.analyser ? &texts.back() : nullptr);
   }
   auto logits = model_->forward_together(inputs, caches, watched);
   for (size_t i = 0; i < group.size(); ++i) {
@@ -317,10 +311,7 @@ void SpeechTokens::check(
 int SpeechTokens::choose(
     const mx::array& logits,
     const std::vector<mx::array>& weights) {
-  sampler_ =
-      ops::choose_token(logits, weights, std::move(sampler_), model_->stream());
-  mx::eval({sampler_.token, sampler_.report});
-  queue_.push_back({sampler_.token, sampler_.report});
+  take(logits, weights);
   spoken_.push_back(sampler_.token.item<int>());
   return spoken_.back();
 }
@@ -351,14 +342,6 @@ std::optional<int> SpeechTokens::next(
     return std::nullopt;
   }
   return token;
-}
-
-int SpeechTokens::text_position() {
-  return report_ && request_.analyser ? report_->data<int>()[0] : -1;
-}
-
-int SpeechTokens::stop_forced() {
-  return report_ && request_.analyser ? report_->data<int>()[1] : 0;
 }
 
 namespace {

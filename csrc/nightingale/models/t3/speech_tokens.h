@@ -62,7 +62,9 @@ class SpeechTokens {
 
   // Where in the text the last token was spoken: an index into the text tokens
   // with start and stop; -1 before the first token or without an analyser.
-  int text_position();
+  int text_position() {
+    return report_ && request_.analyser ? report_->data<int>()[0] : -1;
+  }
 
   // The positions attended to so far.
   const KvCache& cache() const {
@@ -70,7 +72,9 @@ class SpeechTokens {
   }
 
   // What the analyser did in the last step: a sum of ops::AlignmentFault.
-  int stop_forced();
+  int stop_forced() {
+    return report_ && request_.analyser ? report_->data<int>()[1] : 0;
+  }
 
   const SpeculationCounts& speculation() const {
     return counts_;

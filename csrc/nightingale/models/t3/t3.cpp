@@ -7,7 +7,6 @@
 #include "mlx/ops.h"
 #include "mlx/transforms.h"
 #include "nightingale/error.h"
-#include "nightingale/io/tensor_file.h"
 #include "nightingale/ops/embedding.h"
 
 namespace nightingale {
@@ -67,18 +66,16 @@ void check_range(
 }
 
 void check_speech(const std::vector<int>& tokens, const T3Config& config) {
-  if (tokens.empty()) {
-    throw std::invalid_argument(
-        "speech_tokens is empty; its first entry should be " +
-        std::to_string(kStartSpeech));
-  }
+  require(
+      !tokens.empty(),
+      "speech_tokens is empty; its first entry should be " +
+          std::to_string(kStartSpeech));
   check_range(tokens, config.speech_vocabulary, "speech_tokens");
-  if (static_cast<int>(tokens.size()) > config.speech_positions) {
-    throw std::invalid_argument(
-        std::to_string(tokens.size()) +
-        " speech tokens; this model has positions for " +
-        std::to_string(config.speech_positions));
-  }
+  require(
+      static_cast<int>(tokens.size()) <= config.speech_positions,
+      std::to_string(tokens.size()) +
+          " speech tokens; this model has positions for " +
+          std::to_string(config.speech_positions));
 }
 
 } // namespace
@@ -88,7 +85,12 @@ T3::T3(Weights& weights, const T3Config& config, int bits, mx::Stream s)
       stream_(s),
       dtype_(weights.dtype()),
       bits_(bits),
-      conditioning_(weights, config, ops::vector_dtype(dtype_, s)),
+      conditioning_(
+          LayerReader(
+              weights,
+              {s, dtype_, ops::vector_dtype(dtype_, s)},
+              "cond_enc."),
+          config),
       backbone_(weights, config, bits, ops::vector_dtype(dtype_, s), s),
       text_table_(weights.take(
           "text_emb.weight",
@@ -127,48 +129,37 @@ T3 T3::load(
   return model;
 }
 
-size_t T3::step_bytes() const {
-  return backbone_.step_bytes() + speech_head_.nbytes();
-}
-
 void T3::check(const std::vector<int>& text_tokens) const {
-  if (text_tokens.empty()) {
-    throw std::invalid_argument("there are no text tokens to speak");
-  }
+  require(!text_tokens.empty(), "there are no text tokens to speak");
   check_range(text_tokens, config_.text_vocabulary, "text_tokens");
   int most = config_.text_positions - 2;
-  if (static_cast<int>(text_tokens.size()) > most) {
-    throw std::invalid_argument(
-        "the text has " + std::to_string(text_tokens.size()) +
-        " tokens; this model takes " + std::to_string(most) +
-        " at a time: split it into sentences");
-  }
+  require(
+      static_cast<int>(text_tokens.size()) <= most,
+      "the text has " + std::to_string(text_tokens.size()) +
+          " tokens; this model takes " + std::to_string(most) +
+          " at a time: split it into sentences");
 }
 
 void T3::check(const T3Voice& voice) const {
   int size = voice.speaker.size();
-  if (size != config_.speaker_size) {
-    throw std::invalid_argument(
-        "the voice's speaker embedding has " + std::to_string(size) +
-        " values; this model expects " + std::to_string(config_.speaker_size));
-  }
-  for (float value : voice.speaker) {
-    if (!std::isfinite(value)) {
-      throw std::invalid_argument(
-          "the voice's speaker embedding holds values that are not finite");
-    }
-  }
-  if (!std::isfinite(voice.emotion) || voice.emotion < 0.0f) {
-    throw std::invalid_argument(
-        "exaggeration must be 0 or more, not " + std::to_string(voice.emotion));
-  }
+  require(
+      size == config_.speaker_size,
+      "the voice's speaker embedding has " + std::to_string(size) +
+          " values; this model expects " +
+          std::to_string(config_.speaker_size));
+  require(
+      std::ranges::all_of(
+          voice.speaker, [](float x) { return std::isfinite(x); }),
+      "the voice's speaker embedding holds values that are not finite");
+  require(
+      std::isfinite(voice.emotion) && voice.emotion >= 0.0f,
+      "exaggeration must be 0 or more, not " + std::to_string(voice.emotion));
   int prompt = voice.prompt_tokens.size();
-  if (prompt > config_.speech_positions) {
-    throw std::invalid_argument(
-        "the voice's prompt has " + std::to_string(prompt) +
-        " tokens; this model takes " +
-        std::to_string(config_.speech_positions));
-  }
+  require(
+      prompt <= config_.speech_positions,
+      "the voice's prompt has " + std::to_string(prompt) +
+          " tokens; this model takes " +
+          std::to_string(config_.speech_positions));
   check_range(
       voice.prompt_tokens,
       config_.speech_vocabulary,
@@ -274,7 +265,7 @@ mx::array T3::forward_layers(
     const mx::array& x,
     KvCache& cache,
     const std::vector<int>& layers) const {
-  auto hidden = backbone_.forward_layers(x, cache, layers, stream_);
+  auto hidden = backbone_.forward_layers(x, cache, layers, nullptr, stream_);
   return backbone_.read_out(hidden, speech_head_, stream_);
 }
 
@@ -284,10 +275,7 @@ mx::array T3::logits(
     const KvCache& voice,
     int chunk) const {
   check_speech(speech_tokens, config_);
-  if (chunk < 0) {
-    throw std::invalid_argument(
-        "chunk must be 0 or more, not " + std::to_string(chunk));
-  }
+  require(chunk >= 0, "chunk must be 0 or more, not " + std::to_string(chunk));
   int count = speech_tokens.size();
   auto tokens = ids(speech_tokens);
   auto x = prompt(text_tokens, 2);

@@ -35,7 +35,9 @@ class T3 {
     return weight_bytes_;
   }
   // Bytes of the weights that one decoding step reads.
-  size_t step_bytes() const;
+  size_t step_bytes() const {
+    return backbone_.step_bytes() + speech_head_.nbytes();
+  }
   mx::Dtype dtype() const {
     return dtype_;
   }

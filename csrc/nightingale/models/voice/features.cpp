@@ -4,11 +4,11 @@
 #include <cmath>
 #include <limits>
 #include <numbers>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "mlx/ops.h"
+#include "nightingale/error.h"
 #include "nightingale/family.h"
 #include "nightingale/ops/linear.h"
 #include "nightingale/ops/spectrum.h"
@@ -99,11 +99,10 @@ constexpr float kPreEmphasis = 0.97f;
 
 void check_length(const mx::array& samples, int least) {
   int length = samples.shape(0);
-  if (length < least) {
-    throw std::invalid_argument(
-        "the recording has " + std::to_string(length) +
-        " samples, expected at least " + std::to_string(least));
-  }
+  require(
+      length >= least,
+      "the recording has " + std::to_string(length) +
+          " samples, expected at least " + std::to_string(least));
 }
 
 // In float32, as the reference computes its windows: quiet bins show the

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <numbers>
-#include <vector>
 
 #include "mlx/ops.h"
 #include "nightingale/ops/convolution.h"

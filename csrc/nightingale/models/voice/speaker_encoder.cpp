@@ -3,22 +3,19 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <stdexcept>
-#include <string>
 
 #include "mlx/ops.h"
 #include "mlx/transforms.h"
-#include "nightingale/io/tensor_file.h"
+#include "nightingale/error.h"
 #include "nightingale/models/voice/features.h"
 #include "nightingale/ops/activation.h"
-#include "nightingale/ops/backend.h"
 #include "nightingale/ops/convolution.h"
-#include "nightingale/ops/linear.h"
 
 namespace nightingale {
 
 namespace {
 
+constexpr double kNormEps = 1e-5;
 constexpr int kBands = 80; // of the input
 constexpr int kTaps = 3; // of all convolutions but the first over time
 constexpr int kStride = 2; // over frequency, where bands are left out
@@ -27,17 +24,102 @@ int output_bands(int bands, int stride) {
   return (bands - 1) / stride + 1;
 }
 
-NormedConv take_conv(
-    Weights& weights,
+mx::array as_array(const std::vector<double>& values) {
+  std::vector<float> rounded(values.begin(), values.end());
+  return mx::array(rounded.begin(), {static_cast<int>(rounded.size())});
+}
+
+// Scales each output of a kernel in place. w: [O, ...]
+void scale_outputs(mx::array& w, const std::vector<double>& scale) {
+  float* value = w.data<float>();
+  for (size_t o = 0; o < scale.size(); ++o) {
+    float* end = w.data<float>() + (o + 1) * w.strides(0);
+    for (; value < end; ++value) {
+      *value = static_cast<float>(*value * scale[o]);
+    }
+  }
+}
+
+// [O, C, bands, taps] → [O, taps, bands * C]
+mx::array bands_as_channels(const mx::array& w) {
+  auto cpu = mx::Device::cpu;
+  mx::Shape shape{w.shape(0), w.shape(3), w.shape(2) * w.shape(1)};
+  return ops::computed(
+      mx::reshape(mx::transpose(w, {0, 3, 2, 1}, cpu), shape, cpu));
+}
+
+// Batch normalisation that is no longer trained: a scale and a shift of each
+// channel.
+struct BatchNorm {
+  std::vector<double> scale, shift;
+
+  // affine: with a trained scale and shift on top
+  BatchNorm(
+      const LayerReader& reader,
+      const std::string& name,
+      int channels,
+      bool affine = true)
+      : scale(channels, 1.0), shift(channels, 0.0) {
+    auto read = [&](const std::string& tensor) {
+      auto array = reader.tensor(name + "." + tensor, {channels});
+      const float* values = array.data<float>();
+      return std::vector<double>(values, values + channels);
+    };
+    if (affine) {
+      scale = read("weight");
+      shift = read("bias");
+    }
+    auto mean = read("running_mean"), variance = read("running_var");
+    for (int c = 0; c < channels; ++c) {
+      scale[c] /= std::sqrt(variance[c] + kNormEps);
+      shift[c] -= mean[c] * scale[c];
+    }
+  }
+};
+
+// A convolution with the norm behind it folded in. One over frequency and time
+// becomes one over time, whose channels are those of all frequencies under the
+// kernel, the lowest first.
+// expected: [O, C, taps], or [O, C, bands, taps] → w: [O, taps, bands * C]
+Convolution take_normed(
+    const LayerReader& reader,
     const std::string& conv,
     const std::string& norm,
+    const mx::Shape& expected,
+    const ops::Conv1d& shape = {},
+    bool affine = true) {
+  BatchNorm folded(reader, norm, expected[0], affine);
+  bool over_bands = expected.size() == 4;
+  auto w = over_bands ? reader.tensor(conv + ".weight", expected)
+                      : reader.kernel(conv, expected).matrix.w;
+  scale_outputs(w, folded.scale);
+  return {over_bands ? bands_as_channels(w) : w, as_array(folded.shift), shape};
+}
+
+// Of three bands and three frames.
+Convolution take_square(
+    const LayerReader& reader,
+    const std::string& number,
     int outputs,
     int inputs) {
-  return NormedConv::take_2d(
-      weights,
-      conv,
+  return take_normed(
+      reader,
+      "conv" + number,
+      "bn" + number,
       {outputs, inputs, kTaps, kTaps},
-      BatchNorm::take(weights, norm, outputs));
+      {.pad_left = 1, .pad_right = 1});
+}
+
+NormRelu take_norm_relu(
+    const LayerReader& reader,
+    const std::string& name,
+    int channels) {
+  BatchNorm norm(reader, name, channels);
+  return {as_array(norm.scale), as_array(norm.shift)};
+}
+
+int outputs_of(const LayerReader& reader, const std::string& layer) {
+  return reader.size(layer + ".weight", 3, 0);
 }
 
 // Every `stride`-th band with those beside it, zeros beyond the ends.
@@ -56,21 +138,6 @@ mx::array with_neighbours(const mx::array& x, int stride, mx::Stream s) {
   return mx::reshape(neighbours, {bands, frames, kTaps * channels}, s);
 }
 
-// x: [bands, frames, C] → [bands / stride, frames, O]
-mx::array convolve(
-    const mx::array& x,
-    const NormedConv& conv,
-    int stride,
-    ops::Epilogue epilogue,
-    mx::Stream s) {
-  epilogue.bias = conv.b;
-  return ops::conv1d(
-      with_neighbours(x, stride, s),
-      conv.w,
-      {{.pad_left = 1, .pad_right = 1}, epilogue},
-      s);
-}
-
 // The bands that a convolution of this stride is centred on.
 mx::array centres(const mx::array& x, int stride, mx::Stream s) {
   return mx::slice(x, {0, 0, 0}, x.shape(), {stride, 1, 1}, s);
@@ -78,35 +145,29 @@ mx::array centres(const mx::array& x, int stride, mx::Stream s) {
 
 } // namespace
 
-SpeakerHead::SpeakerHead(Weights& weights, const std::string& name)
-    : width_(size_of(weights.file(), name + "conv1.weight", 4, 0)),
-      entry_(take_conv(weights, name + "conv1", name + "bn1", width_, 1)),
-      exit_(take_conv(weights, name + "conv2", name + "bn2", width_, width_)) {
-  for (std::string group : {"layer1.", "layer2."}) {
-    int count = std::max(1, count_layers(weights.file(), name + group));
-    for (int i = 0; i < count; ++i) {
-      std::string block = name + group + std::to_string(i) + ".";
-      blocks_.push_back(take_block(weights, block, i == 0 ? kStride : 1));
-    }
-  }
+mx::array NormRelu::operator()(const mx::array& x, mx::Stream s) const {
+  auto normed = mx::add(mx::multiply(x, scale, s), shift, s);
+  return mx::maximum(normed, mx::array(0.0f), s);
 }
 
-SpeakerHead::ResBlock SpeakerHead::take_block(
-    Weights& weights,
-    const std::string& name,
-    int stride) const {
-  ResBlock block{
-      stride,
-      take_conv(weights, name + "conv1", name + "bn1", width_, width_),
-      take_conv(weights, name + "conv2", name + "bn2", width_, width_)};
-  if (stride != 1) {
-    block.shortcut = NormedConv::take_2d(
-        weights,
-        name + "shortcut.0",
-        {width_, width_, 1, 1},
-        BatchNorm::take(weights, name + "shortcut.1", width_));
+SpeakerHead::SpeakerHead(const LayerReader& head)
+    : width_(head.size("conv1.weight", 4, 0)),
+      entry_(take_square(head, "1", width_, 1)),
+      exit_(take_square(head, "2", width_, width_)) {
+  for (std::string group : {"layer1", "layer2"}) {
+    int count = head.count(group + ".");
+    for (int i = 0; i < std::max(1, count); ++i) {
+      auto block = head.child(group, i);
+      blocks_.push_back(
+          {i == 0 ? kStride : 1,
+           take_square(block, "1", width_, width_),
+           take_square(block, "2", width_, width_)});
+      if (i == 0) {
+        blocks_.back().shortcut = take_normed(
+            block, "shortcut.0", "shortcut.1", {width_, width_, 1, 1});
+      }
+    }
   }
-  return block;
 }
 
 int SpeakerHead::channels() const {
@@ -120,22 +181,14 @@ int SpeakerHead::channels() const {
 mx::array SpeakerHead::run(const mx::array& fbank, mx::Stream s) const {
   constexpr auto relu = ops::Activation::relu;
   auto x = mx::expand_dims(mx::transpose(fbank, s), 2, s);
-  x = convolve(x, entry_, 1, {.activation = relu}, s);
-  for (const auto& block : blocks_) {
-    auto around = x;
-    if (block.shortcut) {
-      around = ops::conv1d(
-          centres(x, block.stride, s),
-          block.shortcut->w,
-          {{}, {.bias = block.shortcut->b}},
-          s);
-    }
-    auto hidden =
-        convolve(x, block.first, block.stride, {.activation = relu}, s);
-    auto sum = convolve(hidden, block.second, 1, {.residual = around}, s);
+  x = entry_(with_neighbours(x, 1, s), {.activation = relu}, s);
+  for (const auto& [stride, first, second, shortcut] : blocks_) {
+    auto around = shortcut ? (*shortcut)(centres(x, stride, s), {}, s) : x;
+    auto hidden = first(with_neighbours(x, stride, s), {.activation = relu}, s);
+    auto sum = second(with_neighbours(hidden, 1, s), {.residual = around}, s);
     x = ops::activate(sum, relu, s);
   }
-  x = convolve(x, exit_, kStride, {.activation = relu}, s);
+  x = exit_(with_neighbours(x, kStride, s), {.activation = relu}, s);
   // The next layer counts all bands of a channel before the next channel's.
   return mx::reshape(
       mx::transpose(x, {1, 2, 0}, s), {1, fbank.shape(0), channels()}, s);
@@ -163,82 +216,56 @@ mx::array context_of(const mx::array& x, mx::Stream s) {
   return mx::add(means, whole, s);
 }
 
-// The kernel of a convolution of one tap. expected: [O, C]
-mx::array take_pointwise(
-    Weights& weights,
-    const std::string& layer,
-    const mx::Shape& expected) {
-  auto w = weights.take(
-      layer + ".weight", {expected[0], expected[1], 1}, mx::float32);
-  return ops::computed(
-      mx::reshape(w, {w.shape(0), w.shape(1)}, mx::Device::cpu));
-}
-
 } // namespace
 
 DenseBlock::DenseBlock(
-    Weights& weights,
+    const LayerReader& xvector,
     const std::string& name,
     int channels,
     int dilation)
     : channels_(channels), dilation_(dilation) {
   std::string layer = name + ".tdnnd";
-  int end = std::max(2, count_layers(weights.file(), layer));
-  for (int i = 1; i < end; ++i) {
-    std::string number = std::to_string(i);
-    layers_.push_back(take_layer(weights, layer + number + ".", channels_));
-    channels_ += layers_.back().local_w.shape(0);
+  int end = xvector.count(layer);
+  for (int i = 1; i < std::max(2, end); ++i) {
+    layers_.emplace_back(xvector.child(layer + std::to_string(i)), channels_);
+    channels_ += layers_.back().local_w.filters();
   }
 }
 
-DenseBlock::Layer DenseBlock::take_layer(
-    Weights& weights,
-    const std::string& name,
-    int channels) {
-  std::string cam = name + "cam_layer.";
-  auto outputs_of = [&](const std::string& layer) {
-    return size_of(weights.file(), layer + ".weight", 3, 0);
-  };
-  int width = outputs_of(name + "linear1");
-  int growth = outputs_of(cam + "linear_local");
-  int context = outputs_of(cam + "linear1");
-  return {
-      NormRelu::take(weights, name + "nonlinear1.batchnorm", channels),
-      NormedConv::take(
-          weights,
-          name + "linear1",
-          {width, channels, 1},
-          BatchNorm::take(weights, name + "nonlinear2.batchnorm", width)),
-      weights.take_conv(
-          cam + "linear_local", {growth, width, kTaps}, mx::float32),
-      take_pointwise(weights, cam + "linear1", {context, width}),
-      weights.take(cam + "linear1.bias", {context}, mx::float32),
-      take_pointwise(weights, cam + "linear2", {growth, context}),
-      weights.take(cam + "linear2.bias", {growth}, mx::float32)};
-}
+DenseBlock::Layer::Layer(const LayerReader& layer, int channels)
+    : norm(take_norm_relu(layer, "nonlinear1.batchnorm", channels)),
+      narrow(take_normed(
+          layer,
+          "linear1",
+          "nonlinear2.batchnorm",
+          {outputs_of(layer, "linear1"), channels, 1})),
+      local_w(layer.kernel(
+          "cam_layer.linear_local",
+          {outputs_of(layer, "cam_layer.linear_local"),
+           narrow.w.filters(),
+           kTaps})),
+      context(layer.pointwise(
+          "cam_layer.linear1",
+          outputs_of(layer, "cam_layer.linear1"),
+          narrow.w.filters())),
+      mask(layer.pointwise(
+          "cam_layer.linear2",
+          local_w.filters(),
+          context.w.rows())) {}
 
 mx::array DenseBlock::features(
     const Layer& layer,
     const mx::array& x,
     mx::Stream s) const {
   constexpr auto relu = ops::Activation::relu;
-  auto narrow = ops::conv1d(
-      layer.norm(x, s),
-      layer.narrow.w,
-      {{}, {.bias = layer.narrow.b, .activation = relu}},
-      s);
+  auto narrow = layer.narrow(layer.norm(x, s), {.activation = relu}, s);
   auto local = ops::conv1d(
       narrow,
       layer.local_w,
       {{.dilation = dilation_, .pad_left = dilation_, .pad_right = dilation_}},
       s);
-  auto context = ops::linear(
-      context_of(narrow, s),
-      layer.context_w,
-      {.bias = layer.context_b, .activation = relu},
-      s);
-  auto masks = mx::sigmoid(
-      ops::linear(context, layer.mask_w, {.bias = layer.mask_b}, s), s);
+  auto context = layer.context(context_of(narrow, s), {.activation = relu}, s);
+  auto masks = mx::sigmoid(layer.mask(context, {}, s), s);
   auto mask = mx::slice(
       mx::repeat(masks, kSegment, 0, s),
       {0, 0},
@@ -260,9 +287,6 @@ constexpr std::array kDilations{1, 2, 2}; // of the blocks
 constexpr int kEntryTaps = 5;
 constexpr int kEntryStride = 2;
 constexpr int kLeastFrames = kEntryStride + 1; // for a deviation in time
-
-const std::string kEncoder = "speaker_encoder.";
-const std::string kVector = kEncoder + "xvector.";
 
 // Mean and deviation of each channel in time. x: [1, T, C] → [1, 1, 2C]
 mx::array statistics(const mx::array& x) {
@@ -286,76 +310,63 @@ mx::array statistics(const mx::array& x) {
   return mx::array(pooled.begin(), {1, 1, 2 * channels});
 }
 
-int outputs_of(const Weights& weights, const std::string& layer) {
-  return size_of(weights.file(), layer + ".weight", 3, 0);
-}
-
-NormedConv take_conv(
-    Weights& weights,
-    const std::string& name,
-    int inputs,
-    int taps,
-    bool affine = true) {
-  int outputs = outputs_of(weights, name + ".linear");
-  return NormedConv::take(
-      weights,
-      name + ".linear",
-      {outputs, inputs, taps},
-      BatchNorm::take(weights, name + ".nonlinear.batchnorm", outputs, affine));
-}
-
 } // namespace
 
-SpeakerEncoder::SpeakerEncoder(Weights& weights, mx::Stream s)
-    : stream_(s),
-      head_(weights, kEncoder + "head."),
-      entry_(
-          take_conv(weights, kVector + "tdnn", head_.channels(), kEntryTaps)),
-      stages_(take_stages(weights, entry_.w.shape(0))),
-      norm_(NormRelu::take(
-          weights,
-          kVector + "out_nonlinear.batchnorm",
-          stages_.back().w.shape(0))),
-      dense_(take_conv(
-          weights,
-          kVector + "dense",
-          2 * stages_.back().w.shape(0),
-          1,
+SpeakerEncoder::SpeakerEncoder(const LayerReader& reader)
+    : stream_(reader.format().stream),
+      head_(reader.child("head")),
+      entry_(take_normed(
+          reader,
+          "xvector.tdnn.linear",
+          "xvector.tdnn.nonlinear.batchnorm",
+          {outputs_of(reader, "xvector.tdnn.linear"),
+           head_.channels(),
+           kEntryTaps},
+          {.stride = kEntryStride,
+           .pad_left = kEntryTaps / 2,
+           .pad_right = kEntryTaps / 2})),
+      stages_(take_stages(reader.child("xvector"), entry_.w.filters())),
+      norm_(take_norm_relu(
+          reader,
+          "xvector.out_nonlinear.batchnorm",
+          stages_.back().w.filters())),
+      dense_(take_normed(
+          reader,
+          "xvector.dense.linear",
+          "xvector.dense.nonlinear.batchnorm",
+          {outputs_of(reader, "xvector.dense.linear"),
+           2 * stages_.back().w.filters(),
+           1},
+          {},
           false)) {}
 
 std::vector<SpeakerEncoder::Stage> SpeakerEncoder::take_stages(
-    Weights& weights,
+    const LayerReader& xvector,
     int channels) {
   std::vector<Stage> stages;
   for (int dilation : kDilations) {
     std::string number = std::to_string(stages.size() + 1);
-    DenseBlock block(weights, kVector + "block" + number, channels, dilation);
-    std::string transit = kVector + "transit" + number;
+    DenseBlock block(xvector, "block" + number, channels, dilation);
+    auto transit = xvector.child("transit" + number);
     int inputs = block.channels();
-    channels = outputs_of(weights, transit + ".linear");
+    channels = outputs_of(transit, "linear");
     stages.push_back(
         {std::move(block),
-         NormRelu::take(weights, transit + ".nonlinear.batchnorm", inputs),
-         weights.take_conv(
-             transit + ".linear", {channels, inputs, 1}, mx::float32)});
+         take_norm_relu(transit, "nonlinear.batchnorm", inputs),
+         transit.kernel("linear", {channels, inputs, 1})});
   }
   return stages;
 }
 
 std::vector<float> SpeakerEncoder::embedding(const mx::array& samples) const {
   auto fbank = kaldi_fbank(samples, stream_);
-  if (fbank.shape(0) < kLeastFrames) {
-    throw std::invalid_argument(
-        "the recording is too short to tell its speaker: " +
-        std::to_string(samples.shape(0)) + " samples");
-  }
-  auto x = ops::conv1d(
+  require(
+      fbank.shape(0) >= kLeastFrames,
+      "the recording is too short to tell its speaker: " +
+          std::to_string(samples.shape(0)) + " samples");
+  auto x = entry_(
       head_.run(fbank, stream_),
-      entry_.w,
-      {{.stride = kEntryStride,
-        .pad_left = kEntryTaps / 2,
-        .pad_right = kEntryTaps / 2},
-       {.bias = entry_.b, .activation = ops::Activation::relu}},
+      {.activation = ops::Activation::relu},
       stream_);
   for (const auto& stage : stages_) {
     x = stage.norm(stage.block.run(x, stream_), stream_);
@@ -363,8 +374,7 @@ std::vector<float> SpeakerEncoder::embedding(const mx::array& samples) const {
   }
   x = norm_(x, stream_);
   mx::eval(x);
-  auto vector =
-      ops::conv1d(statistics(x), dense_.w, {{}, {.bias = dense_.b}}, stream_);
+  auto vector = dense_(statistics(x), {}, stream_);
   mx::eval(vector);
   return {vector.data<float>(), vector.data<float>() + vector.size()};
 }

@@ -4,17 +4,23 @@
 #include <string>
 #include <vector>
 
-#include "nightingale/models/voice/batch_norm.h"
-#include "nightingale/models/weights.h"
-#include "nightingale/ops/backend.h"
+#include "nightingale/models/layers.h"
 
 namespace nightingale {
+
+// relu(x * scale + shift): batch normalisation that no convolution precedes.
+// x: [..., C]
+struct NormRelu {
+  mx::array scale, shift; // [C]
+
+  mx::array operator()(const mx::array& x, mx::Stream s) const;
+};
 
 // The speaker encoder's convolutions over frequency and time, which leave an
 // eighth of the frequencies and all of the frames.
 class SpeakerHead {
  public:
-  SpeakerHead(Weights& weights, const std::string& name);
+  explicit SpeakerHead(const LayerReader& head);
 
   // fbank: [frames, bands] → [1, frames, channels()]
   mx::array run(const mx::array& fbank, mx::Stream s) const;
@@ -25,18 +31,15 @@ class SpeakerHead {
   // Two convolutions beside a way around them.
   struct ResBlock {
     int stride; // over frequency
-    NormedConv first, second;
+    Convolution first, second;
     // Where bands are left out.
-    std::optional<NormedConv> shortcut = std::nullopt;
+    std::optional<Convolution> shortcut = std::nullopt;
   };
 
-  ResBlock take_block(Weights& weights, const std::string& name, int stride)
-      const;
-
   int width_; // channels of a frequency
-  NormedConv entry_;
+  Convolution entry_;
   std::vector<ResBlock> blocks_;
-  NormedConv exit_;
+  Convolution exit_;
 };
 
 // Convolutions over time, each of which sees the features of all before it and
@@ -44,9 +47,9 @@ class SpeakerHead {
 // around them.
 class DenseBlock {
  public:
-  // channels: that enter
+  // The layers "`name`.tdnnd1" and so on; channels: that enter
   DenseBlock(
-      Weights& weights,
+      const LayerReader& xvector,
       const std::string& name,
       int channels,
       int dilation);
@@ -61,14 +64,12 @@ class DenseBlock {
  private:
   struct Layer {
     NormRelu norm;
-    NormedConv narrow;
-    mx::array local_w;
-    mx::array context_w, context_b;
-    mx::array mask_w, mask_b;
-  };
+    Convolution narrow;
+    ops::Kernel local_w;
+    Linear context, mask;
 
-  static Layer
-  take_layer(Weights& weights, const std::string& name, int channels);
+    Layer(const LayerReader& layer, int channels);
+  };
 
   // The new features of a layer. x: [1, T, C]
   mx::array features(const Layer& layer, const mx::array& x, mx::Stream s)
@@ -83,7 +84,8 @@ class DenseBlock {
 class SpeakerEncoder {
  public:
   // Reads the tensors "speaker_encoder.*" of an S3Gen checkpoint.
-  SpeakerEncoder(Weights& weights, mx::Stream s);
+  SpeakerEncoder(Weights& weights, mx::Stream s)
+      : SpeakerEncoder(LayerReader(weights, {s}, "speaker_encoder.")) {}
 
   // samples: [n] at 16 kHz → [192]
   std::vector<float> embedding(const mx::array& samples) const;
@@ -93,17 +95,21 @@ class SpeakerEncoder {
   struct Stage {
     DenseBlock block;
     NormRelu norm;
-    mx::array w;
+    ops::Kernel w;
   };
 
-  static std::vector<Stage> take_stages(Weights& weights, int channels);
+  explicit SpeakerEncoder(const LayerReader& reader);
+
+  static std::vector<Stage> take_stages(
+      const LayerReader& xvector,
+      int channels);
 
   mx::Stream stream_;
   SpeakerHead head_;
-  NormedConv entry_;
+  Convolution entry_;
   std::vector<Stage> stages_;
   NormRelu norm_;
-  NormedConv dense_;
+  Convolution dense_;
 };
 
 } // namespace nightingale

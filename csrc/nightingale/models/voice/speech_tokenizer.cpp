@@ -1,17 +1,11 @@
 #include "nightingale/models/voice/speech_tokenizer.h"
 
-#include <stdexcept>
-
 #include "mlx/ops.h"
 #include "mlx/transforms.h"
 #include "nightingale/error.h"
 #include "nightingale/family.h"
-#include "nightingale/io/tensor_file.h"
 #include "nightingale/models/voice/features.h"
-#include "nightingale/ops/convolution.h"
 #include "nightingale/ops/frame_attention.h"
-#include "nightingale/ops/linear.h"
-#include "nightingale/ops/norm.h"
 #include "nightingale/ops/rotary.h"
 
 namespace nightingale {
@@ -32,15 +26,32 @@ constexpr int kLevels = 3; // of a digit
 constexpr float kCodeRange = 0.999f; // of a digit before it is rounded
 
 const std::string kEncoder = "tokenizer.encoder.";
-const std::string kQuantizer = "tokenizer.quantizer._codebook.project_down.";
+constexpr ops::Conv1d kHalving{.stride = 2, .pad_left = 1, .pad_right = 1};
+
+// Queries, keys and values. Keys have no bias.
+Linear take_qkv(const LayerReader& attention, int width) {
+  auto cpu = mx::Device::cpu;
+  auto bias = mx::concatenate(
+      {attention.tensor("query.bias", {width}),
+       mx::zeros({width}, mx::float32, cpu),
+       attention.tensor("value.bias", {width})},
+      0,
+      cpu);
+  return {
+      attention.matrix({"query", "key", "value"}, {width, width}),
+      ops::computed(bias)};
+}
 
 // The memory is added to the values it is made of: filters that do both have
-// one more at the centre tap. memory: [C, taps, 1]
-mx::array with_own_frame(const mx::array& memory) {
+// one more at the centre tap.
+ops::Kernel take_memory(const LayerReader& attention, int width) {
+  auto memory = attention.kernel("fsmn_block", {width, 1, kMemoryTaps});
   std::vector<float> centre(kMemoryTaps);
   centre[kMemoryTaps / 2] = 1.0f;
   return ops::computed(mx::add(
-      memory, mx::array(centre.data(), {1, kMemoryTaps, 1}), mx::Device::cpu));
+      memory.matrix.w,
+      mx::array(centre.data(), {1, kMemoryTaps, 1}),
+      mx::Device::cpu));
 }
 
 int token_of(const float* code) {
@@ -78,77 +89,40 @@ SpeechTokenizer::Config SpeechTokenizer::Config::of(const TensorFile& file) {
 }
 
 SpeechTokenizer::SpeechTokenizer(Weights& weights, mx::Stream s)
-    : SpeechTokenizer(weights, Config::of(weights.file()), s) {}
+    : SpeechTokenizer(
+          LayerReader(weights, {s}, "tokenizer."),
+          Config::of(weights.file())) {}
 
 SpeechTokenizer::SpeechTokenizer(
-    Weights& weights,
-    const Config& config,
-    mx::Stream s)
+    const LayerReader& reader,
+    const Config& config)
     : width_(config.width),
-      stream_(s),
+      stream_(reader.format().stream),
       frequencies_(ops::rotary_frequencies(kHeadDim, kRotary)),
-      first_w_(weights.take_conv(
-          kEncoder + "conv1",
+      first_(reader.convolution(
+          "encoder.conv1",
           {width_, kInputMels, kStemTaps},
-          mx::float32)),
-      first_b_(weights.take(kEncoder + "conv1.bias", {width_}, mx::float32)),
-      second_w_(weights.take_conv(
-          kEncoder + "conv2",
+          kHalving)),
+      second_(reader.convolution(
+          "encoder.conv2",
           {width_, width_, kStemTaps},
-          mx::float32)),
-      second_b_(weights.take(kEncoder + "conv2.bias", {width_}, mx::float32)),
-      code_w_(
-          weights.take(kQuantizer + "weight", {kDigits, width_}, mx::float32)),
-      code_b_(weights.take(kQuantizer + "bias", {kDigits}, mx::float32)) {
+          kHalving)),
+      code_(reader.linear(
+          {"quantizer._codebook.project_down"},
+          {kDigits, width_})) {
   for (int i = 0; i < config.layers; ++i) {
-    layers_.push_back(take_layer(
-        weights, config, kEncoder + "blocks." + std::to_string(i) + "."));
+    layers_.emplace_back(reader.child("encoder.blocks", i), config);
   }
 }
 
-SpeechTokenizer::Layer SpeechTokenizer::take_layer(
-    Weights& weights,
-    const Config& config,
-    std::string name) {
-  int width = config.width, ffn = config.ffn;
-  auto vector = [&](const std::string& tensor, int size) {
-    return weights.take(name + tensor, {size}, mx::float32);
-  };
-  auto matrix = [&](const std::string& tensor, int rows, int columns) {
-    return weights.take(name + tensor, {rows, columns}, mx::float32);
-  };
-  // Keys have no bias.
-  auto qkv_bias = [&] {
-    auto cpu = mx::Device::cpu;
-    return ops::computed(mx::concatenate(
-        {vector("attn.query.bias", width),
-         mx::zeros({width}, mx::float32, cpu),
-         vector("attn.value.bias", width)},
-        0,
-        cpu));
-  };
-  std::string attention = name + "attn.";
-  return {
-      vector("attn_ln.weight", width),
-      vector("attn_ln.bias", width),
-      weights.take_rows(
-          {attention + "query.weight",
-           attention + "key.weight",
-           attention + "value.weight"},
-          {width, width},
-          mx::float32),
-      qkv_bias(),
-      with_own_frame(weights.take_conv(
-          attention + "fsmn_block", {width, 1, kMemoryTaps}, mx::float32)),
-      matrix("attn.out.weight", width, width),
-      vector("attn.out.bias", width),
-      vector("mlp_ln.weight", width),
-      vector("mlp_ln.bias", width),
-      matrix("mlp.0.weight", ffn, width),
-      vector("mlp.0.bias", ffn),
-      matrix("mlp.2.weight", width, ffn),
-      vector("mlp.2.bias", width)};
-}
+SpeechTokenizer::Layer::Layer(const LayerReader& block, const Config& config)
+    : attention_norm(block.norm("attn_ln", config.width, kNormEps)),
+      qkv(take_qkv(block.child("attn"), config.width)),
+      memory_w(take_memory(block.child("attn"), config.width)),
+      out(block.linear({"attn.out"}, {config.width, config.width})),
+      ffn_norm(block.norm("mlp_ln", config.width, kNormEps)),
+      up(block.linear({"mlp.0"}, {config.ffn, config.width})),
+      down(block.linear({"mlp.2"}, {config.width, config.ffn})) {}
 
 std::vector<int> SpeechTokenizer::tokens(
     const mx::array& samples,
@@ -170,41 +144,26 @@ std::vector<int> SpeechTokenizer::tokens(
 
 mx::array SpeechTokenizer::code(const mx::array& mel) const {
   const auto& s = stream_;
-  if (mel.ndim() != 2 || mel.shape(1) != kInputMels || mel.shape(0) < 1 ||
-      mel.shape(0) > kMostFrames) {
-    throw std::invalid_argument(
-        "the speech tokenizer takes 1 to " + std::to_string(kMostFrames) +
-        " mel frames of " + std::to_string(kInputMels) +
-        " channels, 30 s at most, found shape " + to_string(mel.shape()));
-  }
-  ops::Conv1d halving{.stride = 2, .pad_left = 1, .pad_right = 1};
-  auto x = ops::conv1d(
-      mx::expand_dims(mel, 0, s),
-      first_w_,
-      {halving, {.bias = first_b_, .activation = ops::Activation::gelu}},
-      s);
-  x = ops::conv1d(
-      x,
-      second_w_,
-      {halving, {.bias = second_b_, .activation = ops::Activation::gelu}},
-      s);
+  require(
+      mel.ndim() == 2 && mel.shape(1) == kInputMels && mel.shape(0) >= 1 &&
+          mel.shape(0) <= kMostFrames,
+      "the speech tokenizer takes 1 to " + std::to_string(kMostFrames) +
+          " mel frames of " + std::to_string(kInputMels) +
+          " channels, 30 s at most, found shape " + to_string(mel.shape()));
+  ops::Epilogue gelu{.activation = ops::Activation::gelu};
+  auto x = second_(first_(mx::expand_dims(mel, 0, s), gelu, s), gelu, s);
   for (const auto& layer : layers_) {
     x = run(layer, x);
   }
-  auto down = ops::linear(x, code_w_, {.bias = code_b_}, s);
-  auto code = mx::multiply(mx::tanh(down, s), mx::array(kCodeRange), s);
+  auto down = mx::tanh(code_(x, {}, s), s);
+  auto code = mx::multiply(down, mx::array(kCodeRange), s);
   return mx::squeeze(code, 0, s);
 }
 
 mx::array SpeechTokenizer::run(const Layer& layer, const mx::array& x) const {
   const auto& s = stream_;
-  auto normed = ops::layer_norm(
-      x,
-      {layer.attention_norm_w, layer.attention_norm_b, kNormEps},
-      x.dtype(),
-      s);
-  auto qkv = mx::split(
-      ops::linear(normed, layer.qkv_w, {.bias = layer.qkv_b}, s), 3, -1, s);
+  auto normed = ops::layer_norm(x, layer.attention_norm, x.dtype(), s);
+  auto qkv = mx::split(layer.qkv(normed, {}, s), 3, -1, s);
   auto attended = ops::full_attention(
       {ops::rotary(qkv[0], frequencies_, 0, s),
        ops::rotary(qkv[1], frequencies_, 0, s),
@@ -219,17 +178,10 @@ mx::array SpeechTokenizer::run(const Layer& layer, const mx::array& x) const {
         .pad_right = kMemoryTaps / 2},
        {.residual = x}},
       s);
-  auto y = ops::linear(
-      attended, layer.out_w, {.bias = layer.out_b, .residual = remembered}, s);
-  normed = ops::layer_norm(
-      y, {layer.ffn_norm_w, layer.ffn_norm_b, kNormEps}, y.dtype(), s);
-  auto hidden = ops::linear(
-      normed,
-      layer.up_w,
-      {.bias = layer.up_b, .activation = ops::Activation::gelu},
-      s);
-  return ops::linear(
-      hidden, layer.down_w, {.bias = layer.down_b, .residual = y}, s);
+  auto y = layer.out(attended, {.residual = remembered}, s);
+  normed = ops::layer_norm(y, layer.ffn_norm, y.dtype(), s);
+  auto hidden = layer.up(normed, {.activation = ops::Activation::gelu}, s);
+  return layer.down(hidden, {.residual = y}, s);
 }
 
 } // namespace nightingale

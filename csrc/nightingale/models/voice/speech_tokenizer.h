@@ -3,8 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "nightingale/models/weights.h"
-#include "nightingale/ops/backend.h"
+#include "nightingale/models/layers.h"
 
 namespace nightingale {
 
@@ -30,29 +29,26 @@ class SpeechTokenizer {
     static Config of(const TensorFile& file);
   };
   struct Layer {
-    mx::array attention_norm_w, attention_norm_b;
-    mx::array qkv_w, qkv_b;
-    mx::array memory_w; // a filter over time for every channel of the values
-    mx::array out_w, out_b;
-    mx::array ffn_norm_w, ffn_norm_b;
-    mx::array up_w, up_b;
-    mx::array down_w, down_b;
+    ops::LayerNorm attention_norm;
+    Linear qkv;
+    ops::Kernel memory_w; // a filter over time for every channel of the values
+    Linear out;
+    ops::LayerNorm ffn_norm;
+    Linear up, down;
+
+    Layer(const LayerReader& block, const Config& config);
   };
 
-  SpeechTokenizer(Weights& weights, const Config& config, mx::Stream s);
-
-  static Layer
-  take_layer(Weights& weights, const Config& config, std::string name);
+  SpeechTokenizer(const LayerReader& reader, const Config& config);
 
   mx::array run(const Layer& layer, const mx::array& x) const;
 
   int width_;
   mx::Stream stream_;
   mx::array frequencies_;
-  mx::array first_w_, first_b_;
-  mx::array second_w_, second_b_;
+  Convolution first_, second_;
   std::vector<Layer> layers_;
-  mx::array code_w_, code_b_;
+  Linear code_;
 };
 
 } // namespace nightingale

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <stdexcept>
 
 #include "mlx/transforms.h"
+#include "nightingale/error.h"
 #include "nightingale/models/voice/features.h"
 #include "nightingale/models/voice/recording.h"
 
@@ -33,13 +33,10 @@ mx::array first(const std::vector<float>& samples, int count) {
 }
 
 void check(const std::vector<float>& samples) {
-  if (samples.empty()) {
-    throw std::invalid_argument("the recording has no samples");
-  }
-  if (!std::ranges::all_of(samples, [](float x) { return std::isfinite(x); })) {
-    throw std::invalid_argument(
-        "the recording holds values that are not finite");
-  }
+  require(!samples.empty(), "the recording has no samples");
+  require(
+      std::ranges::all_of(samples, [](float x) { return std::isfinite(x); }),
+      "the recording holds values that are not finite");
 }
 
 } // namespace

@@ -8,11 +8,8 @@
 
 #include "mlx/ops.h"
 #include "mlx/transforms.h"
-#include "nightingale/io/tensor_file.h"
 #include "nightingale/models/voice/features.h"
 #include "nightingale/models/voice/recording.h"
-#include "nightingale/ops/linear.h"
-#include "nightingale/ops/lstm.h"
 
 namespace nightingale {
 
@@ -77,9 +74,10 @@ std::vector<double> normalised(std::vector<double> x) {
 
 VoiceEncoder::VoiceEncoder(Weights& weights, mx::Stream s)
     : stream_(s),
-      proj_w_(weights.take("proj.weight", {-1, -1}, mx::float32)),
-      proj_b_(weights.take("proj.bias", {proj_w_.shape(0)}, mx::float32)) {
-  int units = proj_w_.shape(1), inputs = kVoiceMels;
+      proj_{
+          weights.take("proj.weight", {-1, -1}, mx::float32),
+          weights.take("proj.bias", {proj_.w.rows()}, mx::float32)} {
+  int units = proj_.w.columns(), inputs = kVoiceMels;
   int layers = layer_count(weights.file());
   for (int i = 0; i < layers; ++i) {
     std::string layer = "_l" + std::to_string(i);
@@ -105,10 +103,9 @@ mx::array VoiceEncoder::embed_parts(const mx::array& mel) const {
   int parts = x.shape(0), units = x.shape(2);
   auto last = mx::slice(
       x, {0, kPartFrames - 1, 0}, {parts, kPartFrames, units}, stream_);
-  return ops::linear(
+  return proj_(
       mx::squeeze(last, 1, stream_),
-      proj_w_,
-      {.bias = proj_b_, .activation = ops::Activation::relu},
+      {.activation = ops::Activation::relu},
       stream_);
 }
 

@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "nightingale/models/weights.h"
+#include "nightingale/models/layers.h"
 #include "nightingale/ops/lstm.h"
 
 namespace nightingale {
@@ -24,7 +24,7 @@ class VoiceEncoder {
 
   mx::Stream stream_;
   std::vector<ops::LstmWeights> layers_;
-  mx::array proj_w_, proj_b_;
+  Linear proj_;
 };
 
 } // namespace nightingale
