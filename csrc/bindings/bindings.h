@@ -58,6 +58,13 @@ Options options_from(nb::handle given) {
   return options;
 }
 
+// What `compute` returns; other Python threads run meanwhile.
+template <typename Compute>
+auto without_gil(Compute compute) {
+  nb::gil_scoped_release release;
+  return compute();
+}
+
 // What `load(unknown)` makes, off the GIL, and the names of tensors it put in
 // `unknown`.
 template <typename Load>
@@ -87,11 +94,20 @@ class NumpyArray : public nb::object {
 // Facts about a model, by name.
 using Info = nb::typed<nb::dict, nb::str, nb::any>;
 
+// A NumPy array of this shape over the memory of `x`, which is evaluated.
+template <typename T>
+NumpyArray share(mx::array x, const std::vector<size_t>& shape) {
+  auto* owner = new mx::array(std::move(x));
+  nb::capsule keep(
+      owner, [](void* p) noexcept { delete static_cast<mx::array*>(p); });
+  return nb::borrow<NumpyArray>(nb::cast(nb::ndarray<nb::numpy, T>(
+      owner->data<T>(), shape.size(), shape.data(), keep)));
+}
+
 // A NumPy array over the elements of `x`, evaluated; float32 or int32.
 NumpyArray to_numpy(const mx::array& x);
 
 // The type in which Python is given an array: int32 or float32.
 mx::Dtype numpy_dtype(mx::Dtype dtype);
 
-mx::Dtype dtype_from(const std::string& name);
 std::optional<mx::Dtype> dtype_from(const std::optional<std::string>& name);

@@ -5,7 +5,6 @@
 
 #include "bindings.h"
 #include "mlx/allocator.h"
-#include "mlx/transforms.h"
 #include "nightingale/io/dtype.h"
 #include "nightingale/io/quantized_tensors.h"
 #include "nightingale/io/strided_file.h"
@@ -17,38 +16,40 @@ using nightingale::TensorFile;
 namespace {
 
 // The bytes of an array as they lie in a file: uint8 [nbytes].
-NumpyArray to_bytes(mx::array x) {
-  auto* owner = new mx::array(std::move(x));
-  nb::capsule keep(
-      owner, [](void* p) noexcept { delete static_cast<mx::array*>(p); });
-  return nb::borrow<NumpyArray>(
-      nb::cast(nb::ndarray<nb::numpy, uint8_t, nb::ndim<1>>(
-          owner->data<uint8_t>(), {owner->nbytes()}, keep)));
+NumpyArray to_bytes(const mx::array& x) {
+  return share<uint8_t>(x, {x.nbytes()});
+}
+
+// A tensor's elements as `dtype`, in `shape` of as many.
+mx::array read_tensor(
+    const TensorFile& file,
+    const std::string& name,
+    const mx::Shape& shape,
+    mx::Dtype dtype) {
+  auto data = mx::allocator::malloc(file.info(name).size * dtype.size());
+  mx::array tensor(std::move(data), shape, dtype);
+  file.read(name, dtype, tensor.data<void>());
+  return tensor;
 }
 
 std::tuple<NumpyArray, NumpyArray, NumpyArray>
 quantize(const TensorFile& file, const std::string& name, int bits) {
-  std::optional<nightingale::ops::QuantizedTensor> parts;
-  {
-    nb::gil_scoped_release release;
+  auto parts = without_gil([&] {
     const auto& info = file.info(name);
-    auto data = mx::allocator::malloc(info.size * sizeof(float));
     int rows = info.shape.at(0);
     int columns = static_cast<int>(info.size / std::max(rows, 1));
     if (columns % nightingale::kQuantizedGroup != 0) {
       columns = nightingale::kQuantizedGroup;
       rows = static_cast<int>(info.size / columns);
     }
-    mx::array matrix(std::move(data), {rows, columns}, mx::float32);
-    file.read(name, mx::float32, matrix.data<void>());
+    auto matrix = read_tensor(file, name, {rows, columns}, mx::float32);
     auto s = mx::default_stream(mx::Device::cpu);
-    parts = nightingale::ops::Matrix::quantized(matrix, bits, s).unpacked();
-    mx::eval(parts->quantized, parts->scales, parts->biases);
-  }
+    return nightingale::ops::Matrix::quantized(matrix, bits, s).unpacked();
+  });
   return {
-      to_bytes(parts->quantized),
-      to_bytes(parts->scales),
-      to_bytes(parts->biases)};
+      to_bytes(parts.quantized),
+      to_bytes(parts.scales),
+      to_bytes(parts.biases)};
 }
 
 using Ranges =
@@ -80,15 +81,6 @@ std::shared_ptr<TensorFile> open_strided(
   layout.scalars = std::move(scalars);
   return std::const_pointer_cast<TensorFile>(
       nightingale::open_strided_file(path, layout));
-}
-
-// The elements as they are in a file of their type: uint8 [nbytes].
-NumpyArray stored_bytes(const TensorFile& file, const std::string& name) {
-  const auto& info = file.info(name);
-  mx::array tensor(
-      mx::allocator::malloc(info.nbytes()), info.shape, info.dtype);
-  file.read(name, info.dtype, tensor.data<void>());
-  return to_bytes(std::move(tensor));
 }
 
 } // namespace
@@ -144,7 +136,10 @@ void bind_checkpoint(nb::module_& m) {
           "A plain number of a torch file; None where there is none.")
       .def(
           "stored_bytes",
-          &stored_bytes,
+          [](const TensorFile& file, const std::string& name) {
+            const auto& info = file.info(name);
+            return to_bytes(read_tensor(file, name, info.shape, info.dtype));
+          },
           nb::arg("name"),
           "The tensor's elements in its own type: uint8 [nbytes].")
       .def(
@@ -159,11 +154,8 @@ void bind_checkpoint(nb::module_& m) {
           "read",
           [](const TensorFile& file, const std::string& name) {
             const auto& info = file.info(name);
-            auto dtype = numpy_dtype(info.dtype);
-            auto data = mx::allocator::malloc(info.size * dtype.size());
-            mx::array tensor(std::move(data), info.shape, dtype);
-            file.read(name, dtype, tensor.data<void>());
-            return to_numpy(tensor);
+            return to_numpy(
+                read_tensor(file, name, info.shape, numpy_dtype(info.dtype)));
           },
           nb::arg("name"),
           "The tensor as a NumPy array, float32 or int32.");

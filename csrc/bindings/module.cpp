@@ -2,55 +2,40 @@
 #include "mlx/device.h"
 #include "mlx/memory.h"
 #include "mlx/ops.h"
-#include "mlx/transforms.h"
 #include "mlx/version.h"
 #include "nightingale/error.h"
 #include "nightingale/io/dtype.h"
 #include "nightingale/mlx_internals/cache_check.h"
+#include "nightingale/ops/backend.h"
 #include "nightingale/ops/machine.h"
 
-namespace {
-
-template <typename T>
-NumpyArray share(mx::array x) {
-  auto* owner = new mx::array(std::move(x));
-  nb::capsule keep(
-      owner, [](void* p) noexcept { delete static_cast<mx::array*>(p); });
-  std::vector<size_t> shape(owner->shape().begin(), owner->shape().end());
-  return nb::borrow<NumpyArray>(nb::cast(nb::ndarray<nb::numpy, T>(
-      owner->data<T>(), shape.size(), shape.data(), keep)));
-}
-
-} // namespace
+namespace ops = nightingale::ops;
 
 NumpyArray to_numpy(const mx::array& x) {
-  mx::array dense = x;
-  {
-    nb::gil_scoped_release release;
+  auto dense = without_gil([&] {
     auto typed = mx::astype(x, numpy_dtype(x.dtype()), mx::Device::cpu);
-    dense = mx::contiguous(typed, false, mx::Device::cpu);
-    mx::eval(dense);
-  }
-  return dense.dtype() == mx::int32 ? share<int32_t>(dense)
-                                    : share<float>(dense);
+    return ops::computed(mx::contiguous(typed, false, mx::Device::cpu));
+  });
+  std::vector<size_t> shape(dense.shape().begin(), dense.shape().end());
+  return dense.dtype() == mx::int32 ? share<int32_t>(dense, shape)
+                                    : share<float>(dense, shape);
 }
 
 mx::Dtype numpy_dtype(mx::Dtype dtype) {
   return mx::issubdtype(dtype, mx::integer) ? mx::int32 : mx::float32;
 }
 
-mx::Dtype dtype_from(const std::string& name) {
+std::optional<mx::Dtype> dtype_from(const std::optional<std::string>& name) {
+  if (!name) {
+    return std::nullopt;
+  }
   for (auto dtype : {mx::float32, mx::float16, mx::bfloat16}) {
-    if (name == nightingale::dtype_name(dtype)) {
+    if (*name == nightingale::dtype_name(dtype)) {
       return dtype;
     }
   }
   throw std::invalid_argument(
-      "dtype must be float32, float16 or bfloat16, not '" + name + "'");
-}
-
-std::optional<mx::Dtype> dtype_from(const std::optional<std::string>& name) {
-  return name ? std::optional(dtype_from(*name)) : std::nullopt;
+      "dtype must be float32, float16 or bfloat16, not '" + *name + "'");
 }
 
 mx::Stream model_stream(const nightingale::LoadOptions& options) {
@@ -66,7 +51,6 @@ const char* device_name(const mx::Stream& stream) {
 }
 
 static void bind_machine(nb::module_& m) {
-  namespace ops = nightingale::ops;
   m.def(
       "set_threads",
       &ops::set_threads,

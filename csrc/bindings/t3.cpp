@@ -158,12 +158,8 @@ void bind_t3(nb::module_& m) {
              int chunk) {
             auto text = to_vector(text_tokens);
             auto speech = to_vector(speech_tokens);
-            std::optional<mx::array> out;
-            {
-              nb::gil_scoped_release release;
-              out = model.logits(text, speech, voice, chunk);
-            }
-            return to_numpy(*out);
+            return to_numpy(without_gil(
+                [&] { return model.logits(text, speech, voice, chunk); }));
           },
           nb::arg("text_tokens"),
           nb::arg("speech_tokens"),

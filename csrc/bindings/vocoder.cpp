@@ -72,12 +72,8 @@ void bind_vocoder(nb::module_& m) {
              const FloatRows& mel,
              bool last) {
             auto frames = to_array(mel);
-            std::optional<mx::array> samples;
-            {
-              nb::gil_scoped_release release;
-              samples = model.feed(state, frames, last);
-            }
-            return to_numpy(*samples);
+            return to_numpy(
+                without_gil([&] { return model.feed(state, frames, last); }));
           },
           nb::arg("state"),
           nb::arg("mel"),

@@ -49,12 +49,7 @@ void bind_voice(nb::module_& m) {
              const Floats& at_24k,
              const Floats& at_16k) {
             Recording recording{to_vector(at_24k), to_vector(at_16k)};
-            BakedVoice voice;
-            {
-              nb::gil_scoped_release release;
-              voice = baker.bake(recording);
-            }
-            return describe(voice);
+            return describe(without_gil([&] { return baker.bake(recording); }));
           },
           nb::arg("at_24k"),
           nb::arg("at_16k"),
