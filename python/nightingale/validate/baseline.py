@@ -69,7 +69,7 @@ def snapshot(
 
 def context(tts: TTS) -> dict[str, Any]:
     """What can change the last bit of the audio without an error in the code."""
-    from ..cli.machine import machine
+    from ..cli.doctor import machine
 
     info, checkpoint = tts.info, tts._checkpoint
     files = [checkpoint.t3, checkpoint.s3gen]
