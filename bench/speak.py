@@ -53,22 +53,23 @@ def _arguments() -> argparse.Namespace:
 def spoken(tts: Any, tokens: int, steps: int, whole: bool = False) -> Iterator[Any]:
     """What saying TEXT yields: None after each token and flow step, and chunks."""
     from nightingale import SpeechOptions
-    from nightingale.speech import Speaker, SpeechRequest
+    from nightingale.speech import Speaker
     from nightingale.text import prepare
 
     started = time.perf_counter()
     voice = tts._voice(None)
     chunks = {"first_chunk": None} if whole else {}
     options = SpeechOptions(exaggeration=0.5, max_tokens=tokens, steps=steps, **chunks)
-    request = SpeechRequest(
+    speaker = Speaker(
+        tts._engine,
+        tts._tokenizer,
         segments=prepare(TEXT, "en", count=lambda part: len(tts.tokenize(part, "en"))),
         voice=voice,
         options=tts._resolved(options, voice),
-        together=False,
         started=started,
         min_tokens=tokens,  # synthetic weights stop at random
     )
-    return Speaker(tts._engine, tts._tokenizer, request).run()
+    return speaker.run()
 
 
 def chunks(tts: Any, tokens: int, steps: int, whole: bool = False) -> list[Any]:

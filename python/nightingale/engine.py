@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -89,7 +89,7 @@ class Engine:
     def check_voice(self, voice: Voice) -> None:
         """A ValueError where the voice lacks what speaking needs."""
         _t3_side(voice)
-        _flow_side(voice)
+        flow_side(voice)
 
     def speak(
         self, text_tokens: np.ndarray, voice: Voice, options: SpeechOptions, **request: Any
@@ -131,41 +131,37 @@ class Engine:
         self, text_tokens: np.ndarray, speech_tokens: np.ndarray, voice: Voice
     ) -> np.ndarray:
         with self._turn:
-            condition = self._condition(voice, number("emotion_adv", voice.emotion_adv))
-            return self.t3.logits(text_tokens, speech_tokens, condition.cache)
+            cache = self._condition(voice, voice.emotion_adv).cache
+            return self.t3.logits(text_tokens, speech_tokens, cache)
 
     def text_positions(
         self, text_tokens: np.ndarray, speech_tokens: np.ndarray, voice: Voice
     ) -> list[int]:
         """Where in the text, start and stop included, each speech token would be spoken."""
         with self._turn:
-            condition = self._condition(voice, number("emotion_adv", voice.emotion_adv))
-            return self.t3.text_positions(text_tokens, speech_tokens, condition.cache)
+            cache = self._condition(voice, voice.emotion_adv).cache
+            return self.t3.text_positions(text_tokens, speech_tokens, cache)
 
-    def begin_mel(
+    def mel(
         self,
         tokens: Sequence[int] | np.ndarray,
         voice: Voice,
         options: SpeechOptions,
         **request: Any,
-    ) -> _core.MelSolver:
-        """Begins to solve the flow; `step_mel` until it is False, then `end_mel`."""
+    ) -> Generator[None, None, np.ndarray]:
+        """Solves the flow, with a turn for each step; gives the new frames, [frames, 80]."""
         flow, _ = self.s3gen()
-        side = _flow_side(voice)
-        temperature = self.flow_settings.temperature
+        given = (np.asarray(tokens, np.int32), *flow_side(voice), options)
         with self._turn:
-            return flow.solve(
-                np.asarray(tokens, np.int32), *side, options, temperature=temperature, **request
-            )
+            solver = flow.solve(*given, temperature=self.flow_settings.temperature, **request)
+        while self.step_mel(solver):
+            yield
+        with self._turn:
+            return solver.mel()
 
     def step_mel(self, solver: _core.MelSolver) -> bool:
         with self._turn:
             return solver.step()
-
-    def end_mel(self, solver: _core.MelSolver) -> np.ndarray:
-        """The new frames: [frames, 80]."""
-        with self._turn:
-            return solver.mel()
 
     def begin_sound(self, seed: int, sentence: int = 0, **draws: Any) -> _core.VocoderState:
         _, vocoder = self.s3gen()
@@ -187,23 +183,23 @@ class Engine:
         """Loaded when first asked for: few programs bake, and it is a quarter of the weights."""
         if self._baker is None:
             self.s3gen()
-            folder, encoder = self.checkpoint.folder, self.checkpoint.voice_encoder
-            if encoder is None:
+            folder, s3gen = self.checkpoint.folder, self.checkpoint.s3gen
+            encoder = self.checkpoint.voice_encoder
+            if s3gen is None or encoder is None:
                 raise Error(
                     f"{folder} has no voice encoder, which baking a voice needs; expected one of "
                     + ", ".join(VOICE_ENCODER_FILES)
                 )
-            files = (open_tensors(self.checkpoint.s3gen), open_tensors(encoder))
-            self._baker, unknown = _core.VoiceBaker.load(*files)
+            self._baker, unknown = _core.VoiceBaker.load(open_tensors(s3gen), open_tensors(encoder))
             _warn_of(unknown, folder)
         return self._baker
 
-    def _condition(self, voice: Voice, emotion: float) -> _Condition:
+    def _condition(self, voice: Voice, emotion: float | None) -> _Condition:
         """What T3 makes of a voice, kept for the voices used last."""
+        emotion = number("emotion_adv", emotion)
         key = (voice, emotion)
         if key not in self._conditions:
-            speaker, prompt_tokens = _t3_side(voice)
-            side = (speaker, prompt_tokens, emotion)
+            side = (*_t3_side(voice), emotion)
             self._conditions[key] = _Condition(
                 self.t3.condition(*side), self.drafts.in_voice(*side) if self.drafts else None
             )
@@ -232,7 +228,7 @@ def _warn_of(unknown: list[str], path: Path) -> None:
         logger.warning("%s: unknown tensor %s is not used", path.name, name)
 
 
-def _flow_side(voice: Voice) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def flow_side(voice: Voice) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """A voice's prompt tokens, prompt mel [frames, 80] and x-vector as the core takes them."""
     for name in ("prompt_token", "prompt_feat", "embedding"):
         if getattr(voice, name) is None:

@@ -43,18 +43,6 @@ class Chunk:
     sample_rate: int = SAMPLE_RATE
 
 
-@dataclass(frozen=True)
-class SpeechRequest:
-    """What to say and how."""
-
-    segments: Sequence[Segment]
-    voice: Voice
-    options: SpeechOptions  # resolved
-    together: bool  # may later sentences be spoken while an earlier one is?
-    started: float  # by time.perf_counter
-    min_tokens: int = 0  # of a sentence
-
-
 @dataclass(frozen=True, eq=False)
 class _Utterance:
     """A segment of the text on its way to tokens."""
@@ -64,14 +52,21 @@ class _Utterance:
     speech: _core.SpeechTokens
 
 
+@dataclass(eq=False)
 class Speaker:
-    """Says one request. `run` yields None after each token and flow step, and chunks."""
+    """Says a text. `run` yields None after each token and flow step, and chunks."""
 
-    def __init__(self, engine: Engine, tokenizer: Tokenizer, request: SpeechRequest) -> None:
-        self._engine = engine
-        self._tokenizer = tokenizer
-        self._request = request
-        prepared = time.perf_counter() - request.started
+    engine: Engine
+    tokenizer: Tokenizer
+    segments: Sequence[Segment]
+    voice: Voice
+    options: SpeechOptions  # resolved
+    started: float  # by time.perf_counter
+    together: bool = False  # may later sentences be spoken while an earlier one is?
+    min_tokens: int = 0  # of a sentence
+
+    def __post_init__(self) -> None:
+        prepared = time.perf_counter() - self.started
         self._seconds = {"text": prepared, "t3": 0.0, "flow": 0.0, "vocoder": 0.0}
         self._first_sound: float | None = None
         self._samples = 0
@@ -79,10 +74,8 @@ class Speaker:
         self._begun: dict[int, _Utterance] = {}  # by the number of the segment
 
     def run(self) -> Iterator[Chunk | None]:
-        segments = self._request.segments
-        for number, segment in enumerate(segments):
-            last = number == len(segments) - 1
-            silence = _silence(segment, last)
+        for number, segment in enumerate(self.segments):
+            silence = _silence(segment, last=number == len(self.segments) - 1)
             if segment.text:
                 yield from self._sentence(number, silence)
             elif len(silence):
@@ -91,69 +84,54 @@ class Speaker:
     def _begin(self, number: int) -> _Utterance:
         """A segment that is being spoken or is about to be."""
         if number not in self._begun:
-            request = self._request
             began = time.perf_counter()
-            text = _said(request.segments[number])
-            text_tokens, *spoken = self._tokenizer.encode_words(text, request.options.language)
+            text, options = _said(self.segments[number]), self.options
+            text_tokens, words, word_of = self.tokenizer.encode_words(text, options.language)
             encoded = time.perf_counter()
-            speech = self._engine.speak(
-                text_tokens,
-                request.voice,
-                request.options,
-                sentence=number,
-                min_tokens=request.min_tokens,
+            speech = self.engine.speak(
+                text_tokens, self.voice, options, sentence=number, min_tokens=self.min_tokens
             )
-            words = WordTimes(*spoken, request.options.speed)
-            self._begun[number] = _Utterance(len(text_tokens), words, speech)
+            times = WordTimes(words, word_of, options.speed)
+            self._begun[number] = _Utterance(len(text_tokens), times, speech)
             self._seconds["text"] += encoded - began
             self._seconds["t3"] += time.perf_counter() - encoded
         return self._begun[number]
 
     def _ahead(self, number: int) -> list[_core.SpeechTokens]:
         """What may be spoken along with a segment: those that follow it."""
-        if not (self._request.together and self._engine.speaks_together):
+        if not (self.together and self.engine.speaks_together):
             return []
-        segments = self._request.segments
-        later = (n for n in range(number + 1, len(segments)) if segments[n].text)
+        later = (n for n in range(number + 1, len(self.segments)) if self.segments[n].text)
         return [self._begin(n).speech for n in islice(later, TOGETHER - 1)]
 
     def _sentence(self, number: int, silence: np.ndarray) -> Iterator[Chunk | None]:
-        request = self._request
         words = self._begin(number).words
         offset = self._samples / SAMPLE_RATE
-        sound = SentenceSound(self._engine, request.voice, request.options, number)
+        sound = SentenceSound(self.engine, self.voice, self.options, number, self._seconds)
         tokens: list[int] = []
+
+        def advance(silence: np.ndarray | None = None) -> Iterator[Chunk | None]:
+            """The next chunk of the sentence, or the last one, which `silence` follows."""
+            told = sound.solved  # tokens that chunks have brought
+            for samples in sound.advance(tokens, last=silence is not None):
+                if samples is None:
+                    yield None
+                    continue
+                take = words.take if silence is None else words.take_rest
+                spoken = take(sound.sent / SAMPLE_RATE)
+                if silence is not None:
+                    samples = np.concatenate([samples, silence])
+                yield self._chunk(samples, tokens[told : sound.solved], spoken, offset)
+
         for _ in self._speak(number, tokens):
             if sound.ready(tokens):
-                yield from self._advance(sound, tokens, words, offset)
+                yield from advance()
             yield None
         if tokens:
-            yield from self._advance(sound, tokens, words, offset, silence)
+            yield from advance(silence)
         else:
-            logger.warning("the model said nothing for %r", _said(request.segments[number]))
+            logger.warning("the model said nothing for %r", _said(self.segments[number]))
         del self._begun[number]
-
-    def _advance(
-        self,
-        sound: SentenceSound,
-        tokens: Sequence[int],
-        words: WordTimes,
-        offset: float,
-        silence: np.ndarray | None = None,
-    ) -> Iterator[Chunk | None]:
-        """The next chunk of a sentence, or the last one, which `silence` follows."""
-        last = silence is not None
-        told = sound.solved  # tokens that chunks have brought
-        for samples in sound.advance(tokens, last):
-            if samples is None:
-                yield None
-                continue
-            take = words.take_rest if last else words.take
-            spoken = take(sound.sent / SAMPLE_RATE)
-            if silence is not None:
-                samples = np.concatenate([samples, silence])
-            self._add(sound)
-            yield self._chunk(samples, tokens[told : sound.solved], spoken, offset)
 
     def _speak(self, number: int, tokens: list[int]) -> Iterator[None]:
         """Puts what T3 says in `tokens`, one a turn; what it says astray goes at the end."""
@@ -161,7 +139,7 @@ class Speaker:
         speech = said.speech
         began = time.perf_counter()
         positions: list[int] = []
-        while (token := self._engine.next_token(speech, ahead)) is not None:
+        while (token := self.engine.next_token(speech, ahead)) is not None:
             if token < SPEECH_CODES:
                 tokens.append(token)
                 positions.append(speech.text_position)
@@ -173,12 +151,6 @@ class Speaker:
         end = said.text_tokens + 2
         del tokens[len(tokens) - _astray(tokens, positions, end, speech.stop_forced) :]
 
-    def _add(self, sound: SentenceSound) -> None:
-        """Counts what a sentence's sound has taken since it was last counted."""
-        for stage, seconds in sound.timings.items():
-            self._seconds[stage] += seconds
-            sound.timings[stage] = 0.0
-
     def _chunk(
         self,
         samples: np.ndarray,
@@ -187,7 +159,7 @@ class Speaker:
         offset: float = 0.0,
     ) -> Chunk:
         self._samples += len(samples)
-        total = time.perf_counter() - self._request.started
+        total = time.perf_counter() - self.started
         if self._first_sound is None:
             self._first_sound = total
         timings = {

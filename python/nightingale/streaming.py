@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from .audio import SAMPLE_RATE
-from .engine import FRAME_SAMPLES, MELS, Engine
+from .engine import FRAME_SAMPLES, MELS, Engine, flow_side
 from .options import SpeechOptions
 from .voice import Voice
 
@@ -35,7 +35,8 @@ def chunk_ends(options: SpeechOptions) -> Iterator[int]:
 
 
 class SentenceSound:
-    """The sound of one sentence, made while its tokens come. options: resolved.
+    """The sound of one sentence, made while its tokens come. options: resolved; seconds: by stage,
+    to which those of the flow and the vocoder are added.
 
     A chunk's frames are solved with some tokens of look-ahead, as many as the model asks for.
     Those of its last `overlap` tokens are kept back and soon give way to what the next chunk, which
@@ -45,7 +46,12 @@ class SentenceSound:
     """
 
     def __init__(
-        self, engine: Engine, voice: Voice, options: SpeechOptions, sentence: int = 0
+        self,
+        engine: Engine,
+        voice: Voice,
+        options: SpeechOptions,
+        sentence: int = 0,
+        seconds: dict[str, float] | None = None,
     ) -> None:
         self._engine = engine
         self._voice = voice
@@ -55,7 +61,8 @@ class SentenceSound:
         self._cut = next(self._cuts, None)
         self._lookahead = engine.flow_settings.lookahead  # tokens
         self._speed = options.speed
-        self._prompt_excess = len(voice.prompt_feat) - FRAMES_PER_TOKEN * len(voice.prompt_token)
+        prompt_tokens, prompt_mel, _ = flow_side(voice)
+        self._prompt_excess = len(prompt_mel) - FRAMES_PER_TOKEN * len(prompt_tokens)
         self.mel = np.zeros((0, MELS), np.float32)  # every frame there is
         self._settled = 0  # frames of it that will not change
         self.solved = 0  # tokens
@@ -64,7 +71,7 @@ class SentenceSound:
         self._sounded = 0  # samples it has given
         self.sent = 0  # samples the listener has
         self._held = np.zeros(0, np.float32)  # what the last chunk had to say after them
-        self.timings = {"flow": 0.0, "vocoder": 0.0}
+        self._seconds = {"flow": 0.0, "vocoder": 0.0} if seconds is None else seconds
 
     def ready(self, tokens: Sequence[int]) -> bool:
         """Whether the next chunk can be made of these tokens, with more to come."""
@@ -82,35 +89,29 @@ class SentenceSound:
             samples = _end(samples, len(tokens))
         samples = fade_in(samples, self.sent)
         self.sent += len(samples)
-        self.timings["flow"] += solved - started
-        self.timings["vocoder"] += time.perf_counter() - solved
+        self._seconds["flow"] += solved - started
+        self._seconds["vocoder"] += time.perf_counter() - solved
         self._cut = next(self._cuts, None)
         yield samples
 
     def _solve(self, tokens: Sequence[int], end: int, last: bool) -> Iterator[None]:
         """Frames up to the token `end`, blended into those there are."""
-        begin = self._context_begin()
-        solver = self._engine.begin_mel(
+        begin = 0  # the first token that the solution sees
+        if self._options.context is not None:
+            begin = max(0, self._settled // FRAMES_PER_TOKEN - self._options.context)
+        first_frame = FRAMES_PER_TOKEN * begin
+        frames = yield from self._engine.mel(
             tokens[begin:] if last else tokens[begin : end + self._lookahead],
             self._voice,
             self._options,
             finalize=last,
-            first_frame=FRAMES_PER_TOKEN * begin,
+            first_frame=first_frame,
             sentence=self._sentence,
         )
-        while self._engine.step_mel(solver):
-            yield None
-        frames = self._engine.end_mel(solver)[self._settled - FRAMES_PER_TOKEN * begin :]
-        self.mel = _blend(self.mel, frames, self._settled)
+        self.mel = _blend(self.mel, frames[self._settled - first_frame :], self._settled)
         self.solved = end
         kept_back = 0 if last else self._options.overlap
         self._settled = max(0, FRAMES_PER_TOKEN * (end - kept_back) - self._prompt_excess)
-
-    def _context_begin(self) -> int:
-        """The first token that the next solution sees."""
-        if self._options.context is None:
-            return 0
-        return max(0, self._settled // FRAMES_PER_TOKEN - self._options.context)
 
     def _sound(self, last: bool) -> np.ndarray:
         """The samples of all settled frames that the listener does not have."""
@@ -137,20 +138,22 @@ class SentenceSound:
 
     def _crossed(self, samples: np.ndarray) -> np.ndarray:
         """Samples that follow those sent, faded in over what the last chunk had to say."""
-        count = min(len(self._held), len(samples))
-        weight = ((np.arange(count) + 0.5) / max(count, 1)).astype(np.float32)
-        crossed = samples.copy()
-        crossed[:count] = (1 - weight) * self._held[:count] + weight * samples[:count]
-        return crossed
+        return _cross_fade(self._held[: len(samples)], samples)
 
 
 def _blend(mel: np.ndarray, fresh: np.ndarray, settled: int) -> np.ndarray:
     """`mel` up to `settled`, then `fresh`, which takes over within BLEND frames from what `mel` had
     there."""
     old = mel[settled : settled + min(BLEND, len(fresh))]
-    weight = ((np.arange(len(old)) + 0.5) / max(len(old), 1)).astype(np.float32)[:, None]
-    blended = (1 - weight) * old + weight * fresh[: len(old)]
-    return np.concatenate([mel[:settled], blended, fresh[len(old) :]])
+    return np.concatenate([mel[:settled], _cross_fade(old, fresh)])
+
+
+def _cross_fade(old: np.ndarray, fresh: np.ndarray) -> np.ndarray:
+    """`fresh`, faded in over `old`, which is not longer."""
+    count = len(old)
+    weight = ((np.arange(count) + 0.5) / max(count, 1)).astype(np.float32)
+    weight = weight.reshape(-1, *[1] * (old.ndim - 1))
+    return np.concatenate([(1 - weight) * old + weight * fresh[:count], fresh[count:]])
 
 
 def fade_in(samples: np.ndarray, begin: int = 0) -> np.ndarray:
@@ -194,4 +197,5 @@ def stretch(mel: np.ndarray, speed: float, begin: int, end: int) -> np.ndarray:
     lower = places.astype(np.int64)
     upper = np.minimum(lower + 1, len(mel) - 1)
     weight = (places - lower).astype(np.float32)[:, None]
-    return (1 - weight) * mel[lower] + weight * mel[upper]
+    stretched: np.ndarray = (1 - weight) * mel[lower] + weight * mel[upper]
+    return stretched

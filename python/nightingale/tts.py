@@ -19,7 +19,7 @@ from .checkpoint import find_checkpoint
 from .engine import FRAME_SAMPLES, HARMONICS, MELS, Engine
 from .options import LoadOptions, SpeechOptions
 from .recording import Source, read_recording
-from .speech import Chunk, Speaker, SpeechRequest
+from .speech import Chunk, Speaker
 from .streaming import fade_in
 from .text import Tokenizer, prepare
 from .voice import Voice
@@ -36,20 +36,14 @@ class TTS:
     """A loaded checkpoint. Calls from several threads take turns, token by token."""
 
     def __init__(self, folder: Path, options: LoadOptions) -> None:
-        self._checkpoint = find_checkpoint(folder)
-        self._engine = Engine(self._checkpoint, options)
+        self._checkpoint = files = find_checkpoint(folder)
+        self._engine = Engine(files, options)
+        multilingual = files.family.multilingual
         self._tokenizer = Tokenizer(
-            self._checkpoint.tokenizer,
-            self._checkpoint.languages,
-            self._checkpoint.family.multilingual,
-            self._checkpoint.cangjie,
-            self._checkpoint.dicta,
+            files.tokenizer, files.languages, multilingual, files.cangjie, files.dicta
         )
-        self._voices: dict[str, Voice] = {}
-        if self._checkpoint.voice is not None:
-            self._voices["default"] = Voice.load(self._checkpoint.voice)
-        for name, file in self._checkpoint.voices.items():
-            self._voices[name] = Voice.load(file)
+        voices = ({} if files.voice is None else {"default": files.voice}) | files.voices
+        self._voices = {name: Voice.load(file) for name, file in voices.items()}
         prepare("Ready.")  # loads the rules now, and not before the first sound
 
     @property
@@ -88,10 +82,7 @@ class TTS:
         return self._tokenizer.encode(text, language)
 
     def generate(
-        self,
-        text: str,
-        options: SpeechOptions | None = None,
-        **overrides: Unpack[SpeechOverrides],
+        self, text: str, options: SpeechOptions | None = None, **overrides: Unpack[SpeechOverrides]
     ) -> Audio:
         """Speaks a text of any length, sentence by sentence, each solved whole.
 
@@ -111,10 +102,7 @@ class TTS:
         )
 
     def stream(
-        self,
-        text: str,
-        options: SpeechOptions | None = None,
-        **overrides: Unpack[SpeechOverrides],
+        self, text: str, options: SpeechOptions | None = None, **overrides: Unpack[SpeechOverrides]
     ) -> Generator[Chunk, None, None]:
         """Speaks a text as `generate` does, and yields the sound while it is made.
 
@@ -124,10 +112,7 @@ class TTS:
         return (chunk for chunk in self._speak(text, options) if chunk is not None)
 
     def stepwise(
-        self,
-        text: str,
-        options: SpeechOptions | None = None,
-        **overrides: Unpack[SpeechOverrides],
+        self, text: str, options: SpeechOptions | None = None, **overrides: Unpack[SpeechOverrides]
     ) -> Iterator[Chunk | None]:
         """`stream` that also yields None after every token and flow step.
 
@@ -136,20 +121,14 @@ class TTS:
         return self._speak(text, SpeechOptions.merged("stepwise", options, overrides))
 
     def speech_tokens(
-        self,
-        text: str,
-        options: SpeechOptions | None = None,
-        **overrides: Unpack[SpeechOverrides],
+        self, text: str, options: SpeechOptions | None = None, **overrides: Unpack[SpeechOverrides]
     ) -> np.ndarray:
         """The speech tokens of one segment of text, int32: T3 alone."""
         options = SpeechOptions.merged("speech_tokens", options, overrides)
         return np.fromiter(self.iter_speech_tokens(text, options), dtype=np.int32)
 
     def iter_speech_tokens(
-        self,
-        text: str,
-        options: SpeechOptions | None = None,
-        **overrides: Unpack[SpeechOverrides],
+        self, text: str, options: SpeechOptions | None = None, **overrides: Unpack[SpeechOverrides]
     ) -> Iterator[int]:
         """Yields speech tokens as they are drawn; closing the iterator ends the work.
 
@@ -171,7 +150,8 @@ class TTS:
         can be changed.
         """
         recording = read_recording(source, sample_rate)
-        return Voice(**self._engine.bake(recording)).with_exaggeration(exaggeration)
+        fields: dict[str, Any] = {**self._engine.bake(recording)}
+        return Voice(**fields).with_exaggeration(exaggeration)
 
     def t3_logits(
         self,
@@ -209,19 +189,15 @@ class TTS:
         self._engine.s3gen()
         sound = self._sound_tokens(tokens)
         chosen = self._voice(voice)
-        options = SpeechOptions(steps=steps, seed=seed)
+        options = self._resolved(SpeechOptions(steps=steps, seed=seed), chosen)
         if noise is not None:
             noise = np.ascontiguousarray(floats("noise", noise, (MELS, None)).T)
-        solver = self._engine.begin_mel(
-            sound,
-            chosen,
-            self._resolved(options, chosen),
-            finalize=bool(finalize),
-            noise=noise,
-        )
-        while self._engine.step_mel(solver):
-            pass
-        return np.ascontiguousarray(self._engine.end_mel(solver).T)
+        solving = self._engine.mel(sound, chosen, options, finalize=bool(finalize), noise=noise)
+        while True:
+            try:
+                next(solving)
+            except StopIteration as solved:
+                return np.ascontiguousarray(solved.value.T)
 
     def vocode(
         self,
@@ -237,14 +213,16 @@ class TTS:
         [9, 480 * frames], unit normal; None draws them by the seed.
         """
         self._engine.s3gen()
-        frames = _frames(mel)
+        frames = np.ascontiguousarray(floats("mel", mel, (MELS, None)).T)
+        if not len(frames):
+            raise ValueError("mel has no frames")
         if phase is not None:
             phase = floats("phase", phase, (HARMONICS,))
         if noise is not None:
             expected = (HARMONICS, FRAME_SAMPLES * len(frames))
             noise = np.ascontiguousarray(floats("noise", noise, expected).T)
-        options = SpeechOptions(seed=seed)
-        state = self._engine.begin_sound(options.seed, phase=phase, noise=noise)
+        checked = SpeechOptions(seed=seed)
+        state = self._engine.begin_sound(checked.seed, phase=phase, noise=noise)
         return self._engine.sound(state, frames, last=True)
 
     def synthesize(
@@ -279,18 +257,19 @@ class TTS:
         options = replace(options, language=self._tokenizer.known_language(options.language))
         voice = self._voice(options.voice)
         self._engine.check_voice(voice)
-        request = SpeechRequest(
-            segments=prepare(
+        return Speaker(
+            self._engine,
+            self._tokenizer,
+            prepare(
                 text,
                 options.language,
                 count=lambda part: len(self.tokenize(part, options.language)),
             ),
-            voice=voice,
-            options=self._resolved(options, voice),
-            together=together,
-            started=started,
-        )
-        return Speaker(self._engine, self._tokenizer, request).run()
+            voice,
+            self._resolved(options, voice),
+            started,
+            together,
+        ).run()
 
     def _resolved(self, options: SpeechOptions, voice: Voice) -> SpeechOptions:
         """With the values of the model and the voice where none was given."""
@@ -327,11 +306,3 @@ class TTS:
             return Voice.load(voice)
         known = ", ".join(self._voices) or "none"
         raise ValueError(f"unknown voice {str(voice)!r}: not a file, and the model has {known}")
-
-
-def _frames(mel: Any) -> np.ndarray:
-    """A mel [80, frames] as the core takes it: [frames, 80]."""
-    frames = np.ascontiguousarray(floats("mel", mel, (MELS, None)).T)
-    if not len(frames):
-        raise ValueError("mel has no frames")
-    return frames
