@@ -50,16 +50,8 @@ def t3_bits(bits: int) -> BitsOf:
 def s3gen_bits(file: TensorFile, name: str) -> int:
     """The same of S3Gen, the vocoder and the encoders: 8 for what products read."""
     shape = file.shape(name)
-    return (
-        8
-        if "float" in file.dtype(name)
-        and len(shape) > 1
-        and shape[0] >= FEWEST_ROWS
-        and math.prod(shape[1:]) % GROUP == 0
-        and not S3GEN_FLOATS.search(name)
-        and PITCH not in name
-        else 0
-    )
+    fits = len(shape) > 1 and shape[0] >= FEWEST_ROWS and math.prod(shape[1:]) % GROUP == 0
+    return 8 if fits and _may_be_quantized(file, name) and not S3GEN_FLOATS.search(name) else 0
 
 
 def or_tables(bits_of: BitsOf) -> BitsOf:
@@ -67,12 +59,15 @@ def or_tables(bits_of: BitsOf) -> BitsOf:
 
     def choose(file: TensorFile, name: str) -> int:
         shape = file.shape(name)
-        is_table = "float" in file.dtype(name) and len(shape) > 1
         size = math.prod(shape)
-        fits = size >= LEAST_TABLE and size % GROUP == 0 and PITCH not in name
-        return bits_of(file, name) or (8 if is_table and fits else 0)
+        fits = len(shape) > 1 and size >= LEAST_TABLE and size % GROUP == 0
+        return bits_of(file, name) or (8 if fits and _may_be_quantized(file, name) else 0)
 
     return choose
+
+
+def _may_be_quantized(file: TensorFile, name: str) -> bool:
+    return "float" in file.dtype(name) and PITCH not in name
 
 
 def write_quantized(
@@ -123,7 +118,8 @@ def write_quantized(
 def notes_of(path: Path) -> dict[str, Any] | None:
     """What `write_quantized` noted in a file, None where it wrote none."""
     text = TensorFile.open(str(path)).metadata(NOTES)
-    return None if text is None else json.loads(text)
+    notes: dict[str, Any] | None = None if text is None else json.loads(text)
+    return notes
 
 
 def convert_torch_files(checkpoint: Checkpoint) -> list[Path]:
@@ -167,11 +163,11 @@ def write_folder(
     if there and not force:
         raise Error(f"{there[0]} exists; --force replaces it")
     sizes = {name: path.stat().st_size for name, path in (copied | coded).items()}
-    done = 0
+    done = size = 0
 
-    def report(part: float) -> None:
+    def report(part: int, whole: int) -> None:
         if progress is not None:
-            progress(done + int(part), sum(sizes.values()))
+            progress(done + size * part // whole, sum(sizes.values()))
 
     try:
         for name, path in copied.items():
@@ -179,25 +175,21 @@ def write_folder(
             with atomic_path(folder / name, durable=True) as unfinished:
                 shutil.copyfile(path, unfinished)
             done += sizes[name]
-            report(0)
+            report(0, 1)
     except OSError as error:
         raise Error(f"cannot write {folder / name}: {error.strerror or error}") from error
     for name, path in coded.items():
-        is_t3 = path == checkpoint.t3
+        is_t3, size = path == checkpoint.t3, sizes[name]
         choice = (t3_bits_of or t3_bits(bits)) if is_t3 else s3gen_bits
-        if tables:
-            choice = or_tables(choice)
-        nominal = bits if is_t3 else 8
         write_quantized(
             path,
             folder / name,
-            choice,
-            {"bits": nominal, "source": {"name": path.name, "size": sizes[name]}},
-            lambda part, whole, size=sizes[name]: report(size * part / whole),
+            or_tables(choice) if tables else choice,
+            {"bits": bits if is_t3 else 8, "source": {"name": path.name, "size": size}},
+            report,
             made if is_t3 else None,
         )
-        done += sizes[name]
-        report(0)
+        done += size
 
 
 def _coded_files(checkpoint: Checkpoint, s3gen: bool) -> dict[str, Path]:

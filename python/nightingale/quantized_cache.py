@@ -124,29 +124,26 @@ def _is_current(entry: Path) -> bool:
 def load_t3(source: Path, options: LoadOptions) -> tuple[_core.T3, list[str]]:
     """T3 and the names of tensors it does not know. With `bits` the cached copy is taken where
     there is one; a damaged one is made again."""
-    if options.bits is None:
-        return _core.T3.load(open_tensors(source), options)
-    identity = source_identity(source)
-    cached = _path_of(source, identity, options.bits)
-
-    def load_cached() -> tuple[_core.T3, list[str]]:
-        notes = notes_of(cached) or {}
-        # By which path does not matter, as long as it leads to such a file: else the next tidying
-        # up would remove the copy.
-        same_path = notes.get("path") == os.path.abspath(source)
-        if notes.get("source") != identity or not (same_path or _is_current(cached)):
-            raise Error(f"{cached} does not say that it was made of {source}")
-        return _core.T3.load(open_tensors(cached), options, str(source))
-
-    if not cached.is_file():
-        return _core.T3.load(open_tensors(source), options)
-    try:
-        return load_cached()
-    except Error as error:
-        logger.warning("%s; it is made again", error)
-    try:
-        write_cached(source, options.bits)
-        return load_cached()
-    except Error as error:
-        logger.warning("%s; %s is quantised in memory", error, source.name)
+    if options.bits is not None:
+        identity = source_identity(source)
+        cached = _path_of(source, identity, options.bits)
+        remedies = ("it is made again", f"{source.name} is quantised in memory")
+        for remedy in remedies if cached.is_file() else ():
+            try:
+                if remedy != remedies[0]:
+                    write_cached(source, options.bits)
+                _check_source(cached, source, identity)
+                return _core.T3.load(open_tensors(cached), options, str(source))
+            except Error as error:
+                logger.warning("%s; %s", error, remedy)
     return _core.T3.load(open_tensors(source), options)
+
+
+def _check_source(cached: Path, source: Path, identity: dict[str, Any]) -> None:
+    """An Error where a copy is not one of this file."""
+    notes = notes_of(cached) or {}
+    # By which path does not matter, as long as it leads to such a file: else the next tidying up
+    # would remove the copy.
+    same_path = notes.get("path") == os.path.abspath(source)
+    if notes.get("source") != identity or not (same_path or _is_current(cached)):
+        raise Error(f"{cached} does not say that it was made of {source}")
