@@ -49,15 +49,8 @@ def table(results: Sequence[Result]) -> str:
 
 
 def as_json(results: Sequence[Result]) -> dict[str, Any]:
-    checks = [
-        {
-            "name": result.name,
-            "figure": result.figure,
-            "bound": result.bound,
-            "verdict": result.verdict.lower(),
-            "values": result.values,
-            "notes": list(result.notes),
-        }
-        for result in results
-    ]
+    names = ("name", "figure", "bound", "verdict", "values", "notes")
+    checks = [{name: getattr(result, name) for name in names} for result in results]
+    for check in checks:
+        check |= {"verdict": check["verdict"].lower(), "notes": list(check["notes"])}
     return {"passed": all_passed(results), "checks": checks}
