@@ -59,5 +59,5 @@ def _reason(descriptor: int, error: Exception) -> str:
     try:
         os.write(descriptor, bytes(4096))
     except OSError as cause:
-        return cause.strerror
+        return cause.strerror or str(cause)
     return str(error)

@@ -10,7 +10,6 @@ import difflib
 import math
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, field, fields, replace
-from functools import cache
 from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
@@ -145,23 +144,27 @@ def number(name: str, value: Any) -> float:
 
 
 def whole(name: str, value: Any, least: int, most: int) -> int:
-    return Option("", (least, most), name=name, types=("int",)).checked(value)
+    return int(Option("", (least, most), name=name, types=("int",)).checked(value))
 
 
-@cache
 def options_of(kind: type[Options], interface: str | None = None) -> tuple[Option, ...]:
     """The options of a class in their order; of those only what an interface offers."""
-    declared = (
-        replace(
-            each.metadata["option"],
-            name=each.name,
-            types=tuple(str(each.type).split(" | ")),
-            default=each.default,
+    if kind not in _declared:
+        _declared[kind] = tuple(
+            replace(
+                each.metadata["option"],
+                name=each.name,
+                types=tuple(str(each.type).split(" | ")),
+                default=each.default,
+            )
+            for each in fields(kind)
+            if "option" in each.metadata
         )
-        for each in fields(kind)
-        if "option" in each.metadata
-    )
+    declared = _declared[kind]
     return tuple(each for each in declared if interface is None or _offers(kind, each, interface))
+
+
+_declared: dict[type, tuple[Option, ...]] = {}  # by class, once they have been asked for
 
 
 def _offers(kind: type[Options], option: Option, interface: str) -> bool:
@@ -176,6 +179,7 @@ def names_of(kind: type[Options], interface: str | None = None) -> tuple[str, ..
     return tuple(option.name for option in options_of(kind, interface))
 
 
+@dataclass(frozen=True)
 class Options:
     """What the classes of options share: values are checked when an object is made."""
 

@@ -99,4 +99,4 @@ def _bfloat16_bits(array: np.ndarray) -> np.ndarray:
     """Rounds finite values to the nearest bfloat16, ties to even, kept as its 16 bits."""
     bits = np.ascontiguousarray(array, "<f4").view("<u4")
     carry = np.uint32(0x7FFF) + ((bits >> np.uint32(16)) & np.uint32(1))
-    return ((bits + carry) >> np.uint32(16)).astype("<u2")
+    return np.asarray((bits + carry) >> np.uint32(16), "<u2")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -33,7 +34,7 @@ class Voice:
         if "t3.speaker_emb" not in file:
             raise Error(f"{path} is not a voice: it has no tensor t3.speaker_emb")
         found = {name: _read(file, path, name) for name in _DIMENSIONS}
-        values = {name.split(".", 1)[1]: array for name, array in found.items()}
+        values: dict[str, Any] = {name.split(".", 1)[1]: array for name, array in found.items()}
         emotion = _read_emotion(file, path)
         return cls(**values) if emotion is None else cls(**values, emotion_adv=emotion)
 

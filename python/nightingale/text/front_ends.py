@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 from unicodedata import category, normalize
@@ -67,9 +68,13 @@ class Once(Generic[Value]):
             return self._made[0]
 
 
-def missing(language: str, package: str, error: ImportError) -> Error:
-    """The error for a language that needs a package which is not installed."""
-    return Error(f"{language} text needs the package {package} ({error}): {INSTALL}")
+def _required(language: str, package: str) -> Any:
+    """A package without which a language cannot be spoken."""
+    try:
+        return import_module(package)
+    except ImportError as error:
+        message = f"{language} text needs the package {package} ({error}): {INSTALL}"
+        raise Error(message) from error
 
 
 class Chinese:
@@ -126,12 +131,9 @@ def _spelt(character: str, codes: dict[str, str]) -> str:
 
 
 def _load_segmenter() -> Any:
+    package = _required("Chinese", "spacy_pkuseg")
     try:
-        from spacy_pkuseg import pkuseg
-    except ImportError as error:
-        raise missing("Chinese", "spacy_pkuseg", error) from error
-    try:
-        return pkuseg()
+        return package.pkuseg()
     except Exception as error:  # from the network, the disk or the model
         raise Error(
             "spacy_pkuseg, which finds the words of Chinese text, cannot load its model "
@@ -161,11 +163,7 @@ def _reading(phrase: dict[str, str]) -> str:
 
 
 def _load_kakasi() -> Any:
-    try:
-        from pykakasi import Kakasi
-    except ImportError as error:
-        raise missing("Japanese", "pykakasi", error) from error
-    return Kakasi()
+    return _required("Japanese", "pykakasi").Kakasi()
 
 
 _kakasi = Once(_load_kakasi)
@@ -238,10 +236,9 @@ def hebrew(model: Path | None) -> FrontEnd:
 
 
 def _load_dicta(model: Path | None) -> FrontEnd:
-    from dicta_onnx import Dicta
-
-    dicta = Dicta() if model is None else Dicta(str(model))
-    return dicta.add_diacritics
+    dicta = import_module("dicta_onnx").Dicta
+    front_end: FrontEnd = (dicta() if model is None else dicta(str(model))).add_diacritics
+    return front_end
 
 
 def add_stress(text: str) -> str:
@@ -250,9 +247,9 @@ def add_stress(text: str) -> str:
 
 
 def _load_stresser() -> FrontEnd:
-    from russian_text_stresser.text_stresser import RussianTextStresser
-
-    return RussianTextStresser().stress_text
+    package = import_module("russian_text_stresser.text_stresser")
+    front_end: FrontEnd = package.RussianTextStresser().stress_text
+    return front_end
 
 
 def _best_effort() -> FrontEnd:

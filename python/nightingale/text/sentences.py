@@ -101,7 +101,7 @@ class _Splitter:
 
     def _dotted(self) -> dict[int, str]:
         """What abbreviations with inner stops say about each of their stops, by position."""
-        kinds = {}
+        kinds: dict[int, str] = {}
         for found in self.rules.dotted.finditer(self.text):
             kinds.update((i, NEVER) for i in range(found.start(), found.end()))
             kinds[found.end() - 1] = found.lastgroup or NEVER

@@ -88,7 +88,7 @@ def context(tts: TTS) -> dict[str, Any]:
 def read(path: Path) -> dict[str, Any]:
     """A baseline file, or an Error that says what is wrong with it."""
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
         raise _damaged(path, str(error)) from error
     if not _has_fields(found, PARTS):

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from .. import _core
+from .._overrides import SpeechOverrides
 from ..audio import Audio
 from ..options import DTYPES, SpeechOptions
 from ..tts import TTS
@@ -17,7 +18,7 @@ from .report import Result, skipped
 from .seams import StreamRun
 
 # The first text is streamed in each of these ways, the others in the first.
-CHUNKINGS: tuple[dict[str, int], ...] = (
+CHUNKINGS: tuple[SpeechOverrides, ...] = (
     {},
     {"first_chunk": 6, "chunk": 10},
     {"first_chunk": 20, "chunk": 60},
@@ -42,7 +43,7 @@ class Plan:
     load: Callable[[str], TTS]  # the same model in another precision
 
     @property
-    def chunkings(self) -> tuple[dict[str, int], ...]:
+    def chunkings(self) -> tuple[SpeechOverrides, ...]:
         return QUICK_CHUNKINGS if self.quick else CHUNKINGS
 
     @property
@@ -145,7 +146,7 @@ class Checklist:
     def _hash(self, text: str, doing: str) -> str:
         return sha256(self._generate(text, doing).samples)
 
-    def _stream(self, text: str, whole: Audio, chunking: dict[str, int]) -> StreamRun:
+    def _stream(self, text: str, whole: Audio, chunking: SpeechOverrides) -> StreamRun:
         self._tick("streaming")
         chunks = list(self._tts.stream(text, self._plan.options, **chunking))
         ends = np.cumsum([len(chunk.samples) for chunk in chunks])

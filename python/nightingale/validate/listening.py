@@ -52,7 +52,7 @@ class Model:
         options = SpeechOptions(**self.speech)
         if options.voice is not None:
             folder = VoiceFolder(default_voice_folder())
-            options = replace(options, voice=find_voice(options.voice, tts.voices, folder))
+            options = replace(options, voice=find_voice(str(options.voice), tts.voices, folder))
         found = []
         for text in texts:
             tick("speaking")

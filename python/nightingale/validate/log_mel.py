@@ -20,7 +20,7 @@ def log_mel(samples: np.ndarray) -> np.ndarray:
     frames = np.lib.stride_tricks.sliding_window_view(padded, WINDOW)[::HOP]
     window = 0.5 - 0.5 * np.cos(2 * np.pi * np.arange(WINDOW) / WINDOW)
     bands = _filters() @ np.abs(np.fft.rfft(frames * window)).T
-    return np.log(np.maximum(bands, FLOOR))
+    return np.asarray(np.log(np.maximum(bands, FLOOR)))
 
 
 def correlation(one: np.ndarray, other: np.ndarray) -> float:
@@ -46,14 +46,14 @@ def _filters() -> np.ndarray:
     edges = _hertz(np.linspace(0, _mel(HIGHEST), MELS + 2))
     lower, centre, upper = edges[:-2, None], edges[1:-1, None], edges[2:, None]
     rising, falling = (bins - lower) / (centre - lower), (upper - bins) / (upper - centre)
-    return np.maximum(0, np.minimum(rising, falling)) * 2 / (upper - lower)
+    return np.asarray(np.maximum(0, np.minimum(rising, falling)) * 2 / (upper - lower))
 
 
 _KNEE, _LINEAR, _LOG = 1000.0, 200 / 3, np.log(6.4) / 27  # Hz, Hz a mel, log of Hz a mel
 
 
 def _mel(hertz: float) -> float:
-    return _KNEE / _LINEAR + np.log(hertz / _KNEE) / _LOG
+    return float(_KNEE / _LINEAR + np.log(hertz / _KNEE) / _LOG)
 
 
 def _hertz(mel: np.ndarray) -> np.ndarray:

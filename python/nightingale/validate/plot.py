@@ -38,7 +38,8 @@ def draw(tts: TTS, text: str, options: SpeechOptions, path: Path) -> None:
     sentence = next((segment.text for segment in segments if segment.text), text)
     audio = tts.generate(sentence, options)
     mel = tts.mel(audio.tokens, options.voice, steps=options.steps, seed=options.seed)
-    pitch = tts._engine.vocoder.pitch(np.ascontiguousarray(mel.T))
+    _, vocoder = tts._engine.s3gen()
+    pitch = vocoder.pitch(np.ascontiguousarray(mel.T))
     info = tts.info
     title = f"{info['family']} on {info['device']}, {info['t3']['dtype']}, seed {options.seed}"
     figure = picture(sentence, title, audio, mel, pitch, options.speed)

@@ -102,7 +102,7 @@ def likeness(runs: Sequence[StreamRun]) -> list[Result]:
         return [whole, skipped("seams: log-mel", TOO_SHORT)]
     # What a stream solves differs from generate's a little everywhere. That is the whole stream's
     # to answer for; a seam is to add nothing to it.
-    return [whole, _likeness("seams: log-mel", near, far, as_elsewhere=whole.passed)]
+    return [whole, _likeness("seams: log-mel", near, far, as_elsewhere=bool(whole.passed))]
 
 
 def _heard(*mels: np.ndarray) -> list[np.ndarray]:
@@ -129,7 +129,7 @@ def _likeness(
     values: dict[str, Any] = _spread("correlation", correlations)
     values |= _spread("difference_db", differences)
     bound = f">= {LEAST_CORRELATION} and {LARGEST_DIFFERENCE:g} dB, or {SMALL_DIFFERENCE:g} dB"
-    notes = ()
+    notes: tuple[str, ...] = ()
     if passed and correlations.min() < LEAST_CORRELATION:
         notes = (
             f"a correlation is below {LEAST_CORRELATION}; where it is, the difference is "
@@ -165,7 +165,7 @@ def _jump(run: StreamRun) -> np.ndarray:
     steps = np.abs(np.diff(run.samples.astype(np.float64)))
     at = np.array([seam - 1 for seam in run.seams])
     elsewhere = np.delete(steps, at)
-    return steps[at] / max(float(np.percentile(elsewhere, 99.9)), QUIET)
+    return np.asarray(steps[at] / max(float(np.percentile(elsewhere, 99.9)), QUIET))
 
 
 def _kink(samples: np.ndarray, seam: int) -> float:

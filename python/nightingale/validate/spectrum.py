@@ -23,18 +23,14 @@ MOST_SILENT = 0.6  # of the frames
 def clipping(clips: Sequence[np.ndarray]) -> Result:
     """Samples at the vocoder's limit, beyond full scale or not numbers at all."""
     samples = np.abs(np.concatenate(clips))
-    finite = np.isfinite(samples)
-    share = float(np.mean(samples[finite] >= NEAR_LIMIT)) if finite.any() else 1.0
-    values = {
-        "near_limit_share": share,
-        "beyond_1": int(np.sum(samples[finite] > 1)),
-        "not_finite": int(np.sum(~finite)),
-        "peak": float(samples[finite].max(initial=0)),
-    }
-    passed = share <= MOST_NEAR_LIMIT and not values["beyond_1"] and not values["not_finite"]
-    figure = f"{share:.3%} near the limit, {values['beyond_1']} beyond 1, "
-    figure += f"{values['not_finite']} not finite; peak {values['peak']:.3f}"
+    finite = samples[np.isfinite(samples)]
+    share = float(np.mean(finite >= NEAR_LIMIT)) if len(finite) else 1.0
+    beyond, lost = int(np.sum(finite > 1)), len(samples) - len(finite)
+    peak = float(finite.max(initial=0))
+    figure = f"{share:.3%} near the limit, {beyond} beyond 1, {lost} not finite; peak {peak:.3f}"
     bound = f"<= {MOST_NEAR_LIMIT:.1%} at {NEAR_LIMIT} or more, 0, 0"
+    passed = share <= MOST_NEAR_LIMIT and not beyond and not lost
+    values = {"near_limit_share": share, "beyond_1": beyond, "not_finite": lost, "peak": peak}
     return Result("clipping", figure, bound, passed, values)
 
 
@@ -64,15 +60,17 @@ def silence(clips: Sequence[np.ndarray]) -> Result:
 
 def bands(clips: Sequence[np.ndarray]) -> Result:
     """How the energy about the mean is split between bands."""
-    power = sum(_power(clip) for clip in clips)
+    power = np.sum([_power(clip) for clip in clips], axis=0)
     edges = np.searchsorted(np.fft.rfftfreq(WINDOW, 1 / SAMPLE_RATE), BAND_EDGES)
     energies = [float(band.sum()) for band in np.split(power, edges)]
-    shares = [energy / (sum(energies) or 1.0) for energy in energies]
-    limits = (0, *BAND_EDGES, SAMPLE_RATE // 2)
-    names = [f"{low}-{high}" for low, high in pairwise(limits)]
-    figure = ", ".join(f"{name} {share:.1%}" for name, share in zip(names, shares, strict=True))
-    passed = 0 < max(shares) <= LARGEST_BAND
-    values = {f"{name} Hz": share for name, share in zip(names, shares, strict=True)}
+    limits = pairwise((0, *BAND_EDGES, SAMPLE_RATE // 2))
+    shares = {
+        f"{low}-{high}": energy / (sum(energies) or 1.0)
+        for (low, high), energy in zip(limits, energies, strict=True)
+    }
+    figure = ", ".join(f"{name} {share:.1%}" for name, share in shares.items())
+    passed = 0 < max(shares.values()) <= LARGEST_BAND
+    values = {f"{name} Hz": share for name, share in shares.items()}
     return Result("bands in Hz", figure, f"none above {LARGEST_BAND:.1%}", passed, values)
 
 
@@ -82,7 +80,8 @@ def _power(clip: np.ndarray) -> np.ndarray:
     hop = WINDOW // 2
     padded = np.pad(samples, (0, max(WINDOW - len(samples), -len(samples) % hop)))
     frames = np.lib.stride_tricks.sliding_window_view(padded, WINDOW)[::hop]
-    return (np.abs(np.fft.rfft(frames * np.hanning(WINDOW))) ** 2).sum(axis=0)
+    spectra = np.fft.rfft(frames * np.hanning(WINDOW))
+    return np.asarray(np.sum(np.abs(spectra) ** 2, axis=0))
 
 
 def _frame_levels(clip: np.ndarray) -> np.ndarray:
@@ -90,12 +89,12 @@ def _frame_levels(clip: np.ndarray) -> np.ndarray:
     samples = _centred(clip)
     count = len(samples) // FRAME * FRAME
     frames = samples[:count].reshape(-1, FRAME) if count else samples[None]
-    return np.sqrt(np.mean(frames**2, axis=1))
+    return np.asarray(np.sqrt(np.mean(frames**2, axis=1)))
 
 
 def _centred(clip: np.ndarray) -> np.ndarray:
     samples = _finite(clip)
-    return samples - samples.mean()
+    return np.asarray(samples - samples.mean())
 
 
 def _finite(clip: np.ndarray) -> np.ndarray:
