@@ -12,6 +12,7 @@ lint_ruff() { ruff check . && ruff format --check .; }
 lint_clang_format() {
   git ls-files '*.cpp' '*.h' '*.inl' ':!metal' | xargs clang-format --dry-run -Werror
 }
+lint_mypy() { mypy; }
 lint_options() { python3 tools/generate_options.py --check; }
 lint_layers() { python3 tools/check_layers.py; }
 lint_words() { python3 tools/check_words.py; }
@@ -21,7 +22,7 @@ lint_workflows() {
     zizmor --offline --quiet .github/workflows
 }
 
-all="ruff clang_format options layers words paths workflows"
+all="ruff clang_format mypy options layers words paths workflows"
 failed=""
 for name in ${*:-$all}; do
   if ! declare -F "lint_$name" >/dev/null; then
