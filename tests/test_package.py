@@ -14,7 +14,6 @@ import pytest
 import nightingale
 from nightingale import _core
 from nightingale.checkpoint import embedded_model, find_checkpoint
-
 from tools.generate_stubs import stub
 
 from .command import PATIENCE

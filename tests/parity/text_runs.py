@@ -8,8 +8,7 @@ from unittest import mock
 
 import numpy as np
 
-from nightingale.text import Tokenizer, normalise_punctuation
-from nightingale.text import front_ends
+from nightingale.text import Tokenizer, front_ends, normalise_punctuation
 from tools.reference import stub_packages
 
 from .text_cases import Case

@@ -133,8 +133,7 @@ TEST_CASE("kernel decode_attention: watched heads over quantized caches") {
   check({2, 1, 4, 140, 160, 4, {{3, 0}, 1, 34, 106}});
 }
 
-TEST_CASE(
-    "kernel append_heads: any number of quantized positions, in place") {
+TEST_CASE("kernel append_heads: any number of quantized positions, in place") {
   for (int bits : {8, 4}) {
     check({2, 5, 2, 0, 5, bits});
     check({2, 37, 3, 11, 50, bits});
