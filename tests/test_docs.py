@@ -21,6 +21,7 @@ import nightingale
 from nightingale import cli, options
 from nightingale.option import options_of
 from nightingale.voice_folder import VoiceFolder
+from tools.check_paths import missing
 
 from .command import PATIENCE
 from .recordings import speech
@@ -201,11 +202,8 @@ def test_every_picture_is_shown() -> None:
     assert pictures - shown == set()
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=page_name)
-def test_paths_of_the_repository_exist(document: Path) -> None:
-    folders = r"(?:\.ci|\.github|bench|csrc|docs|examples|metal|python|tests|tools|train)"
-    for path in re.findall(rf"`({folders}/[\w./*-]*)", prose(document)):
-        assert any(ROOT.glob(path.rstrip("/"))), path
+def test_paths_of_the_repository_exist() -> None:
+    assert list(missing()) == []
 
 
 # Words of an earlier vocabulary of this project, which the field does not use.
