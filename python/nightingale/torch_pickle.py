@@ -8,7 +8,7 @@ import io
 import pickle
 import pickletools
 from collections.abc import Callable
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn, TypeVar
 
 # A checkpoint of three thousand tensors has about 10^5. Each makes at most one small object.
 MAX_OPCODES = 2_000_000
@@ -44,6 +44,8 @@ STORAGES = {
 }
 _UNTYPED = "untyped"
 
+_Kind = TypeVar("_Kind")
+
 
 class Storage(NamedTuple):
     """A block of elements: the zip entry `data/KEY`."""
@@ -63,7 +65,7 @@ class Tensor(NamedTuple):
     strides: tuple[int, ...]
 
 
-class OrderedDict(dict):
+class OrderedDict(dict[str, Any]):
     """Stands for collections.OrderedDict, without its constructor's arguments."""
 
     def __init__(self) -> None:
@@ -160,7 +162,7 @@ def _size(shape: Any) -> tuple[int, ...]:
     return _expect(shape, tuple, "a shape")
 
 
-def _expect(value: Any, kind: type, what: str) -> Any:
+def _expect(value: object, kind: type[_Kind], what: str) -> _Kind:
     if type(value) is not kind:  # a bool is no int here
         raise ValueError(f"expected {what}")
     return value
@@ -214,7 +216,7 @@ def _scan(data: bytes) -> None:
     stream = io.BytesIO(data)
     opcodes = pickletools.genops(stream)
     scan = _Scan(stream)
-    position = 0
+    position: int | None = 0
     while True:
         try:
             opcode, argument, position = next(opcodes)
