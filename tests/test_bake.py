@@ -43,6 +43,7 @@ def test_a_voice_has_all_that_t3_and_the_flow_ask_for(voice: nightingale.Voice) 
         assert tokens.max() < 6561
 
 
+@pytest.mark.slow
 def test_it_speaks(tts: nightingale.TTS, voice: nightingale.Voice) -> None:
     audio = tts.generate("Hello there, my friend.", voice=voice, max_tokens=20)
     other = tts.generate("Hello there, my friend.", max_tokens=20)
@@ -60,6 +61,7 @@ def test_baking_is_deterministic_and_samples_do_as_well_as_a_file(
     np.testing.assert_array_equal(again.embedding, voice.embedding)
 
 
+@pytest.mark.slow
 def test_a_baked_voice_is_the_same_after_saving(
     tts: nightingale.TTS, voice: nightingale.Voice, tmp_path: Path
 ) -> None:

@@ -34,6 +34,8 @@ from tools.synthetic import (
     t3_weights,
 )
 
+pytestmark = pytest.mark.slow
+
 FLOAT32 = 4  # bytes
 
 

@@ -16,6 +16,8 @@ from nightingale import cli
 
 from .command import PATIENCE, names_in, run, start
 
+pytestmark = pytest.mark.slow
+
 LONG = "Hello there, this takes a while to say.\n\n" * 30
 
 

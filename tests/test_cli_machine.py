@@ -107,6 +107,7 @@ def test_pull_converts_torch_files(
     assert capsys.readouterr() == (f"{folder}\n", "")
 
 
+@pytest.mark.slow
 def test_bench_gives_every_figure_and_its_spread(
     model: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -140,6 +141,7 @@ def test_bench_wants_a_round(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().err == "nightingale: rounds must be 1 or more, not 0\n"
 
 
+@pytest.mark.slow
 def test_doctor_finds_all_well(model: list[str]) -> None:
     done = run("doctor", "--json", *model)
     assert (done.returncode, done.stderr) == (0, "")

@@ -20,6 +20,8 @@ from .command import PATIENCE, names_in, run
 from .recordings import speech, wav_bytes
 from .serving import Running, pcm, serving, until
 
+pytestmark = pytest.mark.slow
+
 KEY = "correct horse battery staple"
 
 

@@ -22,6 +22,8 @@ from nightingale import cli
 
 from .command import PATIENCE, names_in, run, start
 
+pytestmark = pytest.mark.slow
+
 TEXT = "Hello there."
 SETTINGS = {"max_tokens": 30, "steps": 2}
 

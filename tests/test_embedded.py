@@ -15,6 +15,8 @@ from nightingale.server.app import make_engine
 
 from .recordings import speech
 
+pytestmark = pytest.mark.slow
+
 CPU = ("--device", "cpu")
 SHORT = ("--max-tokens", "10", *CPU)
 

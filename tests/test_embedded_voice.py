@@ -21,7 +21,10 @@ from train.metrics import word_errors
 
 from .command import PATIENCE, run
 
-pytestmark = pytest.mark.skipif(embedded_model() is None, reason="the package carries no model")
+pytestmark = [
+    pytest.mark.skipif(embedded_model() is None, reason="the package carries no model"),
+    pytest.mark.slow,
+]
 
 SENTENCES = (  # of the Harvard ones, on which it was not trained
     "Kick the ball straight and follow through.",

@@ -17,6 +17,8 @@ import nightingale
 from .command import PATIENCE, run, start
 from .serving import pcm
 
+pytestmark = pytest.mark.slow
+
 EXAMPLES = Path(__file__).parents[1] / "examples" / "python"
 TEXT = "Hello there. How are you?"
 

@@ -175,6 +175,7 @@ def closed_port() -> str:
         return f"http://127.0.0.1:{probe.getsockname()[1]}"
 
 
+@pytest.mark.slow
 def test_only_the_preferred_model_is_fetched_and_then_serves_offline(
     official: Hub, tmp_path: Path, cpu_tokens: list[int]
 ) -> None:

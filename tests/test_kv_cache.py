@@ -66,6 +66,7 @@ def test_logits_over_a_quantized_cache_are_near_those_over_floats(
     assert errors[0] < errors[1] < 0.3
 
 
+@pytest.mark.slow
 def test_a_budget_holds_less_and_speaks_on(checkpoint: Path) -> None:
     held = {}
     for kv_budget in (None, 0.5, 0.1):

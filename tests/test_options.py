@@ -262,9 +262,12 @@ def test_a_new_option_is_one_field(tmp_path: Path) -> None:
     assert {"cores", "pitch"} < set(found["typed"])
     assert found["made"] == 3.0
     row = "| `pitch` | `0` | between -12 and 12 | semitones up |"
-    for name in ("api.md", "server.md", "batch.md"):
+    for name in ("reference/python.md", "reference/http.md", "reference/manifest.md"):
         assert row in (tmp_path / "docs" / name).read_text("utf-8"), name
-    for name, cell in (("cli.md", "| `--cores` | any |"), ("cluster.md", "| `cores` | any |")):
+    for name, cell in (
+        ("reference/command-line.md", "| `--cores` | any |"),
+        ("reference/ray.md", "| `cores` | any |"),
+    ):
         assert cell in (tmp_path / "docs" / name).read_text("utf-8"), name
     header = (tmp_path / "csrc" / "include" / "nightingale" / "options.h").read_text("utf-8")
     assert "  float pitch = 0.0f;\n" in header

@@ -119,6 +119,7 @@ def test_a_quantized_folder_is_a_checkpoint(
     np.testing.assert_array_equal(*spoken)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stored", [False, True])
 def test_the_mel_of_s3gen_in_8_bits_is_near_that_of_floats(
     stored: bool, checkpoint: Path, tmp_path: Path, keep_threads: None
@@ -165,6 +166,7 @@ def test_sound_in_8_bits_is_near_that_of_floats(tmp_path: Path) -> None:
     assert 10 * np.log10(np.square(sounds[0]).mean() / error) > 35
 
 
+@pytest.mark.slow
 def test_with_tables_whatever_can_be_is_quantized(
     checkpoint: Path, tts: nightingale.TTS, tmp_path: Path, device: str
 ) -> None:

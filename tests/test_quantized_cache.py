@@ -82,6 +82,7 @@ def test_a_copy_of_another_file_is_not_taken(
     assert notes_of(path)["source"]["name"] == t3_file.name
 
 
+@pytest.mark.slow
 def test_damage_anywhere_is_found_or_harmless(tiny_source: Path, tmp_path: Path) -> None:
     path = tmp_path / "t3.safetensors"
     write_quantized(tiny_source, path, t3_bits(8))

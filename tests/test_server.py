@@ -25,6 +25,8 @@ from .recordings import speech as recording
 from .recordings import wav_bytes
 from .serving import PATIENCE, Running, pcm, serving, until
 
+pytestmark = pytest.mark.slow
+
 TEXT = "Hello there. How are you?"
 # Samples at 24 kHz that a codec may add, at the start and to fill its last frame.
 PADDING = {"mp3": 2400, "aac": 3072, "opus": 0, "flac": 0, "wav": 0, "pcm": 0}

@@ -358,6 +358,7 @@ def test_encoders_leave_no_memory_behind(response_format: str, samples: np.ndarr
         gc.enable()
 
 
+@pytest.mark.slow
 @linux_only
 @pytest.mark.parametrize("response_format", CODECS)
 def test_two_minutes_take_no_more_memory_than_one_second(response_format: str) -> None:

@@ -16,6 +16,8 @@ import nightingale
 
 from .serving import PATIENCE, Running, pcm, serving, until
 
+pytestmark = pytest.mark.slow
+
 GAP = round(0.2 * 24000)
 
 

@@ -39,7 +39,7 @@ QUEUE = 32
 POOLED = 50  # threads that the pools of the server may have and keep for a while
 Expected = dict[tuple[str, int], bytes]
 
-pytestmark = pytest.mark.alone
+pytestmark = [pytest.mark.alone, pytest.mark.slow]
 linux = pytest.mark.skipif(sys.platform != "linux", reason="Linux tells of a process")
 
 

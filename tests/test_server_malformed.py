@@ -115,6 +115,7 @@ def has_openais_shape(body: dict) -> bool:
     )
 
 
+@pytest.mark.slow
 def test_a_thousand_malformed_requests_are_refused(server: Guarded) -> None:
     cases = [*all_bodies(str(server.root / "secret")), *below_bodies()]
     assert len(cases) >= 1000

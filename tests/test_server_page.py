@@ -26,7 +26,7 @@ from .command import PATIENCE as SECONDS
 from .recordings import speech, wav_bytes
 from .serving import Running, serving, until
 
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium")
+pytestmark = [pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium"), pytest.mark.slow]
 
 SHORT = "Hi."
 LONG = "The nightingale sings at night, when the other birds are quiet. " * 20

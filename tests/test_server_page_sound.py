@@ -16,7 +16,7 @@ from playwright.sync_api import Page, Route
 
 from .browser import CHROMIUM, chromium
 
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium")
+pytestmark = [pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium"), pytest.mark.slow]
 
 MODULES = Path(nightingale.__file__).parent / "server" / "page"
 

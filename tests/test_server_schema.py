@@ -17,6 +17,8 @@ pytest.importorskip("schemathesis")
 
 from .serving import PATIENCE, serving
 
+pytestmark = pytest.mark.slow
+
 # A schema cannot say which names a voice may have. Starlette's `Allow` tells of one route where two
 # have the same path.
 EXCLUDED = "positive_data_acceptance,allow_header_conformance"

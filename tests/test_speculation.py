@@ -16,6 +16,8 @@ from tools.synthetic import write_checkpoint
 
 from .command import run
 
+pytestmark = pytest.mark.slow
+
 TEXTS = (
     "The quick brown fox jumps over the lazy dog.",
     "No.",

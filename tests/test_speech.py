@@ -67,6 +67,7 @@ def test_a_sentence_is_its_tokens_its_edges_and_nothing_else(tts: nightingale.TT
     assert np.abs(audio.samples[-2:]).max() < 0.01
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("speed", [1.0, 0.75, 1.6])
 def test_a_stream_is_the_same_speech(tts: nightingale.TTS, speed: float) -> None:
     settings: dict[str, Any] = {"max_tokens": 50, "steps": 1, "seed": 7, "speed": speed}
@@ -84,6 +85,7 @@ def test_a_stream_is_the_same_speech(tts: nightingale.TTS, speed: float) -> None
         assert all(chunk.timings["ttfa"] == totals[0] for chunk in chunks)
 
 
+@pytest.mark.slow
 def test_the_first_chunk_comes_long_before_the_rest(tts: nightingale.TTS) -> None:
     chunks = list(tts.stream(TEXT, **SHORT))
     first = len(chunks[0].samples)
@@ -94,6 +96,7 @@ def test_the_first_chunk_comes_long_before_the_rest(tts: nightingale.TTS) -> Non
     assert len(chunks[0].tokens) < sum(len(chunk.tokens) for chunk in chunks) / 2
 
 
+@pytest.mark.slow
 def test_seams_are_no_rougher_than_the_rest(tts: nightingale.TTS) -> None:
     chunks = list(tts.stream(TEXT, seed=2, max_tokens=100, steps=5))
     samples, _ = joined(chunks)
@@ -119,6 +122,7 @@ def test_a_text_shorter_than_a_chunk_is_solved_whole(tts: nightingale.TTS) -> No
     assert digest(chunk.samples) == digest(audio.samples)
 
 
+@pytest.mark.slow
 def test_a_stream_waits_for_as_many_tokens_as_the_model_asks(
     checkpoint: Path, tmp_path: Path, tts: nightingale.TTS, device: str
 ) -> None:
@@ -148,6 +152,7 @@ def test_the_same_seed_gives_the_same_audio(tts: nightingale.TTS, keep_threads: 
     assert digest(other.samples) not in found
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_audio_in_another_process(
     tts: nightingale.TTS, checkpoint: Path, device: str
 ) -> None:
@@ -237,6 +242,7 @@ def test_an_exception_in_the_middle_leaves_the_engine_usable(
     assert digest(tts.generate("Still here.", **SHORT).samples) == expected
 
 
+@pytest.mark.slow
 def test_threads_share_an_engine(tts: nightingale.TTS) -> None:
     texts = ["First of all.", "Then the second.", "And a third one."]
     expected = [digest(tts.generate(text, max_tokens=20, steps=2).samples) for text in texts]
@@ -273,6 +279,7 @@ def test_a_model_is_used_first_in_another_thread_than_it_was_loaded_in(
     assert found == [digest(expected.samples)] * 2
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_hundreds_of_utterances_leave_nothing_behind(
     tts: nightingale.TTS,
@@ -356,6 +363,7 @@ def test_an_empty_text_is_refused(tts: nightingale.TTS) -> None:
             tts.generate(text)
 
 
+@pytest.mark.slow
 def test_sentences_spoken_together_sound_as_if_alone(
     quick_tts: nightingale.TTS, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -368,6 +376,7 @@ def test_sentences_spoken_together_sound_as_if_alone(
     assert together.words == alone.words
 
 
+@pytest.mark.slow
 def test_generate_speaks_later_sentences_along_and_a_stream_does_not(
     quick_tts: nightingale.TTS, device: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -97,6 +97,7 @@ def test_the_seed_s_noise_is_as_loud_as_the_model_asks(
     assert calm.info["flow"]["temperature"] == 0.5
 
 
+@pytest.mark.slow
 def test_a_thousand_tokens(tts: nightingale.TTS) -> None:
     tokens = np.resize(TOKENS, 1000)
     mel = tts.mel(tokens, steps=1)
@@ -117,6 +118,7 @@ def test_tokens_are_cut_at_start_and_stop_and_others_dropped(
     assert "2 of 10 speech tokens" in caplog.text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("chunk", [3, 10, 25, 100])
 def test_chunks_of_a_mel_sound_as_the_whole(tts: nightingale.TTS, chunk: int) -> None:
     """600 frames; each chunk's samples come once its right context is known."""
@@ -144,6 +146,7 @@ def test_chunks_of_a_mel_sound_as_the_whole(tts: nightingale.TTS, chunk: int) ->
     assert error[near].mean() <= 3 * error.mean() + 1e-7
 
 
+@pytest.mark.slow
 def test_ten_runs_on_one_and_two_threads_give_the_same_bytes(
     tts: nightingale.TTS, device: str, keep_threads: None
 ) -> None:
@@ -178,6 +181,7 @@ def printed_by(script: str, environment: dict[str, str]) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.alone
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_a_hundred_calls_leave_memory_flat(quick_checkpoint: Path, device: str) -> None:

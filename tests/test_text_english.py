@@ -389,6 +389,7 @@ def test_words_name_the_number_they_are_made_of() -> None:
         assert value_of(expand(f"{number:,}")) == number
 
 
+@pytest.mark.slow
 def test_a_hundred_thousand_characters_are_expanded() -> None:
     sentence = "The 5 km of 1999 cost $5.50, e.g. on Nov. 5, at 10:30. "
     spoken = (

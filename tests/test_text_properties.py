@@ -19,6 +19,8 @@ from nightingale.text.sentences import split_sentences
 
 from .test_text_segments import squeezed, texts_of, written
 
+pytestmark = pytest.mark.slow
+
 SCRIPTS = {
     "en": "The quick brown fox can't jump over 3.14 lazy dogs at example.com or 10:30 Dr. U.S. I",
     "de": "Am 3. Mai aß Herr Müller z. B. Äpfel während größere Straßenbahnen fuhren usw.",

@@ -179,6 +179,7 @@ def dear_umlauts(text: str) -> int:
     return sum(5 if character == "ä" else 1 for character in text)
 
 
+@pytest.mark.slow
 def test_a_hundred_thousand_characters_are_one_call() -> None:
     prose = (sentence_of(4) + " ") * (100_000 // len(sentence_of(4)))
     for text in (prose, "天" * 100_000, "a" * 100_000, "? " * 50_000 + "a", "- a\n" * 25_000):

@@ -19,6 +19,8 @@ from nightingale.validate import baseline, plot
 
 from .command import names_in
 
+pytestmark = pytest.mark.slow
+
 TEXT = "Hello there."
 CHECKS = {
     "same seed: runs",

@@ -19,6 +19,8 @@ from nightingale.validate.listening import Clip, Model, Recordings
 
 from .command import names_in
 
+pytestmark = pytest.mark.slow
+
 RATE = 24000
 
 

@@ -41,6 +41,7 @@ def analyse(script: cases.AnalyserCase, form: str) -> dict[str, np.ndarray]:
     return found | {"stop": np.array(mx.stack(stops)), "other": np.array(mx.stack(others))}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["cpu", "gpu"])
 def test_decisions_equal_the_reference(form: str) -> None:
     with np.load(GOLDEN) as file:

@@ -30,6 +30,7 @@ def legacy(tmp_path_factory: pytest.TempPathFactory, device: str) -> nightingale
     return nightingale.load(folder, device=device)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("index", range(len(cases.MEL_CORNERS)))
 def test_mels_equal_the_reference(tts: nightingale.TTS, index: int) -> None:
     run = cases.MEL_CORNERS[index]

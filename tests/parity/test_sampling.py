@@ -52,6 +52,7 @@ def test_kept_set_and_probabilities_equal_transformers(form: str) -> None:
             )
 
 
+@pytest.mark.slow
 def test_both_forms_keep_the_same_on_1000_cases() -> None:
     for index in range(1000):
         case = cases.sampler_case(index)
