@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tools.check_words import ALLOWED, RULES, check, main, unused
+from tools.check_words import ALLOWED, RULES, check, main
 
 
 def found(folder: Path, path: str, text: str) -> list[tuple[int, str]]:
@@ -14,7 +14,7 @@ def found(folder: Path, path: str, text: str) -> list[tuple[int, str]]:
     file = folder / path
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(text, encoding="utf-8")
-    return [(finding.line, finding.rule.word) for finding in check(folder, [path])]
+    return [(finding.line, finding.rule.word) for finding in check(folder, [path])[0]]
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.word)
@@ -60,7 +60,7 @@ def test_exceptions_have_a_reason_and_a_rule(tmp_path: Path) -> None:
     assert all(rule.why_there for rule in RULES if rule.where != ("*",))
     path = "tools/reference/voice.py"
     assert found(tmp_path, path, "codes = []\ntwin = 1\n") == [(2, "twin")]
-    left = unused(tmp_path, [path])
+    _, left = check(tmp_path, [path])
     assert len(left) == len(ALLOWED) - 1
     assert path not in {allowed.where for allowed in left}
 

@@ -132,15 +132,15 @@ def pattern(rule: Rule) -> re.Pattern[str]:
     )
 
 
-def check(root: Path, paths: Iterable[str]) -> Iterator[Finding]:
-    """What the files have that is neither plain nor allowed. paths: relative to the root."""
-    return (found for found in _all(root, paths) if _allowing(found) is None)
-
-
-def unused(root: Path, paths: Iterable[str]) -> list[Allowed]:
-    """Exceptions for which there is nothing."""
-    needed = [_allowing(found) for found in _all(root, paths)]
-    return [allowed for allowed in ALLOWED if allowed not in needed]
+def check(root: Path, paths: Iterable[str]) -> tuple[list[Finding], list[Allowed]]:
+    """What the files have that is neither plain nor allowed, and the exceptions that nothing
+    needs. paths: relative to the root."""
+    found = [(finding, _allowing(finding)) for finding in _all(root, paths)]
+    needed = [allowed for _, allowed in found]
+    return (
+        [finding for finding, allowed in found if allowed is None],
+        [allowed for allowed in ALLOWED if allowed not in needed],
+    )
 
 
 def _all(root: Path, paths: Iterable[str]) -> Iterator[Finding]:
@@ -149,7 +149,11 @@ def _all(root: Path, paths: Iterable[str]) -> Iterator[Finding]:
         if path in LISTS or Path(path).suffix in DATA:
             continue
         text = (root / path).read_text("utf-8")
+        lower = f"{path}\n{text}".lower()
         for rule, words in patterns:
+            # Most files have none of the words, which this finds much faster than the pattern.
+            if rule.word.split()[0] not in lower:
+                continue
             if not any(fnmatchcase(path, where) for where in rule.where):
                 continue
             if words.search(path):
@@ -175,11 +179,12 @@ def repository_files() -> list[str]:
 def main(arguments: list[str]) -> int:
     given = [Path(name).resolve().relative_to(ROOT).as_posix() for name in arguments]
     paths = given or repository_files()
-    problems = [str(found) for found in check(ROOT, paths)]
+    findings, unused = check(ROOT, paths)
+    problems = [str(finding) for finding in findings]
     if not given:
         problems += [
             f"tools/check_words.py: nothing needs {allowed.word!r} in {allowed.where} any more"
-            for allowed in unused(ROOT, paths)
+            for allowed in unused
         ]
     print("\n".join(problems) or "no word of the list in names, comments and documents")
     return 1 if problems else 0
