@@ -5,7 +5,7 @@
     python -m bench.speculation --model FOLDER --equality --text FILE [--sentences 200] [--seeds 3]
 
 T3 alone, both guidance rows, the analyser on, after the prompt: so many tokens of no text at all,
-or the sentences of FILE to their ends, which is for a model that speaks. "heard before" is the
+or the sentences of FILE to their ends, which is for a model that speaks. "known utterance" is the
 n-gram draft that was given the utterance itself: always right and free, so that it shows what the
 checking takes, and with it how much a draft can bring at most. Others go by their own guesses: with
 random weights they are nearly never right, which shows what switching itself off costs. All take
@@ -140,7 +140,7 @@ def compare_speed(args: argparse.Namespace) -> int:
     else:
         bench = Bench(tts, [np.array(text_tokens(), np.int32)], args.tokens or 60)
     expected = [bench.alone(text).tokens for text in bench.texts]
-    heard = [_core.Draft.ngram(np.array([6561, *tokens], np.int32)) for tokens in expected]
+    known = [_core.Draft.ngram(np.array([6561, *tokens], np.int32)) for tokens in expected]
     runs: dict[str, Run] = {"plain": bench.alone}
 
     def add(name: str, draft: Callable[[int], _core.Draft], counts: Sequence[int]) -> None:
@@ -150,7 +150,7 @@ def compare_speed(args: argparse.Namespace) -> int:
                 text, draft=draft(text), proposals=count
             )
 
-    add("heard before", heard.__getitem__, (1, 2, 3, 7))
+    add("known utterance", known.__getitem__, (1, 2, 3, 7))
     if args.draft:
         add("model", lambda text: bench.condition.draft, (1, 2, 3))
     else:

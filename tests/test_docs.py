@@ -206,19 +206,6 @@ def test_paths_of_the_repository_exist() -> None:
     assert list(missing()) == []
 
 
-# Words of an earlier vocabulary of this project, which the field does not use.
-PRIVATE_WORDS = (
-    r"twins?|codes|pieces?|finish(?:e[sd])?|forms|pace|rehears\w*|skims?|ears?|descents?|recorded|abreast|"
-    r"mishear[sd]?|any company|times real time|let-anyone-in|grace"
-)
-
-
-@pytest.mark.parametrize("document", DOCUMENTS, ids=page_name)
-def test_words_are_those_of_the_field(document: Path) -> None:
-    found = re.findall(rf"\b(?:{PRIVATE_WORDS})\b", prose(document), re.IGNORECASE)
-    assert found == []
-
-
 def test_cells_of_tables_hold_no_paragraphs() -> None:
     for document in DOCUMENTS:
         for row in re.findall(r"^>? ?\|(.+)\|$", prose(document), re.MULTILINE):
@@ -336,7 +323,7 @@ def signatures(document: Path) -> Iterator[tuple[str, str]]:
                 yield found[1], found[2]
 
 
-def test_the_signatures_of_the_api_are_the_codes() -> None:
+def test_the_signatures_of_the_api_are_those_there_are() -> None:
     documented = set()
     for name, arguments in signatures(REFERENCE / "python.md"):
         owner, method = name.split(".")

@@ -19,13 +19,14 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 # Data, pictures and sound are not checked; neither are the files that list the words.
 DATA = {".json", ".jsonl", ".npz", ".png", ".safetensors", ".svg", ".txt.xz", ".wav"}
-LISTS = {"tools/check_words.py", "tests/test_check_words.py", "tests/test_docs.py"}
+LISTS = {"tools/check_words.py", "tests/test_check_words.py"}
 
 CPP = ("csrc/*", "metal/*", "bench/ops/*")
 OPS = (
     *("csrc/nightingale/ops/*", "csrc/nightingale/backends/*", "metal/*"),
     *("csrc/tests/ops/*", "csrc/tests/backends/*"),
 )
+DOCUMENTS = ("docs/*.md", "README.md")
 
 
 @dataclass(frozen=True)
@@ -57,10 +58,13 @@ RULES = (
     Rule("piece", "ceil_div for a count; chunk, segment, frames or part", "s?"),
     Rule("fed", "StreamOutput", where=CPP, why_there="an English word elsewhere"),
     Rule(
-        *("finish", "epilogue", "(?:es|ed|ing)?", OPS),
-        "an ordinary word for what ends: files, requests, playback",
+        *("finish", "epilogue; end, complete", "(?:es|ed|ing)?", OPS + DOCUMENTS),
+        "an ordinary word for what ends in other code: files, requests, playback",
     ),
-    Rule("forms", "backend_ops", where=CPP, why_there="an English word, and HTML's, elsewhere"),
+    Rule(
+        *("forms", "backend_ops; kinds, spellings", "", CPP + DOCUMENTS),
+        "an English word, and HTML's, in other code",
+    ),
     Rule("pace", "EvalThrottle for how far the host runs ahead; speed, seconds", "s?"),
     Rule(
         *("place_of", "cache_position; position_of, location_of", "", CPP),
@@ -73,8 +77,8 @@ RULES = (
     Rule("ear", "phoneme_classifier; listener", "s?"),
     Rule("descent", "nan_guard", "s?"),
     Rule(
-        *("recorded", "cuda_graph, captured", "", ("train/*",)),
-        "elsewhere steps and speech are recorded",
+        *("recorded", "cuda_graph, captured", "", ("train/*", *DOCUMENTS)),
+        "in other code steps and speech are recorded",
     ),
     Rule("abreast", "parallel_streams"),
     Rule("let_anyone_in", "allow_unauthenticated"),
