@@ -166,3 +166,12 @@ def test_torch_and_librosa_are_never_required() -> None:
     needed = {re.match(r"[\w.-]+", line)[0] for line in always}
     assert {"mlx", "numpy", "tokenizers"} <= needed
     assert needed & {"torch", "librosa", "safetensors"} == set()
+
+
+def test_the_hooks_have_the_versions_of_the_linters() -> None:
+    root = Path(__file__).parents[1]
+    pinned = r"[\w-]+==[\d.]+"
+    hooks = set(re.findall(pinned, (root / ".pre-commit-config.yaml").read_text("utf-8")))
+    linters = re.findall(pinned, (root / "tools" / "lint_requirements.txt").read_text("utf-8"))
+    assert hooks
+    assert hooks <= set(linters)
