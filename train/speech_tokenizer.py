@@ -121,8 +121,9 @@ class Stage(EncoderStage):
             "hours": self.corpus.hours,
             "history": self.history,
         }
-        save_stage(self.options.out, HEADS, self.heads.state_dict(), self._row_labels())
-        save_stage(self.options.out, STAGE, tensors, facts, torch.float16)
+        out, half = self.options.out, torch.float16
+        save_stage(out, HEADS, self.heads.state_dict(), self._row_labels(), half)
+        save_stage(out, STAGE, tensors, facts, half)
 
 
 def _copy_rows(own: Tensor, given: Tensor | None, names: list[str], known: list[str]) -> None:

@@ -1,8 +1,8 @@
 """The training objective and the validation figures of the speech tokenizer.
 
 From its rounded digits the heads reconstruct mel and pitch (given the speaker), the letters of the
-text and the phonemes. Half of the digits are computed from the same speech with another speaker's
-pitch and room; both sets of digits should be equal.
+text and the phoneme of every 20 ms. Half of the digits are computed from the same speech with
+another speaker's pitch and room; both sets of digits should be equal. Speech should use all tokens.
 """
 
 from __future__ import annotations
@@ -16,17 +16,18 @@ from torch import Tensor
 from torch.nn import functional
 
 from . import pitch_salience
-from .alignment import PhonemeVocabulary
+from .alignment import PAUSES, TEACHER_FRAMES_PER_TOKEN, PhonemeVocabulary
 from .augmentation import mel_of_other_speaker
 from .ctc_text import Alphabet, ctc_collapse
 from .data import Batch, Row, Tokens
 from .features import HOP, mel_16k, mel_24k, resample_16k, samples_16k
-from .masking import IGNORED, length_mask, masked_cross_entropy, masked_mean
+from .masking import IGNORED, length_mask, masked_mean
 from .metrics import edit_distance
 from .networks.speech_tokenizer import CODES, SpeechTokenizer, quantize, token_ids
-from .networks.tokenizer_heads import Heads, disagreement, level_usage, redundancy
+from .networks.tokenizer_heads import Heads, code_usage, disagreement, level_usage, redundancy
 
 TOKEN = 960  # samples at 24 kHz
+FRAMES = 2  # mel frames of a token
 
 # Weights of the losses. Words have the largest: the flow can infer the sound of a token, but not
 # its phoneme.
@@ -38,10 +39,12 @@ WEIGHTS = {
     "phonemes": 1.5,
     "same": 0.2,
     "usage": 1.0,
+    "codes": 0.5,
     "redundancy": 0.1,
     "probe": 0.1,  # trains the probe only
 }
 MIN_USAGE = 0.9  # entropy of a digit's levels
+MIN_CODE_USAGE = 0.95  # entropy of the tokens of speech; about the most that a batch can show
 
 SUMS = (
     "tokens",
@@ -50,6 +53,8 @@ SUMS = (
     "mel",
     "pitch",
     "named",
+    "frames",
+    "named_once",
     "phonemes",
     "probe",
     "change",
@@ -65,13 +70,22 @@ class Transcripts:
     def __init__(self, rows: Sequence[Row], device: str | torch.device) -> None:
         self.letters = Alphabet({row.text for row in rows})
         self.phonemes = PhonemeVocabulary(rows)
-        labels = [self.phonemes.labels(row, row.samples // TOKEN) for row in rows]
+        # A token is longer than the shortest phonemes: labels of tokens would leave them out.
+        frame = TEACHER_FRAMES_PER_TOKEN / FRAMES
+        labels = [self.phonemes.labels(row, row.samples // TOKEN * FRAMES, frame) for row in rows]
         self._labels = Tokens.of_rows(labels, str(device))
+        silent = [phoneme in PAUSES for phoneme in self.phonemes.inventory]
+        self._silent = torch.tensor(silent, device=device)
 
-    def phonemes_of(self, rows: Tensor, count: int) -> Tensor:
-        """rows: [B] numbers → [B, count] int64, IGNORED past each row's end"""
+    def phonemes_of(self, rows: Tensor, tokens: int) -> Tensor:
+        """rows: [B] numbers → [B, 2 tokens] int64, IGNORED past each row's end"""
+        count = FRAMES * tokens
         labels, counts = self._labels.batch(rows, count)
         return labels.masked_fill(~length_mask(counts, count), IGNORED)
+
+    def is_sound(self, phonemes: Tensor) -> Tensor:
+        """Whether labels of `phonemes_of` are neither pauses nor unknown."""
+        return ~self._silent[phonemes.clamp_min(0)] & (phonemes != IGNORED)
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +94,8 @@ class Targets:
     mel: Tensor  # [B, 2T, 80]
     pitch: Tensor  # [B, 2T, 48]
     letters: list[list[int]]
-    phonemes: Tensor  # [B, T], or IGNORED
+    phonemes: Tensor  # [B, 2T], or IGNORED
+    sound: Tensor  # [B, T] bool, false in pauses and where the phonemes are unknown
 
 
 def tokenizer_inputs(wave: Tensor, samples: Tensor) -> tuple[Tensor, Tensor]:
@@ -91,12 +106,14 @@ def tokenizer_inputs(wave: Tensor, samples: Tensor) -> tuple[Tensor, Tensor]:
 
 def targets_of(batch: Batch, transcripts: Transcripts) -> Targets:
     count = batch.wave.shape[1] // TOKEN
+    phonemes = transcripts.phonemes_of(batch.row, count)
     return Targets(
         mask=length_mask(batch.samples // TOKEN, count),
-        mel=mel_24k(batch.wave, batch.samples)[:, : 2 * count],
-        pitch=pitch_salience.salience(resample_16k(batch.wave))[:, : 2 * count],
+        mel=mel_24k(batch.wave, batch.samples)[:, : FRAMES * count],
+        pitch=pitch_salience.salience(resample_16k(batch.wave))[:, : FRAMES * count],
         letters=[transcripts.letters.numbers(text) for text in batch.text],
-        phonemes=transcripts.phonemes_of(batch.row, count),
+        phonemes=phonemes,
+        sound=transcripts.is_sound(phonemes).unflatten(1, (-1, FRAMES)).any(-1),
     )
 
 
@@ -120,15 +137,16 @@ def losses(
     probe_loss = functional.cross_entropy(
         heads.probe(digits).mT, token_ids(digits)[:, 1:], reduction="none"
     )
-    frame_mask = mask.repeat_interleave(2, 1)
+    frame_mask = mask.repeat_interleave(FRAMES, 1)
     return {
         "mel": masked_mean((mel - targets.mel).abs(), frame_mask),
         "detail": detail_loss(mel - targets.mel, frame_mask),
         "pitch": masked_mean((salience - targets.pitch).abs(), frame_mask),
         "text": text_loss(heads.text(digits, mask), mask, targets.letters),
-        "phonemes": masked_cross_entropy(heads.phonemes(digits, mask), targets.phonemes),
+        "phonemes": phoneme_loss(heads.phonemes(digits, mask), targets.phonemes),
         "same": disagreement(own, other, mask),
         "usage": functional.relu(MIN_USAGE - level_usage(own, mask)).mean(),
+        "codes": functional.relu(MIN_CODE_USAGE - code_usage(own, targets.sound)),
         "redundancy": redundancy(own, mask),
         "probe": masked_mean(probe_loss, mask[:, 1:]),
     }
@@ -146,10 +164,29 @@ def text_loss(logits: Tensor, mask: Tensor, letters: list[list[int]]) -> Tensor:
     return functional.ctc_loss(
         logits.log_softmax(-1).transpose(0, 1),
         flat,
-        2 * mask.sum(1),
+        FRAMES * mask.sum(1),
         torch.tensor([len(word) for word in letters], device=logits.device),
         zero_infinity=True,
     )
+
+
+def phoneme_loss(logits: Tensor, phonemes: Tensor) -> Tensor:
+    """Cross entropy in which a phoneme has the weight of the square root of its length: a short
+    consonant distinguishes words as much as a long vowel.
+
+    logits: [B, T, phonemes]; phonemes: [B, T], or IGNORED
+    """
+    found = functional.cross_entropy(logits.mT, phonemes, ignore_index=IGNORED, reduction="none")
+    return masked_mean(found, (phonemes != IGNORED) * run_lengths(phonemes) ** -0.5)
+
+
+def run_lengths(labels: Tensor) -> Tensor:
+    """[B, T] → [B, T] float: how many equal labels follow each other where each label is."""
+    starts = functional.pad(labels.diff(dim=1) != 0, (1, 0))
+    run = starts.long().cumsum(1)
+    lengths = torch.zeros_like(labels, dtype=torch.float32)
+    lengths.scatter_add_(1, run, torch.ones_like(lengths))
+    return lengths.gather(1, run)
 
 
 class Validation:
@@ -175,13 +212,16 @@ class Validation:
         own, other = (tokenizer(x, frames).digits[:, :count].round() for x in (mel, other_mel))
         ids, other_ids = token_ids(own), token_ids(other)
         total, pairs = mask.sum().item(), mask[:, 1:].sum().item()
-        frame_mask = mask.repeat_interleave(2, 1)
+        frame_mask = mask.repeat_interleave(FRAMES, 1)
         mel, salience = heads.mel(own, mask, batch.voice)
         sums["mel"] += total * masked_mean((mel - targets.mel).abs(), frame_mask).item()
         sums["pitch"] += total * pitch_salience.agreement(salience, targets.pitch, frame_mask)
         named = heads.phonemes(own, mask).argmax(-1) == targets.phonemes
         sums["named"] += named.sum().item()
-        sums["phonemes"] += (targets.phonemes != IGNORED).sum().item()
+        sums["frames"] += (targets.phonemes != IGNORED).sum().item()
+        once = transcripts.is_sound(targets.phonemes) / run_lengths(targets.phonemes)
+        sums["named_once"] += (named * once).sum().item()
+        sums["phonemes"] += once.sum().item()
         probe_loss = functional.cross_entropy(heads.probe(own).mT, ids[:, 1:], reduction="none")
         sums["probe"] += (probe_loss * mask[:, 1:]).sum().item()
         sums["change"] += ((ids.diff(dim=1) != 0) & mask[:, 1:]).sum().item()
@@ -204,7 +244,8 @@ class Validation:
             "mel_l1": by_token["mel"],
             "pitch_found": by_token["pitch"],
             "letter_error_rate": sums["errors"] / max(1, sums["letters"]),
-            "phonemes_named": sums["named"] / max(1, sums["phonemes"]),
+            "frames_named": sums["named"] / max(1, sums["frames"]),
+            "phonemes_named": sums["named_once"] / max(1, sums["phonemes"]),
             "codes_used": int((self._usage > 0).sum()),
             "code_perplexity": float(np.exp(entropy)),
             "least_digit_entropy": self._min_digit_entropy(),

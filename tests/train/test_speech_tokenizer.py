@@ -24,6 +24,7 @@ from train.networks.speech_tokenizer import (  # noqa: E402
     quantize,
     token_ids,
 )
+from train.networks.tokenizer_heads import code_usage, level_usage  # noqa: E402
 from train.pitch_salience import HIGHEST, LOWEST, PITCHES, salience  # noqa: E402
 from train.speakers import SIZES, Speakers  # noqa: E402
 from train.speech_tokenizer import (  # noqa: E402
@@ -34,7 +35,12 @@ from train.speech_tokenizer import (  # noqa: E402
     without_repeats,
 )
 from train.state import load_stage, save_stage  # noqa: E402
-from train.tokenizer_objective import Transcripts, tokenizer_inputs  # noqa: E402
+from train.tokenizer_objective import (  # noqa: E402
+    Transcripts,
+    phoneme_loss,
+    run_lengths,
+    tokenizer_inputs,
+)
 
 from .baking import baker_of, lively, row, speech  # noqa: E402
 
@@ -243,17 +249,51 @@ def test_salience_is_strongest_at_the_pitch() -> None:
 
 
 def test_phoneme_labels_match_the_durations() -> None:
-    """A frame of the teacher's has 25 ms, a token 40."""
+    """A frame of the teacher's has 25 ms; a token has 40 and two labels."""
     rows = [
         Row("a", "Oh.", "en", "v", 6 * 960, "oʊ", [2, 2, 2, 4]),
         Row("b", "Ah.", "en", "v", 3 * 960, "a", None),
     ]
     transcripts = Transcripts(rows, "cpu")
-    silence, o, u = (transcripts.phonemes.labels(rows[0], 6)[at] for at in (0, 1, 2))
-    assert len({silence, o, u}) == 3
-    said = transcripts.phonemes_of(torch.tensor([1, 0]), 7).tolist()
-    assert said[0] == [IGNORED] * 7
-    assert said[1] == [silence, o, u, u, silence, silence, IGNORED]
+    silence, o, u = (transcripts.phonemes.inventory.index(sign) for sign in " oʊ")
+    said = transcripts.phonemes_of(torch.tensor([1, 0]), 7)
+    assert said[0].tolist() == [IGNORED] * 14
+    assert said[1].tolist() == [silence] * 2 + [o] * 3 + [u] * 2 + [silence] * 5 + [IGNORED] * 2
+    assert transcripts.is_sound(said).sum(1).tolist() == [0, 5]
+
+
+def test_no_phoneme_is_too_short_for_a_label() -> None:
+    durations = [3, *([1] * 8), 3]  # 25 ms each
+    row = Row("a", "Abc.", "en", "v", 9 * 960, "abcdefgh", durations)
+    transcripts = Transcripts([row], "cpu")
+    labels = transcripts.phonemes_of(torch.tensor([0]), 9)[0].tolist()
+    assert {transcripts.phonemes.inventory[label] for label in labels} == set(" abcdefgh")
+
+
+def test_short_phonemes_weigh_more_per_frame() -> None:
+    labels = torch.tensor([[3, 3, 3, 3, 1, 2, 2, 2, 2, IGNORED]])
+    assert run_lengths(labels).tolist() == [[4, 4, 4, 4, 1, 4, 4, 4, 4, 1]]
+    logits = torch.zeros(1, 10, 5)
+    assert phoneme_loss(logits, labels).item() == pytest.approx(math.log(5))
+    logits[0, 4, 1] = 50.0  # the short one is certain
+    assert phoneme_loss(logits, labels).item() == pytest.approx(4 / 5 * math.log(5))
+
+
+def test_code_usage_is_the_entropy_of_the_tokens() -> None:
+    """Of eight digits, also where each digit uses its levels equally often."""
+    generator = torch.Generator().manual_seed(0)
+    digits = torch.randint(-1, 2, (1, 200_000, 8), generator=generator).float()
+    mask = torch.ones(1, 200_000, dtype=torch.bool)
+    assert code_usage(digits, mask).item() == pytest.approx(1, abs=0.01)
+    equal = digits[..., :1].expand(-1, -1, 8)
+    assert level_usage(equal, mask).min() > 0.8
+    assert code_usage(equal, mask).item() == pytest.approx(1 / 8, abs=0.01)
+    mask[0, 100:] = False
+    few = code_usage(digits, mask).item()
+    assert few == pytest.approx(math.log(100) / math.log(6561), abs=0.01)
+    between = torch.full((1, 4, 8), 0.45, requires_grad=True)
+    code_usage(between, torch.ones(1, 4, dtype=torch.bool)).backward()
+    assert (between.grad > 0).all(), "digits move towards the edge, to use both levels"
 
 
 def test_texts_are_spelled_in_letters() -> None:

@@ -28,6 +28,7 @@ class TokenizerSize:
 
 
 TOKENIZER_SIZES = {
+    "medium": TokenizerSize(width=384, layers=6),
     "small": TokenizerSize(width=256, layers=4),
     "tiny": TokenizerSize(width=64, layers=1),
 }

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from .speech_tokenizer import CODES, DIGITS, Block
+from .speech_tokenizer import CODES, DIGITS, LEVELS, Block
 
 MELS = 80
 MEAN_MEL = -6.0  # of speech, roughly
@@ -24,6 +24,7 @@ class HeadsSize:
 
 
 HEADS_SIZES = {
+    "medium": HeadsSize(width=256, token_blocks=3, frame_blocks=5, text_blocks=3),
     "small": HeadsSize(width=256, token_blocks=2, frame_blocks=4, text_blocks=2),
     "tiny": HeadsSize(width=64, token_blocks=1, frame_blocks=1, text_blocks=1),
 }
@@ -109,7 +110,7 @@ class TextHead(nn.Module):
 
 
 class PhonemeHead(nn.Module):
-    """From the digits of a token and of four on either side to its phoneme."""
+    """From the digits of a token and of four on either side to the phonemes of its two frames."""
 
     def __init__(self, size: HeadsSize, phonemes: int) -> None:
         super().__init__()
@@ -117,14 +118,15 @@ class PhonemeHead(nn.Module):
         self.convs = nn.ModuleList(
             nn.Conv1d(size.width, size.width, 5, padding=2) for _ in range(2)
         )
+        self.twice = Upsample(size.width)
         self.phonemes = nn.Linear(size.width, phonemes)
 
     def forward(self, digits: Tensor, mask: Tensor) -> Tensor:
-        """digits: [B, T, 8]; mask: [B, T] → logits [B, T, phonemes]"""
+        """digits: [B, T, 8]; mask: [B, T] → logits [B, 2T, phonemes]"""
         x = (self.entry(digits) * mask[..., None]).transpose(1, 2)
         for conv in self.convs:
             x = x + functional.gelu(conv(x))
-        return self.phonemes(x.transpose(1, 2)).float()
+        return self.phonemes(self.twice(x.transpose(1, 2))).float()
 
 
 class Probe(nn.Module):
@@ -190,7 +192,38 @@ def level_usage(digits: Tensor, mask: Tensor) -> Tensor:
 
     digits: [B, T, 8] before they are rounded; mask: [B, T] → [8]
     """
-    levels = torch.arange(-1, 2, device=digits.device)
-    near = torch.softmax(-(digits[..., None] - levels).square() / 0.3, -1)
+    near = level_shares(digits, 0.3)
     share = (near * mask[..., None, None]).sum((0, 1)) / mask.sum().clamp_min(1)
-    return -(share * share.clamp_min(1e-6).log()).sum(-1) / math.log(3)
+    return entropy(share) / math.log(LEVELS)
+
+
+def code_usage(digits: Tensor, mask: Tensor) -> Tensor:
+    """The entropy of the tokens over the positions of the mask, at most 1, differentiable.
+
+    digits: [B, T, 8] before they are rounded; mask: [B, T]
+    """
+    with torch.autocast(digits.device.type, enabled=False):
+        near = level_shares(digits.float(), 0.1).flatten(0, 1)
+        first, second = (joint_shares(half) for half in near.chunk(2, 1))
+        count = mask.sum().clamp_min(1)
+        share = (first * mask.flatten()[:, None]).T @ second / count  # [81, 81]
+        return entropy(share.flatten()) / math.log(CODES)
+
+
+def level_shares(digits: Tensor, blur: float) -> Tensor:
+    """How near each digit is to its levels, with sum 1. [...] → [..., 3]"""
+    levels = torch.arange(-1, 2, device=digits.device)
+    return torch.softmax(-(digits[..., None] - levels).square() / blur, -1)
+
+
+def joint_shares(shares: Tensor) -> Tensor:
+    """The shares of all combinations of levels. [N, digits, 3] → [N, 3 ** digits]"""
+    joint = shares[:, 0]
+    for digit in shares[:, 1:].unbind(1):
+        joint = (joint[:, :, None] * digit[:, None]).flatten(1)
+    return joint
+
+
+def entropy(share: Tensor) -> Tensor:
+    """Of the last dimension, in nats."""
+    return -(share * share.clamp_min(1e-6).log()).sum(-1)
