@@ -3,9 +3,10 @@
     python -m train.vocoder CORPUS OUT [--minutes 18]
     python -m train.vocoder CORPUS OUT --resume OUT/vocoder.safetensors [--mels OUT/mels.npz]
 
-It is trained with a spectral loss at first and adversarially later. The discriminators are saved in
-OUT/vocoder_discriminators, so that a resumed run continues with them. --mels replaces the mels of
-the recordings, for example by those of the flow (train/vocoder_examples.py has the format).
+It is trained with spectral losses at first and adversarially later. The discriminators are saved in
+OUT/vocoder_discriminators, so that a resumed run continues with them; if they are not beside the
+resumed weights, new ones are trained from the start. --mels replaces the mels of the recordings,
+for example by those of the flow (train/vocoder_examples.py has the format).
 """
 
 from __future__ import annotations
@@ -33,7 +34,13 @@ from .schedule import Schedule
 from .state import load_stage, save_stage
 from .training import Losses, TrainingStage, check_finite, log, parameter_count
 from .vocoder_examples import CONTEXT, PrecomputedMels, WindowBatch, windows
-from .vocoder_losses import SpectralLoss, adversarial_loss, discriminator_loss, feature_loss
+from .vocoder_losses import (
+    HighBandLoss,
+    SpectralLoss,
+    adversarial_loss,
+    discriminator_loss,
+    feature_loss,
+)
 from .vocoder_validation import Validation
 
 STAGE = "vocoder"
@@ -45,8 +52,9 @@ BETAS = (0.8, 0.99)
 # Shares of the run after which the discriminators are trained, and after which the vocoder is
 # trained against them.
 DISCRIMINATOR_START, ADVERSARIAL_START = 0.10, 0.15
+RESUMED_STARTS = (0.0, 0.05)  # the same with new discriminators for a trained vocoder
 PHASES = ((False, False), (True, False), (True, True))  # discriminators, adversarial losses
-WEIGHTS = {"spectrum": 15.0, "features": 8.0, "adversarial": 2.0, "f0": 1.0}
+WEIGHTS = {"spectrum": 15.0, "bands": 5.0, "features": 8.0, "adversarial": 2.0, "f0": 1.0}
 MAX_GRADIENT_NORM = {"vocoder": 30.0, "f0": 5.0, "discriminators": 5.0}
 
 
@@ -67,6 +75,7 @@ class Stage(TrainingStage):
         self.vocoder, self.discriminators, self.resumed = self._networks()
         self.ema = MovingAverage(self.vocoder)
         self.spectral_loss = SpectralLoss().to(options.device)
+        self.high_band_loss = HighBandLoss().to(options.device)
         self.steps = {
             phase: CudaGraphStep(functools.partial(self.train_step, *phase)) for phase in PHASES
         }
@@ -104,15 +113,16 @@ class Stage(TrainingStage):
         for optimizer in self.optimizers:
             _set_rate(optimizer, schedule.learning_rate(peak))
         batch = next(self.batches)
-        progress = schedule.progress
-        phase = (
-            self.resumed or progress >= DISCRIMINATOR_START,
-            self.resumed or progress >= ADVERSARIAL_START,
-        )
+        phase = self.phase(schedule.progress)
         random = self.vocoder.draw_inputs(*batch.f0.shape, self.generator)
         losses = self.steps[phase](batch.mel, batch.wave, batch.f0, *random)
         self.ema.update()
         return losses
+
+    def phase(self, progress: float) -> tuple[bool, bool]:
+        """Whether the discriminators are trained, and whether the vocoder is against them."""
+        starts = RESUMED_STARTS if self.options.resume else (DISCRIMINATOR_START, ADVERSARIAL_START)
+        return self.resumed or progress >= starts[0], self.resumed or progress >= starts[1]
 
     def train_step(self, train_discriminators: bool, adversarial: bool, *inputs: Tensor) -> Losses:
         """inputs: the fields of WindowBatch, then phase and noise of `Vocoder.synthesize`"""
@@ -122,6 +132,7 @@ class Stage(TrainingStage):
         losses = {"f0": (f0 - batch.f0).abs().mean() / 100}
         true, made = self.waves(batch, f0.detach() if adversarial else batch.f0, random)
         losses["spectrum"] = self.spectral_loss(made, true)
+        losses["bands"] = self.high_band_loss(made, true)
         if train_discriminators:
             loss = self.discriminator_loss(true, made.detach())
             self.optimize(loss, discriminator_optimizer, self.discriminators)
@@ -186,7 +197,7 @@ class Stage(TrainingStage):
         }
         out, half = self.options.out, torch.float16
         save_stage(out, STAGE, self.ema.network.official_tensors(), facts, half)
-        if self.resumed or schedule.progress >= ADVERSARIAL_START:
+        if self.phase(schedule.progress)[1]:
             size = dataclasses.asdict(self.discriminators.size)
             tensors = self.discriminators.state_dict()
             save_stage(out, DISCRIMINATORS, tensors, {"size": size}, half)

@@ -1,4 +1,4 @@
-"""Losses of the vocoder: multi-resolution spectra, and the adversarial ones."""
+"""Losses of the vocoder: multi-resolution spectra, high bands, and the adversarial ones."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ from .parallel_streams import run_parallel
 
 WINDOWS = {2048: 160, 1024: 100, 512: 60, 256: 30, 128: 16}  # samples: bands
 MIN_MAGNITUDE = 1e-5  # of full scale
+HIGH_EDGES = (3000, 4500, 6000, 8000, 10000, 12000)  # Hz
+HIGH_WINDOWS = (2048, 1024)  # samples; the longer one for low voices, the shorter for glides
 
 
 class SpectralLoss(nn.Module):
@@ -24,9 +26,7 @@ class SpectralLoss(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         for size, bands in WINDOWS.items():
-            window = torch.hann_window(size)
-            # A full-scale sine has magnitude 1.
-            self.register_buffer(f"window_{size}", window * (2 / window.sum()))
+            self.register_buffer(f"window_{size}", unit_window(size))
             self.register_buffer(f"filters_{size}", mel_filters(size, bands))
 
     def forward(self, made: Tensor, true: Tensor) -> Tensor:
@@ -45,12 +45,66 @@ class SpectralLoss(nn.Module):
 
     def log_mel(self, wave: Tensor, size: int) -> Tensor:
         """→ [B, frames, bands]"""
-        window = self.get_buffer(f"window_{size}")
-        spectrum = torch.stft(wave, size, size // 4, window=window, return_complex=True)
-        power = torch.view_as_real(spectrum).square().sum(-1).transpose(1, 2)
         # The square root has no finite gradient at 0.
-        magnitude = (power + MIN_MAGNITUDE**2).sqrt()
+        magnitude = floored_power(wave, self.get_buffer(f"window_{size}")).sqrt()
         return (magnitude @ self.get_buffer(f"filters_{size}")).log()
+
+
+class HighBandLoss(nn.Module):
+    """The mean L1 distance of level and peakiness of the bands above 3 kHz, in nepers.
+
+    Mel bands are wider there than the distance of harmonics, so that SpectralLoss takes noise for
+    harmonics. Peakiness, by how much the mean power exceeds the geometric mean, tells them apart,
+    and does not depend on the noise itself as the distance of single bins does.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        for size in HIGH_WINDOWS:
+            self.register_buffer(f"window_{size}", unit_window(size))
+            self.register_buffer(f"bands_{size}", band_means(size))
+
+    def forward(self, made: Tensor, true: Tensor) -> Tensor:
+        """made, true: [B, N]"""
+        with torch.autocast(made.device.type, enabled=False):
+            given = made.float(), true.float()
+            distances = run_parallel(
+                [partial(self.distance, *given, size) for size in HIGH_WINDOWS], made
+            )
+            return torch.stack(distances).mean()
+
+    def distance(self, made: Tensor, true: Tensor, size: int) -> Tensor:
+        with torch.no_grad():
+            target = self.level_and_peakiness(true, size)
+        return (self.level_and_peakiness(made, size) - target).abs().mean()
+
+    def level_and_peakiness(self, wave: Tensor, size: int) -> Tensor:
+        """→ [2, B, frames, bands]"""
+        power = floored_power(wave, self.get_buffer(f"window_{size}"))
+        means = self.get_buffer(f"bands_{size}")
+        level = (power @ means).log() / 2
+        return torch.stack([level, level - power.log() @ means / 2])
+
+
+def unit_window(size: int) -> Tensor:
+    """With it a full-scale sine has magnitude 1."""
+    window = torch.hann_window(size)
+    return window * (2 / window.sum())
+
+
+def floored_power(wave: Tensor, window: Tensor) -> Tensor:
+    """[B, N] → [B, frames, bins]"""
+    size = len(window)
+    spectrum = torch.stft(wave, size, size // 4, window=window, return_complex=True)
+    return torch.view_as_real(spectrum).square().sum(-1).transpose(1, 2) + MIN_MAGNITUDE**2
+
+
+def band_means(size: int) -> Tensor:
+    """The weights of the bins in the means of the high bands. → [size // 2 + 1, bands]"""
+    hz = torch.arange(size // 2 + 1)[:, None] * (RATE / size)
+    edges = torch.tensor(HIGH_EDGES)
+    inside = ((hz >= edges[:-1]) & (hz < edges[1:])).float()
+    return inside / inside.sum(0)
 
 
 def mel_filters(size: int, bands: int) -> Tensor:

@@ -13,6 +13,7 @@ from .f0 import estimate_f0
 from .features import MEL_HOP, mel_24k
 from .networks.vocoder import VOICED_ABOVE, Vocoder
 from .vocoder_examples import SPARE, windows_of
+from .vocoder_losses import HighBandLoss
 
 WINDOWS = 16
 SECONDS = 2.0
@@ -30,6 +31,7 @@ class Validation:
         batch = next(corpus.batches(WINDOWS * crop, seed, crop))
         self.true = windows_of(batch.wave)
         self._device = corpus.device
+        self._high_bands = HighBandLoss().to(corpus.device)
 
     @torch.no_grad()
     def synthesize(self, vocoder: Vocoder) -> tuple[Tensor, Tensor]:
@@ -41,9 +43,9 @@ class Validation:
         return vocoder.synthesize(mel, f0, *random), f0
 
     def evaluate(self, vocoder: Vocoder) -> dict[str, float]:
-        """lsd: log-spectral distance in dB; mel: L1 distance in nepers; f0: predictor's error in Hz
-        where both are voiced; voicing: share of frames where voicing agrees; pitch: share of
-        voiced frames whose pitch is found in the synthesized audio."""
+        """lsd: log-spectral distance in dB; mel: L1 distance in nepers; high_bands: HighBandLoss;
+        f0: predictor's error in Hz where both are voiced; voicing: share of frames where voicing
+        agrees; pitch: share of voiced frames whose pitch is found in the synthesized audio."""
         audio, f0 = self.synthesize(vocoder)
         true = self.true
         voiced, found = true.f0 > 0, f0 > VOICED_ABOVE
@@ -52,6 +54,7 @@ class Validation:
         return {
             "lsd": log_spectral_distance(audio, true.wave).item(),
             "mel": (mel_24k(audio) - true.mel).abs().mean().item(),
+            "high_bands": self._high_bands(audio, true.wave).item(),
             "f0": share((f0 - true.f0).abs(), voiced & found),
             "voicing": (voiced == found).float().mean().item(),
             "pitch": share(near.float(), voiced),

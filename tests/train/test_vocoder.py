@@ -24,7 +24,13 @@ from train.state import write_npz  # noqa: E402
 from train.training import parameter_count  # noqa: E402
 from train.vocoder import load_vocoder  # noqa: E402
 from train.vocoder_examples import CONTEXT, FRAMES, PrecomputedMels, windows  # noqa: E402
-from train.vocoder_losses import RelativeDifferences, SpectralLoss, discriminator_loss, feature_loss  # noqa: E402
+from train.vocoder_losses import (  # noqa: E402
+    HighBandLoss,
+    RelativeDifferences,
+    SpectralLoss,
+    discriminator_loss,
+    feature_loss,
+)
 
 from .baking import speech  # noqa: E402
 
@@ -213,6 +219,37 @@ def test_the_spectral_loss_counts_loudness_in_nepers() -> None:
     assert loss(sound, sound) == 0
     noise = 0.1 * torch.randn(1, 19_200, generator=torch.Generator().manual_seed(0))
     assert loss(2 * noise, noise).item() == pytest.approx(math.log(2), abs=0.01)
+
+
+def test_the_high_band_loss_tells_harmonics_from_noise() -> None:
+    loss = HighBandLoss()
+    time = torch.arange(19_200) / 24000
+    low, high = (
+        0.05 * sum(torch.sin(2 * math.pi * 150 * k * time + k * k) for k in range(*orders))[None]
+        for orders in ((2, 18), (21, 79))
+    )
+    assert loss(low + high, low + high) == 0
+    assert loss(3 * low + high, low + high) < 0.05, "the level below 3 kHz does not count"
+    louder = loss(2 * high, high).item()
+    assert louder == pytest.approx(math.log(2) / 2, abs=0.05), "the level, not the peakiness"
+    generator = torch.Generator().manual_seed(0)
+    noise, other = (high.std() * torch.randn(1, 19_200, generator=generator) for _ in range(2))
+    assert loss(noise, other) < 0.2, "one noise is like another"
+    assert loss(noise, high) > 0.5
+
+
+def test_new_discriminators_are_trained_at_once_beside_a_trained_vocoder(
+    folder: Path, tmp_path: Path
+) -> None:
+    for suffix in (".safetensors", ".json"):
+        name = f"vocoder{suffix}"
+        (tmp_path / name).write_bytes((folder / name).read_bytes())
+    resumed = str(tmp_path / "vocoder.safetensors")
+    history = train(folder, tmp_path, "--steps", "3", "--resume", resumed)["history"]
+    assert "discriminators" in history[0]
+    assert "adversarial" not in history[0]
+    assert "adversarial" in history[-1]
+    assert (tmp_path / "vocoder_discriminators.safetensors").exists()
 
 
 def test_discriminators_are_small_and_learn() -> None:
