@@ -1,6 +1,7 @@
 """Stage 1: synthesizes the texts with the teacher, as shards of int16 audio with an index.
 
-    python -m train.corpus TEACHER TEXTS.jsonl OUT [--hours H] [--processes N]
+    python -m train.corpus TEACHER TEXTS.jsonl OUT [--hours H] [--skip-hours H] [--processes N]
+    python -m train.corpus join OUT CORPUS ...          one corpus of several, without copying audio
     python -m train.corpus synthetic OUT                a small corpus that needs no teacher
 
 TEACHER has the teacher's files and speak.py. OUT/audio-*.npy has concatenated clips, 24 kHz mono,
@@ -62,16 +63,37 @@ def write_synthetic(out: Path) -> None:
     write_index(out, write_shard(out, "audio-00000.npy", utterances()))
 
 
-def select(texts: Path, out: Path, hours: float | None) -> list[dict]:
-    """Writes and returns the first texts that make about `hours`, or all."""
+def join(out: Path, corpora: list[Path]) -> None:
+    """Links the audio of several corpora into a new one and writes their common index."""
+    make_folder(out)
+    lines, ids = [], set()
+    for number, folder in enumerate(corpora):
+        entries = read_index(folder)
+        if again := ids & {entry["id"] for entry in entries}:
+            raise SystemExit(f"{folder} has {sorted(again)[0]} of an earlier corpus again")
+        ids |= {entry["id"] for entry in entries}
+        for shard in sorted({entry["shard"] for entry in entries}):
+            (out / f"{number}-{shard}").symlink_to((folder / shard).resolve())
+        for entry in entries:
+            entry["shard"] = f"{number}-{entry['shard']}"
+            lines.append(json.dumps(entry, ensure_ascii=False) + "\n")
+    write_index(out, lines)
+
+
+def select(texts: Path, out: Path, hours: float | None, skip_hours: float = 0.0) -> list[dict]:
+    """Writes and returns the texts that make about `hours` after the first `skip_hours`, or all."""
     chosen, seconds = [], 0.0
     with texts.open(encoding="utf-8") as lines:
         for line in lines:
-            if hours is not None and seconds > 3600 * hours:
+            if hours is not None and seconds >= 3600 * (skip_hours + hours):
                 break
             row = json.loads(line)
-            chosen.append(row)
+            if seconds >= 3600 * skip_hours:
+                chosen.append(row)
             seconds += 0.35 + 0.0504 * len(row["phonemes"]) / row["speed"]
+    seconds -= 3600 * skip_hours
+    if not chosen:
+        raise SystemExit(f"{texts} has no text after {skip_hours} h")
     with out.open("w", encoding="utf-8") as file:
         file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in chosen)
     print(f"{len(chosen)} texts, about {seconds / 3600:.1f} h", flush=True)
@@ -181,12 +203,17 @@ def write_clean_shard(
 
 
 def write_spoken(
-    teacher: Path, texts: Path, out: Path, hours: float | None, processes: int
+    teacher: Path,
+    texts: Path,
+    out: Path,
+    hours: float | None,
+    processes: int,
+    skip_hours: float = 0.0,
 ) -> None:
     """Runs the whole stage: synthesis, trimming, filtering and level normalization."""
     started = time.monotonic()
     make_folder(out)
-    rows = select(texts, out / "texts.jsonl", hours)
+    rows = select(texts, out / "texts.jsonl", hours, skip_hours)
     voices = {row["voice"] for row in rows}
     folders = synthesize(teacher, out / "texts.jsonl", voices, out, processes)
     synthesized = time.monotonic()
@@ -225,8 +252,16 @@ def main(arguments: list[str]) -> None:
         parser = command_parser("corpus synthetic", write_synthetic.__doc__, "out")
         write_synthetic(parser.parse_args(arguments[1:]).out)
         return
+    if arguments[:1] == ["join"]:
+        parser = command_parser("corpus join", join.__doc__, "out")
+        parser.add_argument("corpora", type=Path, nargs="+")
+        join(**vars(parser.parse_args(arguments[1:])))
+        return
     parser = command_parser("corpus", __doc__, "teacher", "texts", "out")
     parser.add_argument("--hours", type=float, help="use about so many hours of the texts")
+    parser.add_argument(
+        "--skip-hours", type=float, default=0.0, help="of the texts, for an earlier corpus"
+    )
     parser.add_argument("--processes", type=int, default=2, help="processes that share the GPU")
     write_spoken(**vars(parser.parse_args(arguments)))
 

@@ -15,7 +15,7 @@ from train.clips import (  # noqa: E402
     read_index,
     speech_level,
 )
-from train.corpus import write_spoken, write_synthetic  # noqa: E402
+from train.corpus import join, main, write_spoken, write_synthetic  # noqa: E402
 from train.data import SPEED_FACTORS, Corpus, Tokens, load_tokens  # noqa: E402
 from train.voices import HELD_OUT_VOICES  # noqa: E402
 
@@ -226,5 +226,19 @@ def test_fewer_hours_take_the_beginning(tmp_path: Path) -> None:
     row = {"lang": "en-us", "voice": "af_heart", "speed": 1.0, "text": "A.", "phonemes": "a" * 53}
     lines = [json.dumps(row | {"id": f"en-{n}"}) + "\n" for n in range(50)]
     texts.write_text("".join(lines), encoding="utf-8")
-    write_spoken(teacher, texts, tmp_path / "out", hours=30 / 3600, processes=1)
-    assert {entry["id"] for entry in read_index(tmp_path / "out")} == {f"en-{n}" for n in range(10)}
+    first, second, both = (tmp_path / name for name in ("first", "second", "both"))
+    write_spoken(teacher, texts, first, hours=30 / 3600, processes=1)
+    assert {entry["id"] for entry in read_index(first)} == {f"en-{n}" for n in range(10)}
+    write_spoken(teacher, texts, second, hours=18 / 3600, processes=1, skip_hours=30 / 3600)
+    assert {entry["id"] for entry in read_index(second)} == {f"en-{n}" for n in range(10, 16)}
+    with pytest.raises(SystemExit, match="has no text after 1 h"):
+        write_spoken(teacher, texts, tmp_path / "none", hours=1, processes=1, skip_hours=1)
+    main(["join", str(both), str(first), str(second)])
+    joined = Corpus(both, "cpu", "all")
+    parts = [Corpus(folder, "cpu", "all") for folder in (first, second)]
+    assert [row.id for row in joined.rows] == [row.id for part in parts for row in part.rows]
+    for part, offset in zip(parts, (0, 10), strict=True):
+        expected = part.row_batch(part.members).wave
+        assert torch.equal(joined.row_batch(part.members + offset).wave, expected)
+    with pytest.raises(SystemExit, match="of an earlier corpus again"):
+        join(tmp_path / "twice", [first, first])
