@@ -28,7 +28,7 @@ from nightingale.quantization import GROUP, NOTES
 from .export import DEFAULT_TEMPERATURE, FLOWS, T3_FILE, VOICE_ENCODER_FILE, X_VECTOR_PREFIX
 from .networks.flow import FLOW_SIZES
 from .networks.flow import PREFIX as FLOW_PREFIX
-from .networks.speech_tokenizer import TOKENIZER_SIZES
+from .networks.speech_tokenizer import TokenizerSize
 from .networks.vocoder import VOCODER_SIZES
 from .networks.voice_encoder import VOICE_ENCODER_SIZES
 from .networks.x_vector import X_VECTOR_SIZES
@@ -79,6 +79,16 @@ def plain_flow(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
     return {name: x for name, x in (tensors | build_rows).items() if name != MIXER}
 
 
+def tokenizer_size(tensors: dict[str, Tensor]) -> TokenizerSize:
+    """The size of the speech tokenizer, which may be larger than the other networks' size."""
+    blocks = TOKENIZER_PREFIX + "encoder.blocks."
+    numbers = {
+        name.removeprefix(blocks).split(".")[0] for name in tensors if name.startswith(blocks)
+    }
+    width = tensors[TOKENIZER_PREFIX + "encoder.conv1.weight"].shape[0]
+    return TokenizerSize(width=width, layers=len(numbers))
+
+
 def unpack(model: Path, out: Path, temperature: float, size: str) -> list[str]:
     """Writes the files for `--resume OUT` of train.recipe. → the stages"""
     flow = next((name for name, file in FLOWS.items() if (model / file).exists()), None)
@@ -89,6 +99,7 @@ def unpack(model: Path, out: Path, temperature: float, size: str) -> list[str]:
     def part(prefix: str) -> dict[str, Tensor]:
         return {name: x for name, x in s3gen.items() if name.startswith(prefix)}
 
+    tokenizer = part(TOKENIZER_PREFIX)
     t3 = read_floats(model / T3_FILE)
     t3["speech_head.weight"] *= temperature / DEFAULT_TEMPERATURE
     settings = json.loads((model / SETTINGS_FILE).read_text("utf-8"))
@@ -99,10 +110,7 @@ def unpack(model: Path, out: Path, temperature: float, size: str) -> list[str]:
     }
     stages: dict[str, tuple[dict[str, Tensor], dict[str, Any]]] = {
         "t3": (t3, {"settings": settings["t3"]}),
-        "speech_tokenizer": (
-            part(TOKENIZER_PREFIX),
-            dataclasses.asdict(TOKENIZER_SIZES[size]),
-        ),
+        "speech_tokenizer": (tokenizer, dataclasses.asdict(tokenizer_size(tokenizer))),
         "vocoder": (part(VOCODER_PREFIX), {"size": dataclasses.asdict(VOCODER_SIZES[size])}),
         "flow": (plain_flow(part(FLOW_PREFIX)), flow_facts | {"meanflow": False}),
         "speakers": (read_floats(model / VOICE_ENCODER_FILE) | part(X_VECTOR_PREFIX), speakers),

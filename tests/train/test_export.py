@@ -21,8 +21,9 @@ from nightingale.quantization import write_folder
 from train.export import export
 from train.flow import load_flow
 from train.networks.flow import Flow
+from train.networks.speech_tokenizer import TOKENIZER_SIZES, SpeechTokenizer
 from train.state import load_stage, save_stage
-from train.unpack import plain_flow, read_floats, unpack
+from train.unpack import plain_flow, read_floats, tokenizer_size, unpack
 
 from .baking import speech
 
@@ -73,6 +74,8 @@ def test_unpacking_inverts_the_export(stages: Path, tmp_path: Path, bits: int | 
         model = coded
     made = unpack(model, out, 0.4, "tiny")
     assert set(made) == {"t3", "speech_tokenizer", "vocoder", "flow", "meanflow", "speakers"}
+    facts = [load_stage(folder / "speech_tokenizer.safetensors")[1] for folder in (out, stages)]
+    assert {key: facts[1][key] for key in facts[0]} == facts[0]
     for stage in set(made) - {"flow"}:
         ours, theirs = (load_stage(folder / f"{stage}.safetensors")[0] for folder in (out, stages))
         assert ours.keys() == theirs.keys()
@@ -86,6 +89,13 @@ def test_unpacking_inverts_the_export(stages: Path, tmp_path: Path, bits: int | 
         for file in ("t3_mtl23ls_v2", "s3gen_meanflow", "ve"):
             ours, theirs = (read_floats(x / f"{file}.safetensors") for x in (again, model))
             assert all(torch.allclose(ours[name], x, rtol=2e-3) for name, x in theirs.items())
+
+
+@pytest.mark.parametrize("size", ["medium", "small", "tiny"])
+def test_the_size_of_a_tokenizer_is_read_from_its_tensors(size: str) -> None:
+    expected = TOKENIZER_SIZES[size]
+    tensors = SpeechTokenizer(expected).state_dict()
+    assert tokenizer_size({f"tokenizer.{name}": x for name, x in tensors.items()}) == expected
 
 
 def test_t3_can_be_the_average_of_the_best_and_the_last(stages: Path, tmp_path: Path) -> None:
