@@ -61,6 +61,8 @@ class Stage(EncoderStage):
             pitches=PITCHES,
         ).to(options.device)
         self.new_heads = bool(options.resume) and not self._resume(Path(options.resume))
+        if not options.resume:
+            self._spread_digits()
         self.parameters = [*self.tokenizer.parameters(), *self.heads.parameters()]
         self.optimizer = guarded_adamw(self.parameters, self.device)
         self.generator = torch.Generator(self.device).manual_seed(options.seed)
@@ -78,6 +80,11 @@ class Stage(EncoderStage):
             _copy_rows(own[name], tensors.pop(name, None), labels[kind], known.get(kind, []))
         self.heads.load_state_dict(own | tensors)
         return True
+
+    def _spread_digits(self) -> None:
+        batch = next(self.corpus.batches(self.options.batch_seconds, self.options.seed))
+        with torch.no_grad():
+            self.tokenizer.spread(*tokenizer_inputs(batch.wave, batch.samples))
 
     def _row_labels(self) -> dict[str, list[str]]:
         return {

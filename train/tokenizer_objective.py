@@ -39,10 +39,12 @@ WEIGHTS = {
     "phonemes": 1.5,
     "same": 0.2,
     "usage": 1.0,
+    "range": 0.1,
     "codes": 0.5,
     "redundancy": 0.1,
     "probe": 0.1,  # trains the probe only
 }
+MAX_ACTIVATION = 2.0  # beyond, a digit has hardly a gradient and may never change again
 MIN_USAGE = 0.9  # entropy of a digit's levels
 MIN_CODE_USAGE = 0.95  # entropy of the tokens of speech; about the most that a batch can show
 
@@ -146,6 +148,7 @@ def losses(
         "phonemes": phoneme_loss(heads.phonemes(digits, mask), targets.phonemes),
         "same": disagreement(own, other, mask),
         "usage": functional.relu(MIN_USAGE - level_usage(own, mask)).mean(),
+        "range": functional.relu(code.activations.abs() - MAX_ACTIVATION).square().mean(),
         "codes": functional.relu(MIN_CODE_USAGE - code_usage(own, targets.sound)),
         "redundancy": redundancy(own, mask),
         "probe": masked_mean(probe_loss, mask[:, 1:]),

@@ -60,6 +60,22 @@ def folder(tiny_corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+def test_initial_digits_use_all_levels(tiny_corpus: Path) -> None:
+    torch.manual_seed(0)
+    corpus = Corpus(tiny_corpus, "cpu")
+    batch = next(corpus.batches(20.0, 0))
+    inputs = tokenizer_inputs(batch.wave, batch.samples)
+    tokenizer = SpeechTokenizer(TokenizerSize(width=64, layers=1))
+    with torch.no_grad():
+        # As after unlucky steps: every digit is at an end, where its gradient vanishes.
+        tokenizer.quantizer._codebook.project_down.bias.fill_(9.0)
+        tokenizer.spread(*inputs)
+        code = tokenizer(*inputs)
+    levels = code.digits[code.mask].round()
+    for level in (-1, 0, 1):
+        assert (levels == level).float().mean(0).min() > 0.1
+
+
 def train(folder: Path, *options: str) -> dict:
     """→ the facts of what was saved"""
     fixed = ["--size", "tiny", "--device", "cpu", "--batch-seconds", "4", "--minutes", "1000"]

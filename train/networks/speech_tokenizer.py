@@ -27,6 +27,9 @@ class TokenizerSize:
     layers: int
 
 
+MAIN_DIRECTIONS = 24
+INITIAL_DEVIATION = 1.2  # of an activation; its tanh then rounds to each level about equally often
+
 TOKENIZER_SIZES = {
     "medium": TokenizerSize(width=384, layers=6),
     "small": TokenizerSize(width=256, layers=4),
@@ -39,6 +42,7 @@ class Code(NamedTuple):
 
     digits: Tensor  # [B, T, 8] in (-1, 1)
     mask: Tensor  # [B, T] bool
+    activations: Tensor  # [B, T, 8], of which the digits are the tanh
 
 
 def apply_rotary(x: Tensor) -> Tensor:
@@ -116,9 +120,6 @@ class Codebook(nn.Module):
     def __init__(self, width: int) -> None:
         super().__init__()
         self.project_down = nn.Linear(width, DIGITS)
-        # Initial digits use all three levels; with the default weights most would round to 0.
-        self.project_down.weight.data *= 2
-        self.project_down.bias.data.zero_()
 
 
 class Quantizer(nn.Module):
@@ -127,7 +128,18 @@ class Quantizer(nn.Module):
         self._codebook = Codebook(width)
 
     def forward(self, x: Tensor) -> Tensor:
-        return CODE_RANGE * self._codebook.project_down(x).float().tanh()
+        return self._codebook.project_down(x).float()
+
+    @torch.no_grad()
+    def spread(self, x: Tensor) -> None:
+        """Initializes the projection so that the digits of these encodings use all levels: random
+        mixtures of their main directions, centred. x: [N, width]"""
+        mean = x.mean(0)
+        directions = torch.pca_lowrank(x - mean, min(MAIN_DIRECTIONS, *x.shape))[2]
+        mixed = directions @ torch.randn(directions.shape[1], DIGITS, device=x.device)
+        scaled = mixed * INITIAL_DEVIATION / ((x - mean) @ mixed).std(0)
+        self._codebook.project_down.weight.copy_(scaled.T)
+        self._codebook.project_down.bias.copy_(-mean @ scaled)
 
 
 class SpeechTokenizer(nn.Module):
@@ -141,7 +153,13 @@ class SpeechTokenizer(nn.Module):
     def forward(self, mel: Tensor, frames: Tensor) -> Code:
         """mel: [B, F, 128], 100 frames a second; frames: [B] of each row"""
         x, mask = self.encoder(mel, frames)
-        return Code(self.quantizer(x), mask)
+        activations = self.quantizer(x)
+        return Code(CODE_RANGE * activations.tanh(), mask, activations)
+
+    def spread(self, mel: Tensor, frames: Tensor) -> None:
+        """Initializes the digits by a batch of speech; see `Quantizer.spread`."""
+        x, mask = self.encoder(mel, frames)
+        self.quantizer.spread(x[mask].float())
 
 
 def quantize(digits: Tensor) -> Tensor:
