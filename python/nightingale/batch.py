@@ -17,25 +17,29 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, replace
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from . import _core
 from ._core import Error
 from .atomic_files import atomic_path, unfinished_files
 from .checkpoint import Checkpoint, known_language
+from .draft import KINDS, find_draft
 from .loading import load
 from .manifest import Line
 from .model_settings import SETTINGS_FILE
 from .option import options_of
 from .options import LoadOptions, SpeechOptions
-from .quantized_cache import source_identity
 from .voice import Voice
 from .voice_folder import VoiceFolder, find_voice
 
 JOURNAL = "results.jsonl"
 LOCK = ".lock"
 MOST_BLOCKS = 10_000  # Ray takes a millisecond for each before it begins
+READ_BYTES = 1 << 20
+# Packages that change how a text is read, where they are installed.
+TEXT_PACKAGES = ("dicta-onnx", "pykakasi", "russian-text-stresser", "spacy-pkuseg")
 
 
 @dataclass(frozen=True)
@@ -151,7 +155,7 @@ class Requests:
         self, checkpoint: Checkpoint, loading: LoadOptions, defaults: dict[str, Any]
     ) -> None:
         self.voices: dict[str, Voice] = {}  # those that do not come with the model
-        self._voice_digests: dict[str | None, Any] = {None: _identity(checkpoint.voice)}
+        self._voice_digests: dict[str | None, Any] = {None: _content_digest(checkpoint.voice)}
         self._defaults = defaults
         self._checkpoint = checkpoint
         self._model = _model_digest(checkpoint, loading)
@@ -169,7 +173,7 @@ class Requests:
             self._voice_digests[voice] = _voice_digest(found)
         else:
             file = self._checkpoint.voices.get(found, self._checkpoint.voice)
-            self._voice_digests[voice] = _identity(file)
+            self._voice_digests[voice] = _content_digest(file)
 
     def request(self, line: Line) -> Request:
         options = self._defaults | line.options
@@ -189,8 +193,8 @@ def _digest(content: Any) -> str:
 
 
 def _model_digest(checkpoint: Checkpoint, loading: LoadOptions) -> str:
-    """Of all that the sound depends on beside text, voice and options of speech: the package, the
-    model's files and how they are loaded."""
+    """Of all that the sound depends on beside text, voice and options of speech: the package, those
+    that read texts, the model's files and how they are loaded."""
     files = (checkpoint.t3, checkpoint.s3gen, checkpoint.tokenizer, checkpoint.cangjie)
     settings = checkpoint.folder / SETTINGS_FILE
     loaded = {
@@ -198,13 +202,33 @@ def _model_digest(checkpoint: Checkpoint, loading: LoadOptions) -> str:
         for option in options_of(LoadOptions)
         if option.changes_audio
     }
-    identities = [_identity(file) for file in (*files, checkpoint.dicta, settings)]
-    return _digest([version("nightingale-tts"), identities, loaded])
+    on_gpu = loading.device == "auto" and _core.gpu_available()
+    versions = [version("nightingale-tts"), *map(_installed_version, TEXT_PACKAGES)]
+    contents = [_content_digest(file) for file in (*files, checkpoint.dicta, settings)]
+    return _digest([versions, contents, loaded, on_gpu, _draft_digest(loading.draft)])
 
 
-def _identity(file: Path | None) -> dict[str, Any] | None:
-    """What tells a file's content from another's; None where there is no file."""
-    return source_identity(file) if file is not None and file.is_file() else None
+def _installed_version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+def _draft_digest(draft: str | Path | None) -> str | None:
+    """Of the file of a smaller model; those that are part of the model change nothing."""
+    return None if draft is None or draft in KINDS else _content_digest(find_draft(draft))
+
+
+def _content_digest(file: Path | None) -> str | None:
+    """Of all bytes, as size and time do not tell a replaced file; None where there is no file."""
+    if file is None or not file.is_file():
+        return None
+    digest = hashlib.sha256()
+    with open(file, "rb") as opened:
+        while part := opened.read(READ_BYTES):
+            digest.update(part)
+    return digest.hexdigest()
 
 
 def _voice_digest(voice: Voice) -> str:
