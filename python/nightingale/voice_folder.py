@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
 import stat
 import unicodedata
-from collections.abc import Collection
-from contextlib import suppress
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from ._core import Error
@@ -19,6 +21,14 @@ MOST_BYTES = 200  # with the suffix and what a save adds, below the 255 of most 
 WINDOWS_DEVICES = {"CON", "PRN", "AUX", "NUL"} | {
     f"{port}{digit}" for port in ("COM", "LPT") for digit in range(10)
 }
+
+
+class VoiceExistsError(ValueError):
+    """There is a voice of this name already."""
+
+
+class FolderFullError(ValueError):
+    """The folder has as many voices as it may."""
 
 
 def default_voice_folder() -> Path:
@@ -91,19 +101,38 @@ class VoiceFolder:
         """The voice of this name."""
         return Voice.load(self._existing(name))
 
-    def save(self, name: str, voice: Voice, overwrite: bool = False) -> Path:
-        """Keeps the voice under this name; the file appears whole or not at all."""
+    def save(
+        self, name: str, voice: Voice, overwrite: bool = False, most: int | None = None
+    ) -> Path:
+        """Keeps the voice under this name; the file appears whole or not at all. most: voices that
+        there may be in the folder."""
         if not isinstance(voice, Voice):
             raise ValueError(f"only a Voice can be saved, not {type(voice).__name__}")
-        file = self.path(name)
-        if file.exists() and not overwrite:
-            known = file.name.removesuffix(SUFFIX)
-            raise ValueError(
-                f"there is a voice {known!r} already; give overwrite=True to replace it"
-            )
+        self.path(name)  # so that no folder is made for a name that cannot be
         self.folder.mkdir(parents=True, exist_ok=True)
-        voice.save(file)
+        with self._alone():
+            file = self.path(name)
+            if file.exists() and not overwrite:
+                known = file.name.removesuffix(SUFFIX)
+                raise VoiceExistsError(
+                    f"there is a voice {known!r} already; give overwrite=True to replace it"
+                )
+            if most is not None and not file.exists() and len(self.names()) >= most:
+                raise FolderFullError(f"there are {most} voices already; delete one first")
+            voice.save(file)
         return file
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Keeps other threads and processes from saving between a look and a save. The lock ends
+        with the process, however it ends."""
+        descriptor = os.open(self.folder, os.O_RDONLY)
+        try:
+            with suppress(OSError):  # a file system without locks
+                fcntl.flock(descriptor, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(descriptor)
 
     def remove(self, name: str) -> None:
         """Deletes the voice of this name."""

@@ -13,7 +13,7 @@ from pydantic import BaseModel
 
 from .._core import Error
 from ..audio import SAMPLE_RATE
-from ..voice_folder import voice_name
+from ..voice_folder import FolderFullError, VoiceExistsError, voice_name
 from .context import MODEL_NAME, Server, ServerContext
 from .errors import ApiError, described
 from .speech import check_model
@@ -158,10 +158,13 @@ async def create_voice(
         raise server.told(error, param="audio_sample") from error
     finally:
         server.engine.cancel(job)
+    most = server.settings.max_voices
     try:
-        await asyncio.to_thread(folder.save, name, voice)
-    except ValueError as error:  # another request was faster
+        await asyncio.to_thread(folder.save, name, voice, most=most)
+    except VoiceExistsError as error:  # another request was faster
         raise _taken(name) from error
+    except FolderFullError as error:
+        raise ApiError(409, str(error)) from error
     return await asyncio.to_thread(_kept, server, name)
 
 
@@ -194,6 +197,6 @@ def _taken(name: str) -> ApiError:
 def _kept(server: Server, name: str) -> VoiceObject:
     try:
         created = int(server.voices.path(name).stat().st_mtime)
-    except FileNotFoundError:  # it was deleted this moment
+    except (FileNotFoundError, Error):  # it was deleted or replaced this moment
         created = 0
     return VoiceObject(id=name, name=name, source="folder", created_at=created)
