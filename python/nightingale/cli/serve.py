@@ -38,7 +38,15 @@ def add_commands(commands: Any) -> None:
         action="append",
         metavar="NAME",
         default=[],
-        help="another name that clients may call this machine by, where it listens to itself only",
+        help="another name that clients may call this machine by; may be given several times",
+    )
+    safety.add_argument(
+        "--trust-proxy",
+        action="append",
+        metavar="ADDRESS",
+        default=[],
+        help="a proxy, or a network of them, whose X-Forwarded-For names the client; may be given "
+        "several times",
     )
     limits = serve.add_argument_group("limits")
     add_options(limits, ServerOptions)
@@ -76,9 +84,16 @@ def _settings(args: Arguments) -> Settings:
             f"{args.host} can be reached from other machines: give --key-file, "
             "or --allow-unauthenticated if that is meant"
         )
-    hosts = (*LOOPBACK_NAMES, *map(str.lower, args.allow_host)) if local else None
-    limits = args.given(ServerOptions)
-    return Settings(model=args.model, load=args.load_options(), key=key, hosts=hosts, **limits)
+    own = f"[{args.host}]" if ":" in args.host else args.host
+    return Settings(
+        model=args.model,
+        load=args.load_options(),
+        key=key,
+        hosts=(*LOOPBACK_NAMES, *map(str.lower, (own, *args.allow_host))),
+        any_address=not local,
+        trusted_proxies=tuple(args.trust_proxy),
+        **args.given(ServerOptions),
+    )
 
 
 def _read_key(file: Path) -> str:

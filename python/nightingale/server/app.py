@@ -13,6 +13,7 @@ import anyio.to_thread
 from fastapi import FastAPI
 from fastapi.responses import FileResponse
 from fastapi.staticfiles import StaticFiles
+from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from ..loading import load
 from ..voice_folder import VoiceFolder
@@ -78,6 +79,8 @@ def create_app(settings: Settings, engine: EngineThread | None = None) -> FastAP
 
     app.add_middleware(Guard, settings=settings)
     app.add_middleware(CountAnswers, metrics=server.metrics)
+    if settings.trusted_proxies:
+        app.add_middleware(ProxyHeadersMiddleware, trusted_hosts=list(settings.trusted_proxies))
     return app
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ipaddress
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Annotated, cast
 
@@ -20,6 +22,7 @@ from .jobs import EngineThread, Job, QueueFullError, Work
 from .metrics import Metrics
 
 MODEL_NAME = "nightingale"
+_MACHINE_FOLDERS = (Path.home(), Path(tempfile.gettempdir()), Path(__file__).parents[2])
 LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")
 # Programs written for OpenAI name these whatever the server has.
 OPENAI_VOICES = {
@@ -36,9 +39,13 @@ class Settings(ServerOptions):
     load: LoadOptions = LoadOptions()
     key: str | None = None  # that clients must show
     hosts: tuple[str, ...] | None = LOOPBACK_NAMES  # names clients may call it by; None: any
+    any_address: bool = False  # whether clients may also call it by any IP address
+    trusted_proxies: tuple[str, ...] = ()  # addresses whose X-Forwarded-For names the client
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        for proxy in self.trusted_proxies:
+            ipaddress.ip_network(proxy)
         if self.key is not None and (len(self.key) < 8 or not self.key.isascii()):
             raise ValueError("a key must have 8 ASCII characters or more")
 
@@ -71,7 +78,16 @@ class Server:
         """What the client hears of an error; `param` names the part of the request at fault."""
         if isinstance(error, QueueFullError):
             self.metrics.refused.inc()
-        return api_error(error, self.engine.retry_after(), param)
+        return api_error(error, self.engine.retry_after(), param, self._folders)
+
+    @cached_property
+    def _folders(self) -> list[str]:
+        """What clients are not told of, longest first."""
+        model = [Path(self.settings.model)] if self.settings.model else []
+        named = [folder.parent for folder in (*model, self.voices.folder)]
+        folders = {*named, *(folder.absolute() for folder in named), *_MACHINE_FOLDERS}
+        paths = {str(folder) for folder in folders if len(folder.parts) > 1}
+        return sorted(paths, key=len, reverse=True)
 
     def find_voice(self, name: str | None, own: Sequence[str]) -> str | Voice | None:
         """What `nightingale` takes for a name; `own` are the model's voices."""
@@ -82,8 +98,8 @@ class Server:
             if file.is_file():
                 state = file.stat()
                 return _load_voice(file, state.st_mtime_ns, state.st_size)
-        except (ValueError, Error):
-            pass  # no name of a voice here, so that there is none of that name
+        except (ValueError, Error, OSError):
+            pass  # no name of a voice, or one that was deleted this moment
         if name in OPENAI_VOICES:
             return None
         known = ", ".join([*own, *self.voices.names()]) or "none"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -20,6 +21,7 @@ from .jobs import EngineStoppedError, QueueFullError
 logger = logging.getLogger(__name__)
 
 FAILED = "the server failed; its log says why"
+ABSOLUTE_PATH = re.compile(r"""(?<![\w:/.~-])/(?:[^/\s'"]+/)+([^/\s'",;]*)""")
 TYPES = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
 
 
@@ -58,8 +60,19 @@ class ApiError(HTTPException):
         return JSONResponse(self.body, self.status_code, self.headers)
 
 
-def api_error(error: Exception, retry_after: int, param: str | None = None) -> ApiError:
-    """What a client is told of a job's exception; the unforeseen ones stay with the server."""
+def without_paths(message: str, folders: Sequence[str]) -> str:
+    """A message in which files of this machine have lost where they are. folders: whose paths may
+    have spaces, so that they are not found by their looks."""
+    for folder in folders:
+        message = message.replace(f"{folder.rstrip('/')}/", "")
+    return ABSOLUTE_PATH.sub(r"\1", message)
+
+
+def api_error(
+    error: Exception, retry_after: int, param: str | None = None, folders: Sequence[str] = ()
+) -> ApiError:
+    """What a client is told of a job's exception; the unforeseen ones stay with the server, and so
+    do paths, of which `folders` are known."""
     retry = {"Retry-After": str(retry_after)}
     if isinstance(error, ApiError):
         return error
@@ -72,7 +85,8 @@ def api_error(error: Exception, retry_after: int, param: str | None = None) -> A
         message = "the request waited too long for its first sound; try again later"
         return ApiError(503, message, code="timeout", headers=retry)
     if isinstance(error, (ValueError, Error)):
-        return ApiError(400, " ".join(str(error).split()), param=param)
+        message = without_paths(" ".join(str(error).split()), folders)
+        return ApiError(400, message, param=param)
     logger.error("a request failed", exc_info=error)
     return ApiError(500, FAILED)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hmac
+import ipaddress
 
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -37,10 +38,10 @@ class Guard:
 
     def _refusal(self, scope: Scope, headers: Headers, limit: int) -> ApiError | None:
         host = headers.get("host", "")
-        hosts = self.settings.hosts
-        if hosts is not None and _name(host) not in hosts:
+        if not self._is_called(_name(host)):
             # A page elsewhere can point its own name here, and would then be of the same origin.
-            return ApiError(421, f"this server is not called {_name(host)!r}", code="unknown_host")
+            message = f"this server is not called {_name(host)!r}; --allow-host adds names"
+            return ApiError(421, message, code="unknown_host")
         origin = headers.get("origin")
         if origin is not None and origin.partition("://")[2] != host:
             return ApiError(403, "pages of other sites may not use this server", code="origin")
@@ -60,12 +61,28 @@ class Guard:
             return _too_large(limit)
         return None
 
+    def _is_called(self, name: str) -> bool:
+        hosts = self.settings.hosts
+        if hosts is None or name in hosts:
+            return True
+        return self.settings.any_address and _is_address(name)
+
 
 def _name(host: str) -> str:
     """The name in a Host header, without its port."""
     if host.startswith("["):
         return host.partition("]")[0].lower() + "]"
     return host.partition(":")[0].lower()
+
+
+def _is_address(name: str) -> bool:
+    """Whether a name in a Host header is an IP address, which no page can point elsewhere."""
+    bracketed = name.startswith("[") and name.endswith("]")
+    try:
+        address = ipaddress.ip_address(name[1:-1] if bracketed else name)
+    except ValueError:
+        return False
+    return bracketed == (address.version == 6)
 
 
 def _limited(receive: Receive, limit: int) -> Receive:

@@ -85,6 +85,7 @@ class _Config(uvicorn.Config):
             log_level=logging.WARNING,
             access_log=False,
             server_header=False,
+            proxy_headers=False,  # the application reads those of proxies that it is told of
             timeout_graceful_shutdown=shutdown_timeout,
             timeout_worker_healthcheck=60,
             ws_max_size=MOST_JSON,
