@@ -16,7 +16,7 @@ from typing import Any
 import httpx
 import numpy as np
 
-from .command import PATIENCE, start
+from .command import COMMAND, PATIENCE, start
 
 
 @dataclass
@@ -42,9 +42,12 @@ class Running:
 
 
 @contextmanager
-def serving(model: Path, voices: Path, *options: str | Path) -> Iterator[Running]:
+def serving(
+    model: Path, voices: Path, *options: str | Path, command: list[str] = COMMAND
+) -> Iterator[Running]:
     """`nightingale serve` at a free port, ended with SIGTERM where it still runs."""
-    process = start("serve", "--model", model, "--voices", voices, "--port", "0", *options)
+    words = ("serve", "--model", model, "--voices", voices, "--port", "0", *options)
+    process = start(*words, command=command)
     log: list[str] = []
     listening = threading.Event()
     reader = threading.Thread(target=_read, args=(process, log, listening), daemon=True)
@@ -54,7 +57,7 @@ def serving(model: Path, voices: Path, *options: str | Path) -> Iterator[Running
         address = re.search(r"listening on (http://\S+)", "".join(log))
         assert address, log
         running = Running(address[1], process, log)
-        until(lambda: running.process.poll() is None and _answers(running))
+        until(lambda: _answers(running))
         yield running
     finally:
         if process.poll() is None:
@@ -79,6 +82,7 @@ def pcm(samples: np.ndarray) -> bytes:
 
 
 def _answers(running: Running) -> bool:
+    assert running.process.poll() is None, running.log
     try:
         return running.health()["status"] == "ok"
     except httpx.TransportError:

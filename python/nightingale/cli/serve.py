@@ -7,7 +7,8 @@ import socket
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..options import ServerOptions
+from ..option import whole
+from ..options import MOST_SECONDS, ServerOptions
 from .options import Arguments, add_options, add_shared, at_least, remark
 
 if TYPE_CHECKING:
@@ -68,6 +69,7 @@ def _serve(args: Arguments) -> int:
             f"serving needs {error.name}: pip install 'nightingale-tts[server]'"
         ) from None
     at_least(1, "--workers", args.workers)
+    whole("--shutdown-timeout", args.shutdown_timeout, 0, MOST_SECONDS)
     settings = _settings(args)
     with _listening(args.host, args.port) as listener:
         return serving.serve(settings, listener, args.workers, args.shutdown_timeout, remark)

@@ -16,7 +16,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
 from .._core import Error
-from .jobs import EngineStoppedError, QueueFullError
+from .jobs import EngineFailedError, EngineStoppedError, QueueFullError
 
 logger = logging.getLogger(__name__)
 
@@ -81,6 +81,9 @@ def api_error(
         return ApiError(429, message, code="queue_full", headers=retry)
     if isinstance(error, EngineStoppedError):
         return ApiError(503, "the server is ending", code="stopping", headers=retry)
+    if isinstance(error, EngineFailedError):
+        message = "the engine has failed; the server must be started again"
+        return ApiError(503, message, code="engine_failed", headers=retry)
     if isinstance(error, asyncio.TimeoutError):
         message = "the request waited too long for its first sound; try again later"
         return ApiError(503, message, code="timeout", headers=retry)

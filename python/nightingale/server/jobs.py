@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import logging
 import math
 import threading
 import time
@@ -16,6 +17,8 @@ from typing import Any, Generic, TypeVar
 import mlx.core as mx
 
 from ..tts import TTS
+
+logger = logging.getLogger(__name__)
 
 AHEAD = 30.0  # seconds of sound that are made before the client has taken them
 LONGEST_RETRY = 60
@@ -31,6 +34,10 @@ class QueueFullError(Exception):
 
 class EngineStoppedError(Exception):
     """The server is ending."""
+
+
+class EngineFailedError(Exception):
+    """The engine's thread has ended by a fault, and nothing can be spoken any more."""
 
 
 class Job:
@@ -164,6 +171,7 @@ class EngineThread:
         self._unload_after = unload_after
         self._wake = threading.Condition()
         self._stopping = False
+        self._failed = False
         self._job_seconds = 0.0  # a running mean
         self._started: Future[None] = Future()  # fails where the model cannot be loaded
         self._thread = threading.Thread(target=self._run, name="engine", daemon=True)
@@ -193,7 +201,12 @@ class EngineThread:
 
     @property
     def alive(self) -> bool:
-        return self._thread.is_alive()
+        return self._thread.is_alive() and not self._failed
+
+    @property
+    def failed(self) -> bool:
+        """Whether a fault, and not `stop`, has ended the thread."""
+        return self._failed
 
     @property
     def running(self) -> int:
@@ -214,6 +227,8 @@ class EngineThread:
     def submit(self, job: Job) -> None:
         """Puts a job in the queue, or raises QueueFullError."""
         with self._wake:
+            if self._failed:
+                raise EngineFailedError
             if self._stopping:
                 raise EngineStoppedError
             job.taken_told = self._notify
@@ -238,6 +253,20 @@ class EngineThread:
             self._started.set_exception(error)
             return
         self._started.set_result(None)
+        try:
+            self._run_jobs()
+        except BaseException:
+            self._give_up()  # first, as without memory the log may fail too
+            logger.critical("the engine has failed", exc_info=True)
+
+    def _give_up(self) -> None:
+        with self._wake:
+            self._failed = True
+            for job in [*self._running, *self._queue.clear()]:
+                job.give(EngineFailedError())
+            self._running.clear()
+
+    def _run_jobs(self) -> None:
         while self._wait_for_work():
             for job in [job for job in self._running if job.cancelled]:
                 self._end(job)

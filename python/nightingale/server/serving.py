@@ -6,7 +6,6 @@ import asyncio
 import functools
 import logging
 import os
-import signal
 import socket
 import tempfile
 from collections.abc import Callable
@@ -17,13 +16,14 @@ import uvicorn
 from fastapi import FastAPI
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
-from uvicorn.supervisors import Multiprocess
 
 from ..hub import find_model
 from .app import create_app, make_engine
 from .context import Settings
 from .guard import MOST_JSON
+from .http_server import HttpServer
 from .metrics import SHARED_FOLDER
+from .workers import Supervisor
 
 
 def serve(
@@ -42,8 +42,9 @@ def serve(
         tell(f"nightingale: listening on {address}")
         app = functools.partial(create_app, settings, engine)
         config = _Config(app, settings, shutdown_timeout)
-        uvicorn.Server(config).run([listener])  # raises what ended it
-        return 0
+        server = HttpServer(config)
+        server.run([listener])  # raises the signal that ended it
+        return server.status
     # A model that is not there is told here, once, and not by every worker again and again.
     find_model(settings.model, settings.load.offline, False)
     with tempfile.TemporaryDirectory() as shared:
@@ -52,23 +53,9 @@ def serve(
         config = _Config(app, settings, shutdown_timeout)
         config.workers = workers
         tell(f"nightingale: listening on {address} with {workers} workers")
-        supervisor = _Supervisor(config, sockets=[listener])
+        supervisor = Supervisor(config, sockets=[listener])
         supervisor.run()
         return supervisor.status
-
-
-class _Supervisor(Multiprocess):
-    """uvicorn's, which starts a worker anew when one ends; it also knows what ended it."""
-
-    status = 1  # of a worker that could not start
-
-    def handle_int(self) -> None:
-        super().handle_int()
-        self.status = 128 + signal.SIGINT
-
-    def handle_term(self) -> None:
-        super().handle_term()
-        self.status = 128 + signal.SIGTERM
 
 
 class _Config(uvicorn.Config):
