@@ -252,7 +252,28 @@ class ServerOptions(Options):
     max_concurrent: int = option(4, "requests that are spoken in turns", range=(1, None))
     max_characters: int = option(10_000, "characters of a text", range=(1, None))
     max_upload: int = option(20_000_000, "bytes of a recording", range=(1, None))
+    max_concurrent_uploads: int = option(
+        4,
+        "recordings that are received and held at once, half of them from one address; more wait",
+        range=(1, None),
+    )
     max_voices: int = option(1000, "voices in the voice folder", range=(1, None))
+    max_connections: int = option(512, "open connections", range=(1, None), interfaces=("cli",))
+    max_connections_per_address: int = option(
+        128,
+        "open connections of one address, unless it is a trusted proxy's",
+        range=(1, None),
+        interfaces=("cli",),
+    )
+    head_timeout: float = option(
+        20.0, "seconds in which the head of a request must come", **SECONDS, interfaces=("cli",)
+    )
+    min_body_rate: int = option(
+        10_000,
+        "bytes per second that the body of a request must bring in each span of head_timeout",
+        range=(0, None),
+        interfaces=("cli",),
+    )
     first_audio_timeout: float = option(
         60.0, "seconds that a request waits for its first audio", **SECONDS
     )

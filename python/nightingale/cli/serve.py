@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 PORT = 8765
 SHUTDOWN_TIMEOUT = 10
+BACKLOG = 64  # connections that the system keeps until they are taken
 
 
 def add_commands(commands: Any) -> None:
@@ -117,7 +118,7 @@ def _is_loopback(host: str) -> bool:
 def _listening(host: str, port: int) -> socket.socket:
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
-        return socket.create_server((host, port), family=family, backlog=1024)
+        return socket.create_server((host, port), family=family, backlog=BACKLOG)
     except (OSError, OverflowError) as error:
         reason = getattr(error, "strerror", None) or error
         raise ValueError(f"cannot listen at {host}, port {port}: {reason}") from error

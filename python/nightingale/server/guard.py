@@ -10,6 +10,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from .context import Settings
 from .errors import ApiError
+from .uploads import UploadSlots
 
 OPEN_PATHS = ("/", "/health", "/docs", "/openapi.json")  # and /page/: they tell nothing secret
 UPLOAD_PATH = "/v1/audio/voices"
@@ -23,6 +24,7 @@ class Guard:
     def __init__(self, app: ASGIApp, settings: Settings) -> None:
         self.app = app
         self.settings = settings
+        self._uploads = UploadSlots(settings)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -34,7 +36,17 @@ class Guard:
         if refusal is not None:
             await refusal.response()(scope, receive, send)
             return
-        await self.app(scope, _limited(receive, limit), send)
+        if upload and scope.get("method") == "POST":
+            await self._receive_upload(scope, _limited(receive, limit), send)
+        else:
+            await self.app(scope, _limited(receive, limit), send)
+
+    async def _receive_upload(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            async with self._uploads.slot(scope["client"][0] if scope.get("client") else ""):
+                await self.app(scope, receive, send)
+        except ApiError as refusal:  # the application answers its own
+            await refusal.response()(scope, receive, send)
 
     def _refusal(self, scope: Scope, headers: Headers, limit: int) -> ApiError | None:
         host = headers.get("host", "")

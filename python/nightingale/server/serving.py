@@ -23,6 +23,7 @@ from .context import Settings
 from .guard import MOST_JSON
 from .http_server import HttpServer
 from .metrics import SHARED_FOLDER
+from .reading import PacedReading
 from .workers import Supervisor
 
 
@@ -78,6 +79,7 @@ class _Config(uvicorn.Config):
             ws_max_size=MOST_JSON,
             lifespan="on",
         )
+        self.settings = settings
         self.patience = settings.stall_timeout  # seconds
 
 
@@ -132,7 +134,7 @@ class _Impatient(asyncio.Protocol):
         raise NotImplementedError
 
 
-class HttpConnection(_Impatient, H11Protocol):
+class HttpConnection(PacedReading, _Impatient, H11Protocol):
     """HTTP by h11, which bounds the head of a request."""
 
     def _more_is_due(self) -> bool:
