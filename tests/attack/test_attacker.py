@@ -1,0 +1,74 @@
+"""The attacker itself: it finds each fault of a fake server, and none in the real one."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from . import acts, attacker
+from .attacker import Report, Scene, attack, expected_sounds, scenes
+from .fake_server import SOUND
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(sys.platform != "linux", reason="Linux tells of a process"),
+]
+
+
+@pytest.fixture
+def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that a server that hangs is found soon, and a leak by few requests."""
+    monkeypatch.setattr(attacker, "QUIET_SECONDS", 3.0)
+    monkeypatch.setattr(attacker, "PATIENCE", 3.0)
+    monkeypatch.setattr(acts, "PATIENCE", 3.0)
+    monkeypatch.setattr(attacker, "SETTLE_SECONDS", 1.0)
+    monkeypatch.setattr(attacker, "ACTS", (acts.looks_around, acts.uses_a_voice))
+
+
+def attack_fake(fault: str) -> Report:
+    scene = Scene("fake", [sys.executable, "-m", "tests.attack.fake_server", fault])
+    controls = {"Hi.": hashlib.sha256(SOUND).hexdigest()}
+    return attack(scene, Path(), controls, "1", 3, attack_seconds=1.0)
+
+
+def test_a_server_without_faults_passes(hasty: None) -> None:
+    report = attack_fake("none")
+    assert report.faults == []
+    assert report.controls >= 5
+    assert report.acts.total() > 20
+    assert report.after is not None
+
+
+@pytest.mark.parametrize(
+    ("fault", "found"),
+    [
+        ("start", "the server does not start: ['injected"),
+        ("leak", "memory grew from"),
+        ("files", "files grew from"),
+        ("threads", "threads grew from"),
+        ("crash", "the server ended with status 3"),
+        ("hang", "Timeout"),
+        ("wrong", "has 2 wrong bytes"),
+        ("error", "status 500"),
+        ("traceback", "log: Traceback"),
+    ],
+)
+def test_every_fault_is_found(hasty: None, fault: str, found: str) -> None:
+    report = attack_fake(fault)
+    assert [each for each in report.faults if found in each], report.faults
+
+
+def test_the_server_holds_for_a_while(
+    quick_checkpoint: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    over_http = tuple(act for act in attacker.ACTS if act not in (acts.live, acts.pings))
+    monkeypatch.setattr(attacker, "ACTS", over_http)
+    report = attack(scenes()[0], quick_checkpoint, expected_sounds(quick_checkpoint), "1", 15)
+    assert report.faults == []
+    assert report.controls >= 6
+    assert report.acts.total() > 10
+    json.dumps(report.as_dict())
