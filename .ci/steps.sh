@@ -67,10 +67,14 @@ install_extras() {
   echo "$*"
 }
 
-# From another folder, so that the installed package is what is tested.
-python_tests() {
+source_tree() {
   mkdir -p "$work/tree"
   git ls-files -z | tar -cf - --null -T - | tar -xf - -C "$work/tree"
+}
+
+# From another folder, so that the installed package is what is tested.
+python_tests() {
+  source_tree
   (cd "$work/tree" && . "$work/venv/bin/activate" && pytest "$@")
 }
 
