@@ -20,6 +20,11 @@ def resident(pid: int) -> int:
     return 1024 * _status(pid, "VmRSS")
 
 
+def peak_resident(pid: int) -> int:
+    """The most bytes of memory that it has had."""
+    return 1024 * _status(pid, "VmHWM")
+
+
 def _status(pid: int, name: str) -> int:
     text = Path(f"/proc/{pid}/status").read_text()
     return int(re.search(rf"^{name}:\s+(\d+)", text, re.MULTILINE)[1])

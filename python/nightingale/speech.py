@@ -27,6 +27,7 @@ SPEECH_CODES = 6561  # ids below are sound
 GAPS = {"sentence": 0.2, "paragraph": 0.5, "clause": 0.08, "cut": 0.0}
 # Sentences spoken at once: as many as have independent rows, two each with guidance.
 TOGETHER = 8
+LONGEST_SILENCE = SAMPLE_RATE  # samples; a longer pause comes in several chunks
 # The analyser's reasons for ending the speech: earlier text again, the same token again.
 TEXT_REPETITION, TOKEN_REPETITION = 2, 4
 
@@ -41,6 +42,7 @@ class Chunk:
     index: int
     timings: dict[str, float] = field(default_factory=dict)  # seconds by stage up to here, and rtf
     sample_rate: int = SAMPLE_RATE
+    text_tokens: int = 0  # of the sentence that begins with it
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,8 +80,8 @@ class Speaker:
             silence = _silence(segment, last=number == len(self.segments) - 1)
             if segment.text:
                 yield from self._sentence(number, silence)
-            elif len(silence):
-                yield self._chunk(silence)
+            else:
+                yield from map(self._chunk, silence)
 
     def _begin(self, number: int) -> _Utterance:
         """A segment that is being spoken or is about to be."""
@@ -104,14 +106,16 @@ class Speaker:
         later = (n for n in range(number + 1, len(self.segments)) if self.segments[n].text)
         return [self._begin(n).speech for n in islice(later, TOGETHER - 1)]
 
-    def _sentence(self, number: int, silence: np.ndarray) -> Iterator[Chunk | None]:
-        words = self._begin(number).words
+    def _sentence(self, number: int, silence: Iterator[np.ndarray]) -> Iterator[Chunk | None]:
+        begun = self._begin(number)
+        words, text_tokens = begun.words, begun.text_tokens
         offset = self._samples / SAMPLE_RATE
         sound = SentenceSound(self.engine, self.voice, self.options, number, self._seconds)
         tokens: list[int] = []
 
         def advance(silence: np.ndarray | None = None) -> Iterator[Chunk | None]:
             """The next chunk of the sentence, or the last one, which `silence` follows."""
+            nonlocal text_tokens
             told = sound.solved  # tokens that chunks have brought
             for samples in sound.advance(tokens, last=silence is not None):
                 if samples is None:
@@ -121,17 +125,20 @@ class Speaker:
                 spoken = take(sound.sent / SAMPLE_RATE)
                 if silence is not None:
                     samples = np.concatenate([samples, silence])
-                yield self._chunk(samples, tokens[told : sound.solved], spoken, offset)
+                new = tokens[told : sound.solved]
+                yield self._chunk(samples, new, spoken, offset, text_tokens)
+                text_tokens = 0
 
         for _ in self._speak(number, tokens):
             if sound.ready(tokens):
                 yield from advance()
             yield None
+        del self._begun[number]
         if tokens:
-            yield from advance(silence)
+            yield from advance(next(silence, np.zeros(0, np.float32)))
+            yield from map(self._chunk, silence)
         else:
             logger.warning("the model said nothing for %r", _said(self.segments[number]))
-        del self._begun[number]
 
     def _speak(self, number: int, tokens: list[int]) -> Iterator[None]:
         """Puts what T3 says in `tokens`, one a turn; what it says astray goes at the end."""
@@ -157,6 +164,7 @@ class Speaker:
         tokens: Sequence[int] = (),
         words: Sequence[Word] = (),
         offset: float = 0.0,
+        text_tokens: int = 0,
     ) -> Chunk:
         self._samples += len(samples)
         total = time.perf_counter() - self.started
@@ -172,7 +180,8 @@ class Speaker:
             (word, round(start + offset, 3), round(end + offset, 3)) for word, start, end in words
         ]
         index, self._chunks = self._chunks, self._chunks + 1
-        return Chunk(samples, np.array(tokens, np.int32), shifted, index, timings)
+        new = np.array(tokens, np.int32)
+        return Chunk(samples, new, shifted, index, timings, text_tokens=text_tokens)
 
 
 def _said(segment: Segment) -> str:
@@ -181,10 +190,13 @@ def _said(segment: Segment) -> str:
     return f"{segment.text}," if inside else segment.text
 
 
-def _silence(segment: Segment, last: bool) -> np.ndarray:
-    """What follows a segment: the pause that was asked for, or a natural gap before the next."""
+def _silence(segment: Segment, last: bool) -> Iterator[np.ndarray]:
+    """What follows a segment, made as it is asked for: the pause that was asked for, or a natural
+    gap before the next."""
     gap = 0.0 if last or not segment.text else GAPS[segment.ends]
-    return np.zeros(round(max(segment.pause, gap) * SAMPLE_RATE), np.float32)
+    samples = round(max(segment.pause, gap) * SAMPLE_RATE)
+    for begin in range(0, samples, LONGEST_SILENCE):
+        yield np.zeros(min(LONGEST_SILENCE, samples - begin), np.float32)
 
 
 def _astray(tokens: Sequence[int], positions: Sequence[int], end: int, forced: int) -> int:

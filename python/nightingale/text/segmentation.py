@@ -15,7 +15,7 @@ _VERY_SHORT = 1.0  # seconds; a shorter sentence is merged with its neighbour
 _GAP = 0.3  # seconds between two sentences
 
 _DEFAULT_PAUSE = 0.5  # seconds of a bare [pause]
-_LONGEST_PAUSE = 30.0
+_LONGEST_PAUSE = 30.0  # of one mark, and of all that nothing spoken stands between
 
 _PAUSE = re.compile(r"\[\s*pause(?![a-z_])([^\[\]]*)\]", re.IGNORECASE)
 _LENGTH = re.compile(r"\s+([0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*(ms|s)\s*", re.IGNORECASE)
@@ -56,9 +56,9 @@ class Segmenter:
                     unspoken = ""
                 found += self._grouped(units, first=not found)
             if found:
-                found[-1] = replace(found[-1], pause=found[-1].pause + pause)
+                found[-1] = replace(found[-1], pause=_together(found[-1].pause, pause))
             else:
-                silence += pause
+                silence = _together(silence, pause)
         if unspoken:
             return [Segment(unspoken, silence, "paragraph")]
         if not found and len(parts) == 1:
@@ -170,6 +170,11 @@ def _split_pauses(text: str) -> list[tuple[str, float]]:
         start = mark.end()
     parts.append((text[start:], 0.0))
     return parts
+
+
+def _together(first: float, second: float) -> float:
+    """The seconds of two pauses in a row."""
+    return min(first + second, _LONGEST_PAUSE)
 
 
 def _seconds(mark: re.Match[str]) -> float:
