@@ -54,7 +54,6 @@ def spoken(tts: Any, tokens: int, steps: int, whole: bool = False) -> Iterator[A
     """What saying TEXT yields: None after each token and flow step, and chunks."""
     from nightingale import SpeechOptions
     from nightingale.speech import Speaker
-    from nightingale.text import prepare
 
     started = time.perf_counter()
     voice = tts._voice(None)
@@ -63,7 +62,7 @@ def spoken(tts: Any, tokens: int, steps: int, whole: bool = False) -> Iterator[A
     speaker = Speaker(
         tts._engine,
         tts._tokenizer,
-        segments=prepare(TEXT, "en", count=lambda part: len(tts.tokenize(part, "en"))),
+        segments=tts.prepare(TEXT),
         voice=voice,
         options=tts._resolved(options, voice),
         started=started,

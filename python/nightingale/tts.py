@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,14 +19,14 @@ from .audio import SAMPLE_RATE, Audio
 from .checkpoint import find_checkpoint
 from .engine import FRAME_SAMPLES, HARMONICS, MELS, Engine
 from .options import LoadOptions, SpeechOptions
-from .recording import Source, read_recording
+from .recording import Recording, Source, read_recording
 from .speech import Chunk, Speaker
 from .streaming import fade_in
-from .text import Tokenizer, prepare
+from .text import Segment, Tokenizer, prepare
 from .voice import Voice
 
 if TYPE_CHECKING:
-    from typing_extensions import Unpack
+    from typing_extensions import TypeIs, Unpack
 
     from ._overrides import SpeechOverrides
 
@@ -81,6 +82,17 @@ class TTS:
         """Text tokens, int32: punctuation normalised, language tag in, no start and stop."""
         return self._tokenizer.encode(text, language)
 
+    def prepare(
+        self, text: str, language: str = "en", *, check: Callable[[], None] | None = None
+    ) -> list[Segment]:
+        """The sentences that `generate` and `stream` speak, with their pauses.
+
+        check: is called many times on the way, and ends the work where it raises.
+        """
+        language = self._tokenizer.known_language(language)
+        count = partial(self._tokenizer.count, language=language, check=check)
+        return prepare(text, language, count=count)
+
     def generate(
         self, text: str, options: SpeechOptions | None = None, **overrides: Unpack[SpeechOverrides]
     ) -> Audio:
@@ -112,11 +124,15 @@ class TTS:
         return (chunk for chunk in self._speak(text, options) if chunk is not None)
 
     def stepwise(
-        self, text: str, options: SpeechOptions | None = None, **overrides: Unpack[SpeechOverrides]
+        self,
+        text: str | list[Segment],
+        options: SpeechOptions | None = None,
+        **overrides: Unpack[SpeechOverrides],
     ) -> Iterator[Chunk | None]:
         """`stream` that also yields None after every token and flow step.
 
-        Whoever shares a model among many can turn to another there, or close the iterator.
+        Whoever shares a model among many can turn to another there, or close the iterator. text:
+        may be what `prepare` made of it, perhaps in another thread.
         """
         return self._speak(text, SpeechOptions.merged("stepwise", options, overrides))
 
@@ -141,7 +157,11 @@ class TTS:
         return self._engine.tokens(speech)
 
     def bake_voice(
-        self, source: Source, sample_rate: int | None = None, *, exaggeration: float = 0.5
+        self,
+        source: Source | Recording,
+        sample_rate: int | None = None,
+        *,
+        exaggeration: float = 0.5,
     ) -> Voice:
         """A voice of a recording: a path, an open file, or samples with their rate.
 
@@ -149,7 +169,8 @@ class TTS:
         docs/reference/voice-files.md says what is refused. exaggeration is kept in the voice and
         can be changed.
         """
-        recording = read_recording(source, sample_rate)
+        # One that is a Recording was read before, perhaps in another process.
+        recording = source if isinstance(source, Recording) else read_recording(source, sample_rate)
         fields: dict[str, Any] = {**self._engine.bake(recording)}
         return Voice(**fields).with_exaggeration(exaggeration)
 
@@ -249,7 +270,7 @@ class TTS:
         return Audio(samples, sound, timings)
 
     def _speak(
-        self, text: str, options: SpeechOptions, together: bool = False
+        self, text: str | list[Segment], options: SpeechOptions, together: bool = False
     ) -> Iterator[Chunk | None]:
         """Chunks, and None after every token and flow step; arguments are checked at the call."""
         started = time.perf_counter()
@@ -260,11 +281,7 @@ class TTS:
         return Speaker(
             self._engine,
             self._tokenizer,
-            prepare(
-                text,
-                options.language,
-                count=lambda part: len(self.tokenize(part, options.language)),
-            ),
+            text if _is_prepared(text) else self.prepare(text, options.language),
             voice,
             self._resolved(options, voice),
             started,
@@ -306,3 +323,7 @@ class TTS:
             return Voice.load(voice)
         known = ", ".join(self._voices) or "none"
         raise ValueError(f"unknown voice {str(voice)!r}: not a file, and the model has {known}")
+
+
+def _is_prepared(text: Any) -> TypeIs[list[Segment]]:
+    return isinstance(text, list) and all(isinstance(part, Segment) for part in text)

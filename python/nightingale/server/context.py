@@ -5,7 +5,8 @@ from __future__ import annotations
 import ipaddress
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Annotated, cast
@@ -64,6 +65,10 @@ class Server:
     engine: EngineThread
     voices: VoiceFolder
     metrics: Metrics
+    # Text takes pure Python up to a second, for which the engine's thread has no time.
+    text_threads: ThreadPoolExecutor = field(
+        default_factory=lambda: ThreadPoolExecutor(4, thread_name_prefix="text")
+    )
 
     def submit(self, connection: HTTPConnection, work: Work) -> Job:
         """Puts work in the queue under the client's address; ApiError where it is full."""

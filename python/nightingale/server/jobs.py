@@ -41,7 +41,8 @@ class EngineFailedError(Exception):
 
 
 class Job:
-    """Steps of work: None between two results. Made in an event loop, run in the engine's thread.
+    """Steps of work: None between two results, or a Future that the next step waits for. Made in an
+    event loop, run in the engine's thread.
 
     Results are chunks of sound or other things; only sound has seconds.
     """
@@ -53,6 +54,7 @@ class Job:
         self.cancelled = False
         self.begun = 0.0  # by time.monotonic
         self.busy = 0.0  # seconds of the engine's thread
+        self.awaited: Future[Any] | None = None
         self.taken_told: Callable[[], None] = lambda: None
         self._made = self._taken = 0.0  # seconds of sound
         self._loop = asyncio.get_running_loop()
@@ -65,7 +67,9 @@ class Job:
 
     @property
     def blocked(self) -> bool:
-        """Whether the client has yet to take what was made."""
+        """Whether the client has yet to take what was made, or another thread to do its part."""
+        if self.awaited is not None and not self.awaited.done():
+            return True
         return self._made - self._taken > AHEAD
 
     def give(self, result: Any) -> None:
@@ -307,7 +311,10 @@ class EngineThread:
             self._end(job)
         else:
             job.busy += time.monotonic() - began
-            if result is not None:
+            if isinstance(result, Future):
+                job.awaited = result
+                result.add_done_callback(lambda _: self._notify())
+            elif result is not None:
                 job.give(result)
 
     def _end(self, job: Job) -> None:

@@ -6,8 +6,11 @@ import asyncio
 import base64
 import json
 import logging
+import threading
 import time
 from collections.abc import Iterator, Mapping
+from concurrent.futures import CancelledError, Future
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 from fastapi import APIRouter, Request, Response
@@ -19,11 +22,12 @@ from ..audio import SAMPLE_RATE
 from ..option import Option, options_of
 from ..options import SpeechOptions
 from ..speech import Chunk
+from ..text import Segment
 from ..tts import TTS
 from .context import MODEL_NAME, Server, ServerContext
 from .encoding import RESPONSE_FORMATS, Encoder
 from .errors import ApiError, described
-from .jobs import EngineStoppedError
+from .jobs import EngineStoppedError, EngineThread
 
 logger = logging.getLogger(__name__)
 router = APIRouter(tags=["speech"])
@@ -36,11 +40,36 @@ MODEL_NAMES = (MODEL_NAME, "tts-1", "tts-1-hd", "gpt-4o-mini-tts", "gpt-4o-mini-
 
 OPTIONS = options_of(SpeechOptions, "http")
 
+WORK_BEFORE_REST = 0.02  # seconds of preparing a text
+REST = 3  # times as long
+
 
 class VoiceId(BaseModel):
     """A voice by its id, which is its name."""
 
     id: str = Field(max_length=200)
+
+
+class Preparing:
+    """A text's way to segments, in another thread, which ends when nobody wants them any more. What
+    takes long rests most of the time while others are spoken to."""
+
+    def __init__(self, engine: EngineThread) -> None:
+        self.over = threading.Event()
+        self._engine = engine
+        self._rested = 0.0  # when it last did, by time.monotonic
+
+    def run(self, tts: TTS, text: str, language: str) -> list[Segment]:
+        self._rested = time.monotonic()
+        return tts.prepare(text, language, check=self._check)
+
+    def _check(self) -> None:
+        worked = time.monotonic() - self._rested
+        if worked > WORK_BEFORE_REST and self._engine.running > 1:
+            self.over.wait(REST * worked)
+            self._rested = time.monotonic()
+        if self.over.is_set():
+            raise CancelledError
 
 
 class _Speaking(BaseModel):
@@ -50,13 +79,19 @@ class _Speaking(BaseModel):
 
     response_format: ResponseFormat = "mp3"
 
-    def work(self, text: str, server: Server, tts: TTS) -> Iterator[Chunk | None]:
+    def work(self, text: str, server: Server, tts: TTS) -> Iterator[Chunk | Future[Any] | None]:
         """Says a text with these options, step by step; for the engine's thread."""
         options = {option.name: getattr(self, option.name) for option in OPTIONS}
         voice = options["voice"]
         name = voice.id if isinstance(voice, VoiceId) else voice
         options["voice"] = server.find_voice(name, tts.voices)
-        return tts.stepwise(text, SpeechOptions(**options))
+        preparing = Preparing(server.engine)
+        try:
+            segments = server.text_threads.submit(preparing.run, tts, text, options["language"])
+            yield segments
+            yield from tts.stepwise(segments.result(), SpeechOptions(**options))
+        finally:
+            preparing.over.set()
 
 
 def _field(option: Option) -> tuple[Any, Any]:
@@ -158,12 +193,7 @@ class SoundResponse(Response):
         self._began = time.monotonic()
         self._samples = 0
         self._usage = {"input_tokens": 0, "output_tokens": 0}
-        self._job = server.submit(request, self._work)
-
-    def _work(self, tts: TTS) -> Iterator[Chunk | None]:
-        text = self._body.input
-        self._usage["input_tokens"] = len(tts.tokenize(text, self._body.language))
-        return self._body.work(text, self._server, tts)
+        self._job = server.submit(request, partial(body.work, body.input, server))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         sending = asyncio.create_task(self._send(scope, receive, send))
@@ -225,6 +255,7 @@ class SoundResponse(Response):
 
     def _count(self, chunk: Chunk) -> None:
         self._samples += len(chunk.samples)
+        self._usage["input_tokens"] += chunk.text_tokens
         self._usage["output_tokens"] += len(chunk.tokens)
         self._server.metrics.speech.inc(len(chunk.samples) / SAMPLE_RATE)
         self._server.metrics.tokens.inc(len(chunk.tokens))

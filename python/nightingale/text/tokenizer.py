@@ -1,6 +1,7 @@
 """A checkpoint's tokenizer: text to token ids, as the reference does it."""
 
 import re
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from unicodedata import category, normalize
 
@@ -24,6 +25,8 @@ _REPLACED_PUNCTUATION = (
     ("‘", "'"),
     ("’", "'"),
 )
+# Characters that are counted at once: the time of Japanese grows with the square of the length.
+_COUNTED = 500
 _ENDERS = (".", "!", "?", "-", ",")
 _MULTILINGUAL_ENDERS = (*_ENDERS, "、", "，", "。", "？", "！")
 
@@ -73,6 +76,20 @@ class Tokenizer:
         """Token ids of one segment of text, without start and stop, its punctuation normalised."""
         return self.encode_as_is(self._normalised(text), self.known_language(language))
 
+    def count(
+        self, text: str, language: str = "en", check: Callable[[], None] | None = None
+    ) -> int:
+        """How many tokens `encode` gives; of a long text, which has to be split, about how many.
+
+        check: is called before each part of it.
+        """
+        tokens = 0
+        for part in _counted_parts(text):
+            if check is not None:
+                check()
+            tokens += len(self.encode(part, language))
+        return tokens
+
     def encode_as_is(self, text: str, language: str) -> np.ndarray:
         """Token ids of text that has been checked and normalised; `language` is a known code."""
         return self._ids(self._read(text, language), language)
@@ -114,6 +131,18 @@ class Tokenizer:
     def known_language(self, language: str) -> str:
         """The code of a language of this model, or a ValueError."""
         return known_language(language, self.languages)
+
+
+def _counted_parts(text: str) -> Iterator[str]:
+    """A text in parts of bounded length, between words where it has spaces."""
+    begin = 0
+    while len(text) - begin > _COUNTED:
+        space = text.rfind(" ", begin + 1, begin + _COUNTED)
+        end = space if space > 0 else begin + _COUNTED
+        if text[begin:end].strip():
+            yield text[begin:end]
+        begin = end
+    yield text[begin:]
 
 
 # A glyph in Cangjie codes, or any other character.
