@@ -22,6 +22,7 @@ ADVISED_SECONDS = 5
 LEAST_RATE, MOST_RATE = 4_000, 384_000
 ADVISED_RATE = 16_000
 MOST_CHANNELS = 1024
+MOST_SAMPLES = 50_000_000  # of all channels, in the part that is used: 17 channels of 48 kHz
 FORMATS = "WAV, FLAC, OGG or MP3"
 SILENT_PEAK = 1e-3  # -60 dBFS
 WRONG_SCALE_PEAK = 100
@@ -33,6 +34,7 @@ SOUND_FRAMES_PER_SECOND = 20
 # Opus decodes differently after a read ends, so a block is large enough for 60 s of any usual
 # recording; more channels or higher rates come in several, and memory stays bounded.
 BLOCK_SAMPLES = 2**24
+CLIPPING_SAMPLES = 2**20  # looked at together
 
 Source = str | Path | BinaryIO | np.ndarray
 
@@ -93,11 +95,20 @@ def _sound_of_array(samples: np.ndarray, rate: int | None) -> _Sound:
     if samples.ndim not in (1, 2) or not 1 <= channels <= MOST_CHANNELS:
         raise ValueError(f"samples have shape {list(samples.shape)}; expected [n] or [n, channels]")
     used = samples[: USED_SECONDS * rate + 1].reshape(-1, channels)
+    if used.size > MOST_SAMPLES:
+        raise ValueError(_too_many("the recording", channels, len(used)))
     with np.errstate(over="ignore"):  # beyond float32's range they become inf, refused below
         block = used.astype(np.float32)
     if samples.dtype.kind == "i":
         block *= np.float32(2.0 ** (1 - 8 * samples.dtype.itemsize))
     return _gather("the recording", rate, [block])
+
+
+def _too_many(name: str, channels: int, samples: int) -> str:
+    return (
+        f"{name} has {channels} channels of {samples} samples in its first {USED_SECONDS} s; "
+        f"together they may have {MOST_SAMPLES}"
+    )
 
 
 def _sound_of_path(path: Path) -> _Sound:
@@ -144,6 +155,9 @@ def _sound_of_file(name: str, file: BinaryIO) -> _Sound:
                     f"{name} says it has {rate} samples a second; "
                     f"expected {LEAST_RATE} to {MOST_RATE}"
                 )
+            used = min(audio.frames, USED_SECONDS * rate + 1)
+            if used * audio.channels > MOST_SAMPLES:
+                raise Error(_too_many(name, audio.channels, used))
             sound = _gather(name, rate, _blocks(audio))
     except soundfile.LibsndfileError as error:
         if reader.failure is None:
@@ -201,17 +215,33 @@ def _blocks(audio: Any) -> Iterator[np.ndarray]:
 
 
 def _gather(name: str, rate: int, blocks: Iterable[np.ndarray]) -> _Sound:
-    mixed, peak, clipped, count = [np.empty(0, np.float32)], 0.0, 0, 0
-    for block in blocks:
-        full = (block >= CLIPPED_LEVEL) | (block <= -CLIPPED_LEVEL)
-        clipped += int(np.count_nonzero(full[:-2] & full[1:-1] & full[2:]))
-        count += block.size
-        peak = max(peak, float(block.max(initial=0)), -float(block.min(initial=0)))
-        with np.errstate(all="ignore"):  # what is not finite is refused later
-            mixed.append(block.mean(axis=1))
-    samples = np.concatenate(mixed)
     used = USED_SECONDS * rate
-    return _Sound(name, rate, samples[:used], peak, clipped / max(count, 1), len(samples) > used)
+    mixed = np.empty(used + 1, np.float32)
+    length, peak, clipped, count = 0, 0.0, 0, 0
+    for block in blocks:
+        clipped += _count_clipped(block)
+        count += block.size
+        peak = max(peak, _peak(block))
+        with np.errstate(all="ignore"):  # what is not finite is refused later
+            block.mean(axis=1, out=mixed[length : length + len(block)])
+        length += len(block)
+    samples = mixed[: min(length, used)]
+    return _Sound(name, rate, samples, peak, clipped / max(count, 1), length > used)
+
+
+def _count_clipped(block: np.ndarray) -> int:
+    """Samples at full scale between two that are. In parts, which take less memory."""
+    step = max(1, CLIPPING_SAMPLES // block.shape[1])
+    found = 0
+    for begin in range(0, len(block), step):
+        part = block[begin : begin + step + 2]
+        full = (part >= CLIPPED_LEVEL) | (part <= -CLIPPED_LEVEL)
+        found += int(np.count_nonzero(full[:-2] & full[1:-1] & full[2:]))
+    return found
+
+
+def _peak(samples: np.ndarray) -> float:
+    return max(float(samples.max(initial=0)), -float(samples.min(initial=0)))
 
 
 def _refuse_unusable(sound: _Sound) -> None:
@@ -227,7 +257,7 @@ def _refuse_unusable(sound: _Sound) -> None:
             f"{sound.name} has samples up to {sound.peak:.6g}; expected -1 to 1 "
             "(16-bit samples kept as floats are to be divided by 32768)"
         )
-    if np.abs(sound.samples).max() < SILENT_PEAK:
+    if _peak(sound.samples) < SILENT_PEAK:
         why = "is silent" if sound.peak < SILENT_PEAK else "has channels that cancel out"
         raise ValueError(
             f"{sound.name} {why}: it never reaches {20 * math.log10(SILENT_PEAK):.0f} dB of "
@@ -267,7 +297,7 @@ def _seconds(duration: float) -> str:
 def _seconds_of_sound(sound: _Sound) -> float:
     size = sound.rate // SOUND_FRAMES_PER_SECOND
     frames = sound.samples[: len(sound.samples) // size * size].reshape(-1, size)
-    energy = np.square(frames).mean(axis=1)
+    energy = np.einsum("fs,fs->f", frames, frames) / size
     share = np.mean(energy >= energy.max() * 10 ** (-SOUND_RANGE_DB / 10))
     return float(share) * sound.duration
 

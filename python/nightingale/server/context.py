@@ -21,6 +21,7 @@ from ..voice_folder import VoiceFolder
 from .errors import ApiError, api_error
 from .jobs import EngineThread, Job, QueueFullError, Work
 from .metrics import Metrics
+from .recordings import RecordingReader
 
 MODEL_NAME = "nightingale"
 _MACHINE_FOLDERS = (Path.home(), Path(tempfile.gettempdir()), Path(__file__).parents[2])
@@ -69,6 +70,7 @@ class Server:
     text_threads: ThreadPoolExecutor = field(
         default_factory=lambda: ThreadPoolExecutor(4, thread_name_prefix="text")
     )
+    recordings: RecordingReader = field(default_factory=RecordingReader)
 
     def submit(self, connection: HTTPConnection, work: Work) -> Job:
         """Puts work in the queue under the client's address; ApiError where it is full."""

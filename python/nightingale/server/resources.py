@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from importlib.metadata import version
-from typing import Annotated, Literal
+from typing import Annotated, BinaryIO, Literal, cast
 
 from fastapi import APIRouter, File, Form, Request, Response, UploadFile
 from fastapi.responses import JSONResponse
@@ -13,6 +13,7 @@ from pydantic import BaseModel
 
 from .._core import Error
 from ..audio import SAMPLE_RATE
+from ..voice import Voice
 from ..voice_folder import FolderFullError, VoiceExistsError, voice_name
 from .context import MODEL_NAME, Server, ServerContext
 from .errors import ApiError, described
@@ -151,13 +152,7 @@ async def create_voice(
     kept = await asyncio.to_thread(folder.names)
     if len(kept) >= server.settings.max_voices:
         raise ApiError(409, f"there are {len(kept)} voices already; delete one first")
-    job = server.submit(request, lambda tts: iter([tts.bake_voice(audio_sample.file)]))
-    try:
-        voice = await job.next(server.settings.first_audio_timeout)
-    except Exception as error:
-        raise server.told(error, param="audio_sample") from error
-    finally:
-        server.engine.cancel(job)
+    voice = await _baked(request, server, audio_sample.file)
     most = server.settings.max_voices
     try:
         await asyncio.to_thread(folder.save, name, voice, most=most)
@@ -166,6 +161,20 @@ async def create_voice(
     except FolderFullError as error:
         raise ApiError(409, str(error)) from error
     return await asyncio.to_thread(_kept, server, name)
+
+
+async def _baked(request: Request, server: Server, file: BinaryIO) -> Voice:
+    """The voice of a recording; ApiError where there is none."""
+    patience = server.settings.first_audio_timeout
+    try:
+        recording = await asyncio.wait_for(server.recordings.read(file), patience)
+        job = server.submit(request, lambda tts: iter([tts.bake_voice(recording)]))
+        try:
+            return cast(Voice, await job.next(patience))
+        finally:
+            server.engine.cancel(job)
+    except Exception as error:
+        raise server.told(error, param="audio_sample") from error
 
 
 @voices.delete("/{id}", responses=described(400, 401, 403, 404))

@@ -1,0 +1,47 @@
+"""Recordings that clients send, read outside of this process."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+from typing import BinaryIO
+
+from ..recording import Recording
+from ..recording_process import MOST_SECONDS, unpack
+
+
+class RecordingReader:
+    """Reads one recording at a time."""
+
+    def __init__(self) -> None:
+        self._turn = asyncio.Semaphore(1)
+
+    async def read(self, file: BinaryIO) -> Recording:
+        """A recording in a file of the system; raises what `read_recording` raises. Whoever does
+        not wait any longer ends the process."""
+        async with self._turn:
+            status, output = await _read_in_a_process(file)
+        if status == -signal.SIGXCPU:
+            raise ValueError(f"the recording takes more than {MOST_SECONDS} s to decode")
+        if status:
+            raise RuntimeError(f"reading a recording failed with status {status}")
+        return unpack(output)
+
+
+async def _read_in_a_process(file: BinaryIO) -> tuple[int, bytes]:
+    """The status of the process, and what it has written."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        *("-m", "nightingale.recording_process"),
+        stdin=file,
+        stdout=asyncio.subprocess.PIPE,
+        start_new_session=True,  # Ctrl-C at the terminal is not for it
+    )
+    try:
+        output, _ = await process.communicate()
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    return await process.wait(), output
