@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 _BREAKS = re.compile("\r\n|[\r\x0b\x0c\x85\u2028]")
+_LINE_BREAK = re.compile("[\n\r\x0b\x0c\x85\u2028\u2029]")
 _MARK = re.compile(
     r"(?P<bullet>[-*•‣◦▪●○·])\s+(?=\S)"
     r"|(?P<dash>[–—―])\s*(?=\S)"
@@ -21,6 +22,10 @@ class Block:
     mark: str  # what opens a list item or a line of dialogue: "- ", "2. ", "—"; it is not in text
     bullet: bool  # the mark is not spoken
     ends_paragraph: bool
+
+
+def has_line_break(text: str) -> bool:
+    return _LINE_BREAK.search(text) is not None
 
 
 def blocks(text: str) -> Iterator[Block]:

@@ -1,10 +1,13 @@
 """Text that arrives in parts: which of its sentences are complete."""
 
-from .sentences import split_sentences
+from .sentences import can_end_sentence, split_sentences
 
 # Characters of the next sentence that decide where the last one ended: `"Really?" John asked.`
 LOOKAHEAD = 16
-SPLIT_EVERY = 4  # characters: splitting takes a while, and typed text arrives one by one
+# Splitting takes a while and typed text arrives one character after another, so that some must
+# come before it is split again: this many, and this share of what there is, which makes the work
+# proportional to the length of the text.
+SPLIT_EVERY, SPLIT_SHARE = 4, 1 / 32
 
 
 class SentenceBuffer:
@@ -13,7 +16,8 @@ class SentenceBuffer:
     def __init__(self, language: str = "en") -> None:
         self._language = language
         self._text = ""
-        self._seen = 0  # characters when it was last split
+        self._next_split = SPLIT_EVERY  # characters that must be there
+        self._can_end = False  # a sentence, somewhere in the text
 
     def __len__(self) -> int:
         return len(self._text)
@@ -21,9 +25,12 @@ class SentenceBuffer:
     def add(self, text: str) -> str:
         """Removes and returns the text up to the last complete sentence; "" where there is none."""
         self._text += text
-        if len(self._text) - self._seen < SPLIT_EVERY:
+        self._can_end = self._can_end or can_end_sentence(text, self._language)
+        if len(self._text) < self._next_split:
             return ""
-        self._seen = len(self._text)
+        self._wait()
+        if not self._can_end:
+            return ""
         found = split_sentences(self._text, self._language)
         last = found.pop() if found else ""
         while found and len(last) < LOOKAHEAD:
@@ -36,8 +43,13 @@ class SentenceBuffer:
 
     def _take(self, end: int) -> str:
         taken, self._text = self._text[:end], self._text[end:]
-        self._seen = len(self._text)
+        self._can_end = can_end_sentence(self._text, self._language)
+        self._wait()
         return taken
+
+    def _wait(self) -> None:
+        length = len(self._text)
+        self._next_split = length + max(SPLIT_EVERY, int(SPLIT_SHARE * length))
 
 
 def _start_of(last: str, text: str) -> int:

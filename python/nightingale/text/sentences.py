@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 from .abbreviations import EITHER, LAST, NEVER, NUMBER, ORDINAL_LANGUAGES, abbreviations
-from .blocks import blocks
+from .blocks import blocks, has_line_break
 
 _STOPS = ".．!?…‥。｡！？؟۔।॥׃‽⁇⁈⁉\u037e"
 _ASKING = frozenset("!?！？؟‽⁇⁈⁉;\u037e")
@@ -72,6 +72,11 @@ def sentences(text: str, language: str = "en") -> Iterator[Sentence]:
             found[0] = replace(found[0], text=block.mark + found[0].text)
         found[-1] = replace(found[-1], ends_paragraph=block.ends_paragraph)
         yield from found
+
+
+def can_end_sentence(text: str, language: str = "en") -> bool:
+    """Whether it has anything after which a sentence may end; a text without has one sentence."""
+    return has_line_break(text) or _stop_pattern(language).search(text) is not None
 
 
 @cache
