@@ -25,6 +25,7 @@ from .recordings import RecordingReader
 
 MODEL_NAME = "nightingale"
 _MACHINE_FOLDERS = (Path.home(), Path(tempfile.gettempdir()), Path(__file__).parents[2])
+ENDING = "nightingale.ending"  # a WebSocket's extension: its "event" is set when the server ends
 LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")
 # Programs written for OpenAI name these whatever the server has.
 OPENAI_VOICES = {

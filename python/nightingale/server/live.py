@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from functools import partial
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from fastapi import APIRouter, WebSocket, WebSocketDisconnect
@@ -13,12 +14,15 @@ from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 from ..audio import SAMPLE_RATE
 from ..speech import GAPS
 from ..text.sentence_buffer import SentenceBuffer
-from .context import Server, ServerContext
+from .context import ENDING, Server, ServerContext
 from .encoding import Encoder
 from .errors import ApiError, invalid
+from .jobs import EngineStoppedError
 from .speech import ResponseFormat, SpeechSettings, check_length
 
 router = APIRouter()
+
+GOING_AWAY, SERVICE_RESTART = 1001, 1012  # why a WebSocket is closed, by its RFC
 
 
 class Begin(SpeechSettings):
@@ -51,23 +55,47 @@ _MESSAGE: TypeAdapter[Message] = TypeAdapter(Annotated[Message, Field(discrimina
 async def live(socket: WebSocket, server: ServerContext) -> None:
     await socket.accept()
     session = _Session(socket, server)
+    listening = asyncio.create_task(_listen(socket, server, session))
+    ending = asyncio.create_task(_say_the_last(socket, session))
+    code, reason = SERVICE_RESTART, "the server is ending"
     try:
-        while True:
-            text = await _received(socket, server.settings.websocket_timeout, session)
-            try:
-                await session.take(_MESSAGE.validate_json(text))
-            except ValidationError as error:
-                # Each place begins with the type of the message.
-                problems = [{**found, "loc": found["loc"][1:]} for found in error.errors()]
-                await session.tell(invalid(problems))
-            except ApiError as error:
-                await session.tell(error)
+        await asyncio.wait({listening, ending}, return_when=asyncio.FIRST_COMPLETED)
+        if listening.done():
+            listening.result()
     except WebSocketDisconnect:
-        pass
+        return
     except asyncio.TimeoutError:
-        await socket.close(1001, "nothing came for a long time")
+        code, reason = GOING_AWAY, "nothing came for a long time"
+    except asyncio.CancelledError:  # the server's time for running requests is over
+        pass
     finally:
-        await session.stop()
+        for task in (listening, ending):
+            task.cancel()
+        await asyncio.gather(listening, ending, session.stop(), return_exceptions=True)
+    with suppress(WebSocketDisconnect, RuntimeError):  # it may have left in the meantime
+        await socket.close(code, reason)
+
+
+async def _listen(socket: WebSocket, server: Server, session: _Session) -> None:
+    """Takes messages until the client leaves."""
+    while True:
+        text = await _received(socket, server.settings.websocket_timeout, session)
+        try:
+            await session.take(_MESSAGE.validate_json(text))
+        except ValidationError as error:
+            # Each place begins with the type of the message.
+            problems = [{**found, "loc": found["loc"][1:]} for found in error.errors()]
+            await session.tell(invalid(problems))
+        except ApiError as error:
+            await session.tell(error)
+
+
+async def _say_the_last(socket: WebSocket, session: _Session) -> None:
+    """Waits for the end of the server, and then until all that has come was said."""
+    if (told := socket.scope["extensions"].get(ENDING)) is None:  # another server than ours
+        await asyncio.Event().wait()
+    await told["event"].wait()
+    await session.finish()
 
 
 async def _received(socket: WebSocket, patience: float, session: _Session) -> str:
@@ -93,6 +121,8 @@ class _Session:
         self._settings = Begin.model_validate({"type": "begin"})
         self._incoming = SentenceBuffer(self._settings.language)
         self._open = False  # text has come that no `end` has followed
+        self._ending = False
+        self._idle = asyncio.Event()
         self._begin()
 
     @property
@@ -106,6 +136,8 @@ class _Session:
             self._settings = message
             self._incoming = SentenceBuffer(message.language)
         elif isinstance(message, Text):
+            if self._ending:
+                raise self._server.told(EngineStoppedError())
             waiting = len(self._incoming) + self._characters
             check_length(message.text, self._server.settings.max_characters - waiting, "text")
             self._open = True
@@ -115,15 +147,29 @@ class _Session:
             self._incoming.rest()
             self._open = False
             self._begin()
-            await self._socket.send_json({"type": "cancelled"})
+            await self._emit({"type": "cancelled"})
         else:
             self._say(self._incoming.rest())
             if message.type == "end":
                 self._open = False
-                self._passages.put_nowait(None)
+                self._put(None)
 
     async def tell(self, error: ApiError) -> None:
-        await self._socket.send_json({"type": "error", **error.body})
+        await self._emit({"type": "error", **error.body})
+
+    async def _emit(self, message: dict[str, Any] | bytes) -> None:
+        try:
+            if isinstance(message, bytes):
+                await self._socket.send_bytes(message)
+            else:
+                await self._socket.send_json(message)
+        except RuntimeError as error:  # another task has found before that the client has left
+            raise WebSocketDisconnect(1006) from error
+
+    async def finish(self) -> None:
+        """Takes no more text; returns when all there was is said or cancelled."""
+        self._ending = True
+        await self._idle.wait()
 
     async def stop(self) -> None:
         """Ends what is being said."""
@@ -132,13 +178,26 @@ class _Session:
 
     def _begin(self) -> None:
         self._passages: asyncio.Queue[tuple[str, Begin] | None] = asyncio.Queue()
+        self._pending = 0  # passages and `end`s that wait or are being said
+        self._idle.set()
         self._characters = 0  # that wait or are being said
         self._speaking = asyncio.create_task(self._speak())
 
     def _say(self, text: str) -> None:
         if text.strip():
             self._characters += len(text)
-            self._passages.put_nowait((text, self._settings))
+            self._put((text, self._settings))
+
+    def _put(self, passage: tuple[str, Begin] | None) -> None:
+        self._pending += 1
+        self._idle.clear()
+        self._passages.put_nowait(passage)
+
+    def _has_been_said(self, passage: tuple[str, Begin] | None) -> None:
+        self._characters -= len(passage[0]) if passage else 0
+        self._pending -= 1
+        if not self._pending:
+            self._idle.set()
 
     async def _speak(self) -> None:
         while True:
@@ -160,34 +219,36 @@ class _Session:
                 if encoder is None:
                     encoder = Encoder(settings.response_format)
                     begin = {"type": "begin", "media_type": encoder.media_type}
-                    await self._socket.send_json(begin)
+                    await self._emit(begin)
                 silence = np.zeros(round(gap * SAMPLE_RATE), np.float32)
                 samples += await self._send(encoder, silence)
                 samples += await self._pass(encoder, text, settings, samples)
             finally:
-                self._characters -= len(text)
+                self._has_been_said(passage)
             paragraph = text[len(text.rstrip()) :].count("\n") > 1
             gap = GAPS["paragraph" if paragraph else "sentence"]
         if encoder is not None:
-            await self._socket.send_bytes(encoder.finish())
-        await self._socket.send_json({"type": "done", "seconds": samples / SAMPLE_RATE})
+            await self._emit(encoder.finish())
+        await self._emit({"type": "done", "seconds": samples / SAMPLE_RATE})
+        self._has_been_said(None)
 
     async def _skip_utterance(self) -> None:
         while (passage := await self._passages.get()) is not None:
-            self._characters -= len(passage[0])
+            self._has_been_said(passage)
+        self._has_been_said(None)
 
     async def _pass(self, encoder: Encoder, text: str, settings: Begin, before: int) -> int:
         """Says one passage; gives its samples."""
         start, samples = before / SAMPLE_RATE, 0
         job = self._server.submit(self._socket, partial(settings.work, text, self._server))
         try:
-            await self._socket.send_json({"type": "sentence", "text": text.strip()})
+            await self._emit({"type": "sentence", "text": text.strip()})
             chunk = await job.next(self._server.settings.first_audio_timeout)
             while chunk is not None:
                 samples += await self._send(encoder, chunk.samples)
                 words = [(word, start + begin, start + end) for word, begin, end in chunk.words]
                 if words:
-                    await self._socket.send_json({"type": "words", "words": words})
+                    await self._emit({"type": "words", "words": words})
                 chunk = await job.next()
         except (asyncio.CancelledError, WebSocketDisconnect):
             self._server.metrics.cancelled.inc()
@@ -199,5 +260,5 @@ class _Session:
     async def _send(self, encoder: Encoder, samples: np.ndarray) -> int:
         data = await asyncio.to_thread(encoder.write, samples)
         if data:
-            await self._socket.send_bytes(data)
+            await self._emit(data)
         return len(samples)

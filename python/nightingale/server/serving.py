@@ -15,10 +15,10 @@ import h11
 import uvicorn
 from fastapi import FastAPI
 from uvicorn.protocols.http.h11_impl import H11Protocol
-from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
 from ..hub import find_model
 from .app import create_app, make_engine
+from .backpressure import Backpressure, SocketWriting
 from .context import Settings
 from .guard import MOST_JSON
 from .http_server import HttpServer
@@ -77,6 +77,7 @@ class _Config(uvicorn.Config):
             timeout_graceful_shutdown=shutdown_timeout,
             timeout_worker_healthcheck=60,
             ws_max_size=MOST_JSON,
+            ws_ping_timeout=None,  # the answer of a client who reads slowly comes late
             lifespan="on",
         )
         self.settings = settings
@@ -89,36 +90,23 @@ def _address(listener: socket.socket) -> str:
 
 
 class _Impatient(asyncio.Protocol):
-    """Ends a connection whose client has sent nothing for `patience` seconds though more is due, or
-    has left something untaken as long."""
+    """Ends a connection whose client has sent nothing for `patience` seconds though more is due."""
 
     config: Any  # uvicorn's protocols set it: a _Config
     loop: asyncio.AbstractEventLoop
     transport: asyncio.Transport
     _silent: asyncio.TimerHandle | None = None
-    _full: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
-        # `pause_writing` then tells of the first byte that the system does not take.
-        transport.set_write_buffer_limits(0)
         self._listen()
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
         self._listen()
 
-    def pause_writing(self) -> None:
-        super().pause_writing()
-        self._full = self.loop.call_later(self.config.patience, self.transport.abort)
-
-    def resume_writing(self) -> None:
-        super().resume_writing()
-        _stop(self._full)
-
     def connection_lost(self, exc: Exception | None) -> None:
         _stop(self._silent)
-        _stop(self._full)
         super().connection_lost(exc)
 
     def _listen(self) -> None:
@@ -134,14 +122,14 @@ class _Impatient(asyncio.Protocol):
         raise NotImplementedError
 
 
-class HttpConnection(PacedReading, _Impatient, H11Protocol):
+class HttpConnection(PacedReading, _Impatient, Backpressure, H11Protocol):
     """HTTP by h11, which bounds the head of a request."""
 
     def _more_is_due(self) -> bool:
         return self.conn.their_state in (h11.IDLE, h11.SEND_BODY)
 
 
-class SocketConnection(_Impatient, WebSocketsSansIOProtocol):
+class SocketConnection(_Impatient, SocketWriting):
     """A WebSocket. Once it is open, the application says how long it may be silent."""
 
     def data_received(self, data: bytes) -> None:
