@@ -1,37 +1,23 @@
 #include "nightingale/io/weight_memory.h"
 
-#ifdef __linux__
-#include <sys/mman.h>
-#endif
-
 #include <algorithm>
 #include <cstdint>
 
-#include "mlx/allocator.h"
+#include "nightingale/memory.h"
 
 namespace nightingale {
 
 namespace {
 
 constexpr size_t kLine = 64;
-constexpr size_t kHugePage = size_t(2) << 20;
-constexpr size_t kBlock = size_t(256) << 20; // pages never touched cost nothing
 
 size_t round_up(size_t value, size_t step) {
   return (value + step - 1) / step * step;
 }
 
 mx::array make_block(size_t nbytes) {
-  auto data = mx::allocator::malloc(nbytes);
-#ifdef __linux__
-  auto begin = reinterpret_cast<uintptr_t>(data.buffer().raw_ptr());
-  auto end = (begin + nbytes) / kHugePage * kHugePage;
-  begin = round_up(begin, kHugePage);
-  if (begin < end) {
-    ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE);
-  }
-#endif
-  return mx::array(std::move(data), {static_cast<int>(nbytes)}, mx::uint8);
+  return mx::array(
+      allocate_block(nbytes), {static_cast<int>(nbytes)}, mx::uint8);
 }
 
 } // namespace
@@ -39,12 +25,13 @@ mx::array make_block(size_t nbytes) {
 mx::array WeightMemory::allocate(const mx::Shape& shape, mx::Dtype dtype) {
   mx::array weights(shape, dtype, nullptr, {});
   size_t room = weights.nbytes() + kLine;
-  if (room > kBlock) {
+  if (room > kLargestBlock) {
     // Too large to share, and for an int32 count of bytes perhaps too.
-    return mx::array(mx::allocator::malloc(weights.nbytes()), shape, dtype);
+    return mx::array(nightingale::allocate(weights.nbytes()), shape, dtype);
   }
-  if (!block_ || used_ + room > block_->nbytes()) {
-    block_ = make_block(kBlock);
+  size_t held = block_ ? block_->nbytes() : 0;
+  if (used_ + room > held) {
+    block_ = make_block(std::max(next_block_size(held), room));
     used_ = 0;
   }
   auto start = reinterpret_cast<uintptr_t>(block_->data<char>());

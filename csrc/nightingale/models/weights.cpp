@@ -5,11 +5,11 @@
 #include <numeric>
 #include <string_view>
 
-#include "mlx/allocator.h"
 #include "mlx/ops.h"
 #include "nightingale/error.h"
 #include "nightingale/io/dtype.h"
 #include "nightingale/io/quantized_tensors.h"
+#include "nightingale/memory.h"
 
 namespace nightingale {
 
@@ -63,7 +63,7 @@ std::optional<std::string> nearest(
 // Not from WeightMemory: what is only read through is to be freed.
 mx::array temporary(const mx::Shape& shape, mx::Dtype dtype) {
   mx::array sized(shape, dtype, nullptr, {});
-  return mx::array(mx::allocator::malloc(sized.nbytes()), shape, dtype);
+  return mx::array(allocate(sized.nbytes()), shape, dtype);
 }
 
 // A quantized tensor as words of `bits`, which may be more than the file has.

@@ -4,6 +4,7 @@
 #include "nightingale/backends/cpu/buffers.h"
 #include "nightingale/backends/cpu/matrix_units.h"
 #include "nightingale/backends/cpu/peak.h"
+#include "nightingale/backends/cpu/primitive.h"
 #include "nightingale/backends/cpu/simd.h"
 #include "nightingale/backends/cpu/threads.h"
 #include "nightingale/backends/gpu/kernel.h"
@@ -24,6 +25,9 @@ ON_CPU(measure_best_bandwidth)
 ON_CPU(measure_gemm_flops)
 ON_CPU(idle_bytes)
 ON_CPU(system_allocations)
+ON_CPU(failed_ops)
+ON_CPU(last_failure)
+ON_CPU(stop_ops)
 
 void set_threads(int count) {
   cpu::set_threads(count);

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 
 // The processor that ops run on, and what they have used of it so far.
 
@@ -23,6 +24,15 @@ double measure_gemm_flops();
 // system for more.
 size_t idle_bytes();
 uint64_t system_allocations();
+
+// CPU ops that failed while they ran, as where memory was short, so far in this
+// process, and why the last one did. Their results are zeros: a caller whose
+// work may have been among them must drop it.
+uint64_t failed_ops();
+std::string last_failure();
+
+// Ends all work on the CPU: every op from now on throws an Error.
+void stop_ops();
 
 // Launches of our GPU kernels in this process.
 long kernel_launches();

@@ -7,6 +7,7 @@
 #include "nightingale/backends/cpu/ops.h"
 #include "nightingale/backends/cpu/primitive.h"
 #include "nightingale/backends/cpu/threads.h"
+#include "nightingale/memory.h"
 
 namespace nightingale::cpu {
 
@@ -48,8 +49,7 @@ mx::array make_cache(const mx::Shape& shape, mx::Dtype dtype, mx::Stream) {
   for (int size : shape) {
     count *= size;
   }
-  return mx::array(
-      mx::allocator::malloc(count * mx::size_of(dtype)), shape, dtype);
+  return mx::array(allocate(count * mx::size_of(dtype)), shape, dtype);
 }
 
 mx::array

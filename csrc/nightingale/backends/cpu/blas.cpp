@@ -7,6 +7,8 @@
 #include <cblas.h>
 #endif
 
+#include "nightingale/memory.h"
+
 namespace nightingale::cpu {
 
 namespace {
@@ -14,7 +16,7 @@ namespace {
 #if defined(__APPLE__)
 constexpr auto sgemm = cblas_sgemm;
 
-void single_threaded() {
+void prepare() {
   if (__builtin_available(macOS 15.0, iOS 18.0, *)) {
     BLASSetThreading(BLAS_THREADING_SINGLE_THREADED);
   }
@@ -22,11 +24,24 @@ void single_threaded() {
 #else
 constexpr auto sgemm = scipy_cblas_sgemm;
 
-void single_threaded() {
+// What OpenBLAS maps when one more thread than before is inside it. Where it
+// cannot, it ends the process.
+#if defined(__x86_64__)
+constexpr size_t kBuffer = size_t(128) << 20;
+#else
+constexpr size_t kBuffer = size_t(32) << 20;
+#endif
+
+void prepare() {
   // This OpenBLAS is ours alone (NumPy bundles its own), so the setting, which
   // is global to the library, disturbs nobody.
   static const bool done = (scipy_openblas_set_num_threads(1), true);
   (void)done;
+  thread_local bool has_buffer = false;
+  if (!has_buffer) {
+    require_room(2 * kBuffer); // another thread may come first
+    has_buffer = true;
+  }
 }
 #endif
 
@@ -43,7 +58,7 @@ void gemm(
     Layout b_layout,
     float* c,
     int64_t ldc) {
-  single_threaded();
+  prepare();
   sgemm(
       CblasRowMajor,
       CblasNoTrans,

@@ -4,9 +4,11 @@
 #include <bit>
 #include <map>
 #include <mutex>
+#include <new>
 #include <vector>
 
 #include "mlx/memory.h"
+#include "nightingale/memory.h"
 
 namespace nightingale::cpu {
 
@@ -40,7 +42,7 @@ class BufferPool {
       }
       ++system_allocations_;
     }
-    return mx::allocator::allocator().malloc(size);
+    return allocated(size);
   }
 
   bool has_idle(size_t size) {
@@ -51,7 +53,12 @@ class BufferPool {
 
   void give_back(Buffer buffer, size_t size) {
     std::unique_lock<std::mutex> lock(mutex_);
-    idle_[size].push_back({buffer, ++clock_});
+    try {
+      idle_[size].push_back({buffer, ++clock_});
+    } catch (const std::bad_alloc&) { // called by destructors
+      mx::allocator::allocator().free(buffer);
+      return;
+    }
     idle_bytes_ += size;
     shrink_to(limit_, std::move(lock));
   }
@@ -81,6 +88,18 @@ class BufferPool {
     Buffer buffer;
     uint64_t since;
   };
+
+  Buffer allocated(size_t size) {
+    Buffer buffer = mx::allocator::allocator().malloc(size);
+    if (buffer.ptr() == nullptr) {
+      trim();
+      buffer = mx::allocator::allocator().malloc(size);
+    }
+    if (buffer.ptr() == nullptr) {
+      fail_to_allocate(size);
+    }
+    return buffer;
+  }
 
   // Frees the longest idle until `limit` bytes are left, after it unlocks.
   void shrink_to(size_t limit, std::unique_lock<std::mutex> lock) {

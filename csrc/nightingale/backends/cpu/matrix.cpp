@@ -11,6 +11,7 @@
 #include "nightingale/backends/cpu/primitive.h"
 #include "nightingale/backends/cpu/threads.h"
 #include "nightingale/error.h"
+#include "nightingale/memory.h"
 
 namespace nightingale::cpu {
 
@@ -226,7 +227,7 @@ ops::QuantizedTensor unpack_matrix(const ops::Matrix& matrix) {
   int groups = packed.shape(1), columns = groups * kQuantizedGroup;
   auto made = [](const mx::Shape& shape, mx::Dtype dtype) {
     mx::array x(shape, dtype, nullptr, {});
-    return mx::array(mx::allocator::malloc(x.nbytes()), shape, dtype);
+    return mx::array(allocate(x.nbytes()), shape, dtype);
   };
   ops::QuantizedTensor to{
       made({rows, columns * bits / 32}, mx::uint32),

@@ -5,11 +5,7 @@
 #include <memory>
 #include <mutex>
 
-#include "mlx/allocator.h"
-
-#if defined(__linux__)
-#include <sys/mman.h>
-#endif
+#include "nightingale/memory.h"
 
 namespace nightingale::cpu {
 
@@ -43,28 +39,13 @@ using mx::allocator::Buffer;
 using mx::allocator::Data;
 
 constexpr size_t kLine = 64;
-constexpr size_t kHugePage = size_t(2) << 20;
-constexpr size_t kBlock = size_t(256) << 20; // pages never touched cost nothing
 
 size_t round_up(size_t value, size_t step) {
   return (value + step - 1) / step * step;
 }
 
-Data make_block(size_t nbytes) {
-  Data data = mx::allocator::malloc(nbytes);
-#if defined(__linux__)
-  auto start = reinterpret_cast<uintptr_t>(data.buffer().raw_ptr());
-  size_t begin = round_up(start, kHugePage);
-  size_t end = (start + nbytes) / kHugePage * kHugePage;
-  if (begin < end) {
-    ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE);
-  }
-#endif
-  return data;
-}
-
 struct Block {
-  explicit Block(size_t size) : data(make_block(size)), size(size) {}
+  explicit Block(size_t size) : data(allocate_block(size)), size(size) {}
 
   // Where `nbytes` more begin, or `size` if they do not fit.
   size_t place(size_t nbytes) {
@@ -114,8 +95,8 @@ mx::array packed_memory(const mx::Shape& shape) {
   auto block = last.lock();
   size_t offset = block ? block->place(quantized.nbytes()) : 0;
   if (!block || offset == block->size) {
-    block =
-        std::make_shared<Block>(std::max(kBlock, quantized.nbytes() + kLine));
+    block = std::make_shared<Block>(std::max(
+        next_block_size(block ? block->size : 0), quantized.nbytes() + kLine));
     offset = block->place(quantized.nbytes());
     last = block;
   }

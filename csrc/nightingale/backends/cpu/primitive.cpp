@@ -1,6 +1,10 @@
 #include "nightingale/backends/cpu/primitive.h"
 
 #include <atomic>
+#include <cstring>
+#include <exception>
+#include <mutex>
+#include <new>
 #include <string>
 #include <string_view>
 
@@ -16,6 +20,27 @@ namespace nightingale::cpu {
 namespace {
 
 struct ConvertedInput;
+
+std::atomic<bool> stopped{false};
+
+struct Failures {
+  std::mutex mutex;
+  uint64_t count = 0;
+  std::string last;
+};
+
+Failures& failures() {
+  // Never destroyed: a stream's thread may still run an op at process exit.
+  static auto* instance = new Failures;
+  return *instance;
+}
+
+void keep_failure(const std::string& what) {
+  auto& all = failures();
+  std::lock_guard<std::mutex> lock(all.mutex);
+  ++all.count;
+  all.last = what;
+}
 
 // Waits until all that is queued has run and let go of its inputs.
 void drain(mx::Stream s) {
@@ -37,6 +62,30 @@ mx::allocator::Data result_data(size_t bytes, mx::Stream s) {
   return pooled_data(bytes);
 }
 
+std::string failure_text(const std::exception& error) {
+  bool no_memory = dynamic_cast<const std::bad_alloc*>(&error) != nullptr;
+  return no_memory ? "out of memory" : error.what();
+}
+
+// What an op does on the stream's thread, where nobody can catch an exception.
+struct Body {
+  std::vector<std::optional<int>> in_place_of;
+  Work work;
+
+  void run(const Arrays& inputs, Arrays& outputs) const {
+    try {
+      work(inputs, outputs);
+    } catch (const std::exception& error) {
+      for (size_t i = 0; i < outputs.size(); ++i) {
+        if (!in_place_of[i]) {
+          std::memset(outputs[i].data<char>(), 0, outputs[i].nbytes());
+        }
+      }
+      keep_failure(failure_text(error));
+    }
+  }
+};
+
 class CpuPrimitive : public mx::Primitive {
  public:
   CpuPrimitive(
@@ -46,21 +95,24 @@ class CpuPrimitive : public mx::Primitive {
       Work work)
       : Primitive(stream),
         name_(name),
-        in_place_of_(std::move(in_place_of)),
-        work_(std::make_shared<const Work>(std::move(work))) {}
+        body_(std::make_shared<const Body>(
+            Body{std::move(in_place_of), std::move(work)})) {}
 
   void eval_cpu(const Arrays& inputs, Arrays& outputs) override {
+    if (stopped.load(std::memory_order_relaxed)) {
+      throw Error("the process is ending");
+    }
     for (size_t i = 0; i < outputs.size(); ++i) {
-      if (in_place_of_[i]) {
-        outputs[i].copy_shared_buffer(inputs[*in_place_of_[i]]);
+      if (auto input = body_->in_place_of[i]) {
+        outputs[i].copy_shared_buffer(inputs[*input]);
       } else {
         outputs[i].set_data(result_data(outputs[i].nbytes(), stream()));
       }
     }
     auto& encoder = mx::cpu::get_command_encoder(stream());
-    encoder.dispatch([work = work_,
+    encoder.dispatch([body = body_,
                       in = weak(inputs),
-                      out = weak(outputs)]() mutable { (*work)(in, out); });
+                      out = weak(outputs)]() mutable { body->run(in, out); });
   }
 
   void eval_gpu(const Arrays&, Arrays&) override {
@@ -82,9 +134,8 @@ class CpuPrimitive : public mx::Primitive {
   }
 
   const char* name_;
-  std::vector<std::optional<int>> in_place_of_;
   // Shared with what is dispatched, which may outlive this.
-  std::shared_ptr<const Work> work_;
+  std::shared_ptr<const Body> body_;
 };
 
 // Whether `x` is sure to be row-contiguous once it is evaluated.
@@ -95,6 +146,22 @@ bool is_dense(const mx::array& x) {
 }
 
 } // namespace
+
+uint64_t failed_ops() {
+  auto& all = failures();
+  std::lock_guard<std::mutex> lock(all.mutex);
+  return all.count;
+}
+
+std::string last_failure() {
+  auto& all = failures();
+  std::lock_guard<std::mutex> lock(all.mutex);
+  return all.last;
+}
+
+void stop_ops() {
+  stopped.store(true);
+}
 
 Arrays make_ops(
     const char* name,

@@ -27,6 +27,14 @@ struct Output {
   std::optional<int> in_place_of = std::nullopt;
 };
 
+// How many ops have thrown on a stream's thread so far, where nobody can catch
+// it, and what the last one said. The results of such an op are zeros.
+uint64_t failed_ops();
+std::string last_failure();
+
+// From now on every op that is about to run throws an Error instead.
+void stop_ops();
+
 // Builds the graph node of a CPU op. `name` must be a string literal. Work that
 // does not read strides takes its inputs through dense().
 Arrays make_ops(

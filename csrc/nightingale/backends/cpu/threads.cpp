@@ -3,9 +3,12 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <mutex>
+#include <system_error>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #if defined(__x86_64__)
@@ -51,21 +54,32 @@ struct Ticket {
 // Set on a thread while it runs tiles: what is nested in them runs inline.
 thread_local bool inside_tile = false;
 
+struct InsideTile {
+  InsideTile() {
+    inside_tile = true;
+  }
+  ~InsideTile() {
+    inside_tile = false;
+  }
+};
+
 class ThreadPool {
  public:
   explicit ThreadPool(int workers) {
-    for (int i = 0; i < workers; ++i) {
-      workers_.emplace_back([this] { work(); });
+    workers_.reserve(workers);
+    try {
+      for (int i = 0; i < workers; ++i) {
+        workers_.emplace_back([this, i] { work(i); });
+      }
+    } catch (const std::system_error&) {
+      // The system gives no more. Most of those that started do the work; a
+      // few are given back, for others in this process need threads as well.
+      end_from(workers_.size() * 3 / 4);
     }
   }
 
   ~ThreadPool() {
-    stopping_.store(true);
-    job_.fetch_add(1);
-    job_.notify_all();
-    for (auto& worker : workers_) {
-      worker.join();
-    }
+    end_from(0);
   }
 
   int workers() const {
@@ -90,9 +104,24 @@ class ThreadPool {
         std::this_thread::yield();
       }
     }
+    if (failed_.load(std::memory_order_relaxed)) {
+      failed_.store(false, std::memory_order_relaxed);
+      std::rethrow_exception(std::exchange(failure_, nullptr));
+    }
   }
 
  private:
+  // Ends the workers from this one on.
+  void end_from(size_t first) {
+    kept_.store(static_cast<int>(first));
+    job_.fetch_add(1);
+    job_.notify_all();
+    for (size_t i = first; i < workers_.size(); ++i) {
+      workers_[i].join();
+    }
+    workers_.resize(first);
+  }
+
   // Takes runs of tiles, long ones while there are many left: neighbours in
   // memory are then read in one go, and the threads still end together.
   void take_tiles() {
@@ -110,18 +139,29 @@ class ThreadPool {
               std::memory_order_acquire)) {
         continue;
       }
-      for (uint64_t tile = first; tile < first + run; ++tile) {
-        body_(context_, static_cast<int>(tile));
-      }
+      run_tiles(static_cast<int>(first), static_cast<int>(first + run));
       done_.fetch_add(static_cast<int>(run), std::memory_order_release);
       ticket = ticket_.load(std::memory_order_acquire);
     }
   }
 
-  void work() {
+  // Keeps the first exception of a job for its caller.
+  void run_tiles(int begin, int end) {
+    try {
+      for (int tile = begin; tile < end; ++tile) {
+        body_(context_, tile);
+      }
+    } catch (...) {
+      if (!failed_.exchange(true)) {
+        failure_ = std::current_exception();
+      }
+    }
+  }
+
+  void work(int index) {
     inside_tile = true;
     uint32_t seen = 0;
-    while (!stopping_.load()) {
+    while (index < kept_.load()) {
       int spins = 0;
       while (job_.load(std::memory_order_acquire) == seen) {
         if (++spins < kWorkerSpins) {
@@ -139,7 +179,9 @@ class ThreadPool {
   std::atomic<uint32_t> job_{0};
   std::atomic<uint64_t> ticket_{0};
   std::atomic<int> done_{0};
-  std::atomic<bool> stopping_{false};
+  std::atomic<int> kept_{kMostThreads}; // workers from this one on end
+  std::atomic<bool> failed_{false};
+  std::exception_ptr failure_; // of the first tile that threw
   detail::Body body_ = nullptr;
   void* context_ = nullptr;
 };
@@ -158,7 +200,7 @@ PoolOwner& owner() {
 
 int resolve(int count) {
   if (count > 0) {
-    return count;
+    return std::min(count, kMostThreads);
   }
   int cores = static_cast<int>(std::thread::hardware_concurrency());
   return cores > 0 ? cores : 1;
@@ -194,9 +236,8 @@ void detail::run_tiles(int tiles, Body body, void* context) {
   if (!o.pool) {
     o.pool = std::make_unique<ThreadPool>(resolve(o.count) - 1);
   }
-  inside_tile = true;
+  InsideTile inside;
   o.pool->run(tiles, body, context);
-  inside_tile = false;
 }
 
 } // namespace nightingale::cpu

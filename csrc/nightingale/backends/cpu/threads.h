@@ -9,7 +9,9 @@
 
 namespace nightingale::cpu {
 
-// The one thread count of the CPU backend. 0 means all cores.
+// The one thread count of the CPU backend. 0 means all cores; more than
+// kMostThreads are never started, nor more than the system gives.
+constexpr int kMostThreads = 1024;
 void set_threads(int count);
 int threads();
 
@@ -24,8 +26,9 @@ void run_tiles(int tiles, Body body, void* context);
 
 // Calls body(tile) for every tile in [0, tiles), spread over the threads; the
 // caller works too. Tiles are handed out in any order, so that a result must
-// not depend on which thread runs which tile. Nested calls run inline. A tile
-// must neither throw nor ask for or set the thread count.
+// not depend on which thread runs which tile. Nested calls run inline. What a
+// tile throws, as where memory is short, is thrown once all tiles have run or
+// thrown. A tile must not ask for or set the thread count.
 template <typename F>
 void parallel_for(int tiles, F&& body) {
   using Fn = std::remove_reference_t<F>;
@@ -71,6 +74,7 @@ T* scratch(size_t count) {
   thread_local std::unique_ptr<void, FreeScratch> buffer;
   thread_local size_t capacity = 0;
   if (count > capacity) {
+    capacity = 0;
     buffer.reset(); // first, so that both are never held
     buffer.reset(::operator new(count * sizeof(T), kScratchAlignment));
     capacity = count;

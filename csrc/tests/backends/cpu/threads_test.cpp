@@ -1,10 +1,12 @@
 #include "nightingale/backends/cpu/threads.h"
 
 #include <doctest/doctest.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <new>
 #include <thread>
 #include <vector>
 
@@ -156,3 +158,41 @@ TEST_CASE("a job may have a million tiles and more") {
         3, [=] { return visits(tiles) == std::vector<int>(tiles, 1); }));
   }
 }
+
+TEST_CASE("what a tile throws reaches the caller after all tiles have run") {
+  for (int threads : {1, 4}) {
+    ThreadCount count(threads);
+    std::atomic<int> run{0};
+    auto body = [&](int tile) {
+      run.fetch_add(1);
+      if (tile == 99) {
+        throw std::bad_alloc();
+      }
+    };
+    CHECK_THROWS_AS(cpu::parallel_for(100, body), std::bad_alloc);
+    CHECK(run.load() == 100);
+    CHECK(visits(64) == std::vector<int>(64, 1)); // the pool still works
+  }
+}
+
+TEST_CASE("no more threads are asked for than the limit") {
+  ThreadCount count(40'000);
+  CHECK(cpu::threads() == cpu::kMostThreads);
+}
+
+// Sanitizers, which are built with Clang, reserve more than any limit, and
+// macOS does not keep to this one.
+#if !defined(__clang__)
+TEST_CASE("threads that the system refuses are done without") {
+  bool works = succeeds_in_child(60, [] {
+    // Room for a few stacks of 8 MB.
+    rlimit room{size_t(1) << 32, size_t(1) << 32};
+    if (setrlimit(RLIMIT_AS, &room) != 0) {
+      return false;
+    }
+    cpu::set_threads(cpu::kMostThreads);
+    return visits(64) == std::vector<int>(64, 1);
+  });
+  CHECK(works);
+}
+#endif

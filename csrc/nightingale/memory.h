@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstddef>
+
+#include "mlx/allocator.h"
+
+namespace nightingale {
+
+namespace mx = mlx::core;
+
+// Memory of MLX's allocator. MLX hands out a null pointer where the system has
+// no more; here that is an Error with the size.
+mx::allocator::Data allocate(size_t nbytes);
+
+[[noreturn]] void fail_to_allocate(size_t nbytes);
+
+// Throws an Error where the system would not give so much now. For the sake of
+// libraries that crash without memory; nothing is taken.
+void require_room(size_t nbytes);
+
+// The same as a block for many weights, in huge pages where there are any.
+mx::allocator::Data allocate_block(size_t nbytes);
+
+// The size of the block that follows one of `before` bytes, 0 for the first.
+// Blocks grow, so that a small model does not ask for a large one's memory.
+constexpr size_t kLargestBlock = size_t(256) << 20;
+size_t next_block_size(size_t before);
+
+} // namespace nightingale
