@@ -113,8 +113,8 @@ cpp_run() {
   cases=$("$tests" --count | grep -o '[0-9]\+' | tail -n 1)
   part=$(((cases + 39) / 40))
   # MLX keeps its streams and allocator to the end of the process.
-  seq 1 "$part" "$cases" | ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 \
-    xargs -P 2 -I{} bash -c \
+  seq 1 "$part" "$cases" | ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 \
+    UBSAN_OPTIONS=print_stacktrace=1 xargs -P 2 -I{} bash -c \
     '"$0" --first={} --last=$(({} + $1 - 1)) --launched="$2/launched-{}.tsv"' \
     "$tests" "$part" "$work/$1"
   echo "$cases cases passed"
