@@ -1,10 +1,24 @@
-"""Checks of arrays that callers pass in; each returns the array as the core takes it."""
+"""Checks of arrays and paths that callers pass in; each returns what the package goes on with."""
 
 from __future__ import annotations
 
+import os
+from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from .option import shown
+
+
+def a_path(name: str, given: Any) -> Path:
+    """The path of a file to read or write, which may not be there."""
+    if not isinstance(given, (str, PathLike)) or not isinstance(path := os.fspath(given), str):
+        raise ValueError(f"{name} must be a path, not {shown(given)}")
+    if "\0" in path:
+        raise ValueError(f"{name} holds a NUL character: {shown(path)}")
+    return Path(path)
 
 
 def token_ids(name: str, tokens: Any) -> np.ndarray:

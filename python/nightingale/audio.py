@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
+from .arguments import a_path, floats
 from .audio_writer import audio_writer
 from .word_times import Word
 
@@ -28,8 +29,8 @@ class Audio:
 
     def save(self, path: str | Path) -> None:
         """Writes a .wav, .flac, .ogg or .mp3 file, which appears whole or not at all."""
-        with audio_writer(path, self.sample_rate) as write:
-            write(self.samples)
+        with audio_writer(a_path("path", path), self.sample_rate) as write:
+            write(floats("samples", self.samples, (None,)))
 
     def __repr__(self) -> str:
         return f"Audio({self.duration:.2f} s, {len(self.tokens)} tokens)"

@@ -29,9 +29,9 @@ def audio_writer(path: str | Path, sample_rate: int) -> Iterator[Callable[[np.nd
     import soundfile
 
     path, kind = Path(path), audio_format(path)
-    if path.is_dir():
+    if os.path.isdir(path):  # Path.is_dir raises for a name that is too long
         raise Error(f"cannot write {path}: it is a folder")
-    if not path.parent.is_dir():
+    if not os.path.isdir(path.parent):
         raise Error(f"cannot write {path}: there is no folder {path.parent}")
     with atomic_path(path) as partial:
         try:

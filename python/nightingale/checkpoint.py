@@ -1,5 +1,6 @@
 """Finds the files of a checkpoint folder."""
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -8,6 +9,7 @@ from typing import Any
 
 from ._core import Error
 from .model_settings import ModelSettings
+from .option import shown
 
 LANGUAGES = {
     "ar": "Arabic",
@@ -108,7 +110,7 @@ def embedded_model() -> Path | None:
 def find_checkpoint(folder: str | Path) -> Checkpoint:
     """Looks for a known family of files in `folder`; an Error names what is missing."""
     folder = Path(folder)
-    if not folder.is_dir():
+    if not os.path.isdir(folder):  # Path.is_dir raises for a name that is too long
         raise Error(f"{folder} is not a folder; expected one with a T3 checkpoint in it")
     for family in FAMILIES:
         t3 = _first(folder, family.t3)
@@ -135,10 +137,12 @@ def find_checkpoint(folder: str | Path) -> Checkpoint:
 
 def known_language(language: Any, languages: Mapping[str, str]) -> str:
     """The code of one of a model's languages, or a ValueError that names them."""
-    code = language.lower() if isinstance(language, str) else language
+    if not isinstance(language, str):
+        raise ValueError(f"language must be a code such as 'en', not {shown(language)}")
+    code = language.lower()
     if code in languages:
         return code
-    message = f"unknown language {language!r}; this model speaks {', '.join(languages)}"
+    message = f"unknown language {shown(language)}; this model speaks {', '.join(languages)}"
     if code in LANGUAGES:
         message += (
             f"; for {LANGUAGES[code]} load a multilingual checkpoint, such as "

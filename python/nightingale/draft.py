@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -56,10 +57,10 @@ class Drafts:
 
 def find_draft(choice: str | Path) -> Path:
     """The T3 file of a draft: itself, or the first that a folder has."""
-    path = Path(choice).expanduser()
-    if path.is_file():
+    path = Path(os.path.expanduser(choice))
+    if os.path.isfile(path):  # Path.is_file raises for a name that is too long
         return path
-    found = next((path / name for name in T3_FILES if (path / name).is_file()), None)
+    found = next((path / name for name in T3_FILES if os.path.isfile(path / name)), None)
     if found is None:
         raise Error(
             f"draft must be {', '.join(KINDS)}, or a T3 file or a folder with one, not {choice}"

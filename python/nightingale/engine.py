@@ -242,10 +242,8 @@ def flow_side(voice: Voice) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 def _t3_side(voice: Voice) -> tuple[np.ndarray, np.ndarray | None]:
     """A voice's speaker embedding and prompt tokens as the core takes them."""
-    speaker = np.asarray(voice.speaker_emb, dtype=np.float32)
-    if speaker.ndim != 1:
-        raise ValueError(f"the voice's speaker_emb has shape {list(speaker.shape)}; expected [256]")
+    speaker = floats("the voice's speaker_emb", voice.speaker_emb, (None,))
     tokens = voice.cond_prompt_speech_tokens
     if tokens is not None:
         tokens = token_ids("the voice's cond_prompt_speech_tokens", tokens)
-    return np.ascontiguousarray(speaker), tokens
+    return speaker, tokens

@@ -1,5 +1,6 @@
 """Checkpoints from the Hugging Face hub."""
 
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from .checkpoint import (
     find_checkpoint,
 )
 from .model_settings import SETTINGS_FILE
+from .option import shown
 
 _HUB_ID = re.compile(r"\w[\w.-]*/\w[\w.-]*", re.ASCII)
 
@@ -136,11 +138,11 @@ def resolve(model: str | Path | None, offline: bool = False, progress: bool | No
             "such as ResembleAI/chatterbox"
         )
     if not isinstance(model, (str, Path)) or not str(model):
-        raise ValueError(f"the model must be a folder or a hub id, not {model!r}")
-    path = Path(model).expanduser()
-    if path.is_dir():
+        raise ValueError(f"the model must be a folder or a hub id, not {shown(model)}")
+    path = Path(os.path.expanduser(model))
+    if os.path.isdir(path):  # Path.is_dir raises for a name that is too long
         return path
-    if path.exists():
+    if os.path.exists(path):
         raise Error(f"{path} is a file; expected the folder that holds the checkpoint's files")
     if is_hub_id(str(model)):
         return download(str(model), offline, progress)

@@ -7,7 +7,6 @@ needs no built package.
 from __future__ import annotations
 
 import difflib
-import math
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, field, fields, replace
 from numbers import Integral, Real
@@ -15,6 +14,8 @@ from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
 Kind = TypeVar("Kind", bound="Options")
+LARGEST_FLOAT = 3.4e38  # the core computes in float32
+MOST_SHOWN = 200  # characters of a value in an error message
 KINDS: dict[str, type] = {"int": int, "float": float, "bool": bool, "Path": Path}
 
 
@@ -117,19 +118,22 @@ class Option:
         least, most = self.range
         if value is None or least is None:
             return value
+        if most is None and self.kind == "float":
+            most = LARGEST_FLOAT
         inside = value > least if self.above else value >= least
-        if not inside or not math.isfinite(value) or (most is not None and value > most):
+        if not inside or (most is not None and value > most):
             raise self._refusal(self.expected or self.values_text, value)
         return value
 
     def _chosen(self, value: Any) -> Any:
-        if isinstance(value, (bool, float)) or value not in self.choices:
+        comparable = isinstance(value, (str, Integral)) and not isinstance(value, bool)
+        if not comparable or value not in self.choices:
             listed, numbers = self.values_text, self.kind == "int"
             raise self._refusal(f"{listed} or None" if numbers else f"one of {listed}", value)
         return self.choices[self.choices.index(value)]
 
     def _refusal(self, expected: str, value: Any) -> ValueError:
-        return ValueError(f"{self.name} must be {expected}, not {value!r}")
+        return ValueError(f"{self.name} must be {expected}, not {shown(value)}")
 
 
 def option(default: Any = MISSING, help: str = "", **details: Any) -> Any:
@@ -139,8 +143,20 @@ def option(default: Any = MISSING, help: str = "", **details: Any) -> Any:
 
 def number(name: str, value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, Real):
-        raise ValueError(f"{name} must be a number, not {value!r}")
-    return float(value)
+        raise ValueError(f"{name} must be a number, not {shown(value)}")
+    try:
+        return float(value)
+    except OverflowError as error:
+        raise ValueError(f"{name} is a number of too many digits: {shown(value)}") from error
+
+
+def shown(value: Any) -> str:
+    """A value in an error message, cut where it is long."""
+    try:
+        text = repr(value)
+    except Exception:  # of a whole number with thousands of digits, or the value's own
+        text = f"a value of type {type(value).__name__}"
+    return text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}…"
 
 
 def whole(name: str, value: Any, least: int, most: int) -> int:

@@ -23,6 +23,7 @@ BITS = (8, 4)
 DTYPES = ("float32", "float16", "bfloat16")
 DEVICES = ("auto", "cpu", "gpu")
 LARGEST_SEED = 2**64 - 1
+MOST_THREADS = 1024
 # Interfaces of options that are not offered over HTTP.
 LOCAL = ("cli", "manifest")
 CHUNKS: dict[str, Any] = {"stage": "chunks", "interfaces": ("cli",)}
@@ -82,8 +83,7 @@ class LoadOptions(Options):
     threads: int | None = option(
         None,
         "threads of the CPU backend, for the whole process",
-        range=(1, None),
-        expected="a whole number above 0",
+        range=(1, MOST_THREADS),
         unset="all cores",
         changes_audio=False,
     )

@@ -37,6 +37,8 @@ def open_tensors(path: str | Path) -> TensorFile:
     scalars, None and strings are left out. A {"model": ...} or {"state_dict": ...} around the whole
     is taken off.
     """
+    if not str(path).isascii() and any("\ud800" <= c <= "\udfff" for c in str(path)):
+        raise Error(f"{str(path)!r} is not a path in UTF-8; give the file another name")
     if not _is_zip(path):
         return TensorFile.open(str(path))
     try:

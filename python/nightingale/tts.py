@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import time
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import asdict, replace
@@ -18,6 +19,7 @@ from .arguments import floats, token_ids
 from .audio import SAMPLE_RATE, Audio
 from .checkpoint import find_checkpoint
 from .engine import FRAME_SAMPLES, HARMONICS, MELS, Engine
+from .option import shown
 from .options import LoadOptions, SpeechOptions
 from .recording import Recording, Source, read_recording
 from .speech import Chunk, Speaker
@@ -316,13 +318,15 @@ class TTS:
                 )
             return self._voices["default"]
         if not isinstance(voice, (str, Path)):
-            raise ValueError(f"voice must be a Voice, a name or a path, not {voice!r}")
+            raise ValueError(f"voice must be a Voice, a name or a path, not {shown(voice)}")
         if str(voice) in self._voices:
             return self._voices[str(voice)]
-        if Path(voice).is_file():
+        if os.path.isfile(voice):  # Path.is_file raises for a name that is too long
             return Voice.load(voice)
         known = ", ".join(self._voices) or "none"
-        raise ValueError(f"unknown voice {str(voice)!r}: not a file, and the model has {known}")
+        raise ValueError(
+            f"unknown voice {shown(str(voice))}: not a file, and the model has {known}"
+        )
 
 
 def _is_prepared(text: Any) -> TypeIs[list[Segment]]:

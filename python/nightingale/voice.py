@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ._core import Error, TensorFile
-from .arguments import floats, token_ids
+from .arguments import a_path, floats, token_ids
 from .option import number
 from .safetensors_writer import write_safetensors
 from .torch_file import open_tensors
@@ -30,6 +30,7 @@ class Voice:
     @classmethod
     def load(cls, path: str | Path) -> Voice:
         """Reads a .safetensors voice or an official conds.pt."""
+        path = a_path("path", path)
         file = open_tensors(path)
         if "t3.speaker_emb" not in file:
             raise Error(f"{path} is not a voice: it has no tensor t3.speaker_emb")
@@ -51,7 +52,11 @@ class Voice:
             else:
                 tensors[name] = floats(field, value, (None,) * ndim)
         tensors[_EMOTION] = floats("emotion_adv", [number("emotion_adv", self.emotion_adv)], (1,))
-        write_safetensors(path, tensors)
+        path = a_path("path", path)
+        try:
+            write_safetensors(path, tensors)
+        except OSError as error:
+            raise Error(f"cannot write {path}: {error.strerror or error}") from error
 
     def with_exaggeration(self, exaggeration: float) -> Voice:
         """The same voice with another exaggeration, 0 or more; nothing is baked again."""

@@ -11,6 +11,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from ._core import Error
+from .arguments import a_path
+from .option import shown
 from .torch_file import open_tensors
 from .user_folders import user_folder
 from .voice import Voice
@@ -74,7 +76,7 @@ class VoiceFolder:
 
     def __init__(self, folder: str | Path | None = None) -> None:
         """None: the user's own folder."""
-        self.folder = default_voice_folder() if folder is None else Path(folder)
+        self.folder = default_voice_folder() if folder is None else a_path("folder", folder)
 
     def names(self) -> list[str]:
         """The names of the voices there, sorted; other files are passed over."""
@@ -179,11 +181,11 @@ def find_voice(given: str, own: Collection[str], voices: VoiceFolder) -> str | V
     with suppress(ValueError):
         files.insert(0, voices.path(given))
     for file in files:
-        if file.is_file():
+        if os.path.isfile(file):  # Path.is_file raises for a name that is too long
             return Voice.load(file)
     known = ", ".join(own) or "none"
     there = ", ".join(voices.names()) or "none"
     raise ValueError(
-        f"unknown voice {given!r}: the model has {known}, {voices.folder} has {there}, "
+        f"unknown voice {shown(given)}: the model has {known}, {voices.folder} has {there}, "
         "and it is not a file"
     )

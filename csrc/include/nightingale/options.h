@@ -41,7 +41,7 @@ struct LoadOptions {
     visit("kv_bits", &LoadOptions::kv_bits, OptionRange{});
     visit("kv_budget", &LoadOptions::kv_budget, OptionRange{.least = 0.0, .most = 1.0, .above = true});
     visit("device", &LoadOptions::device, OptionRange{});
-    visit("threads", &LoadOptions::threads, OptionRange{.least = 1.0});
+    visit("threads", &LoadOptions::threads, OptionRange{.least = 1.0, .most = 1024.0});
     // clang-format on
   }
 };

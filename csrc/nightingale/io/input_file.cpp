@@ -13,6 +13,9 @@
 namespace nightingale {
 
 InputFile::InputFile(std::string path) : path_(std::move(path)) {
+  if (path_.find('\0') != std::string::npos) {
+    throw Error("a path holds a NUL character, after which it would be cut");
+  }
   // O_NONBLOCK so that a named pipe is refused below instead of waited for.
   descriptor_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (descriptor_ < 0) {

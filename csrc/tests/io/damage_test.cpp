@@ -120,3 +120,12 @@ TEST_CASE("a checkpoint cut off anywhere is an error") {
   }
   CHECK(accepted == 0);
 }
+
+TEST_CASE("a path with a NUL in it is refused, not cut there") {
+  TempDir dir;
+  std::string path = dir.write("whole", good_safetensors());
+  CHECK(TensorFile::open(path)->names().size() == 4);
+  auto error =
+      error_of([&] { TensorFile::open(path + std::string("\0b", 2)); });
+  CHECK(contains(error, "NUL"));
+}
