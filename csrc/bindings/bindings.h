@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "core_call.h"
 #include "mlx/array.h"
 #include "mlx/stream.h"
 #include "nightingale/options.h"
@@ -22,6 +23,7 @@ namespace nb = nanobind;
 namespace mx = mlx::core;
 
 void bind_checkpoint(nb::module_& m);
+void bind_core_call(nb::module_& m);
 void bind_flow(nb::module_& m);
 void bind_testing(nb::module_& m);
 void bind_t3(nb::module_& m);
@@ -58,22 +60,27 @@ Options options_from(nb::handle given) {
   return options;
 }
 
-// What `compute` returns; other Python threads run meanwhile.
+// What `compute` returns; other Python threads run meanwhile. An Error where
+// ops failed while it ran.
 template <typename Compute>
 auto without_gil(Compute compute) {
-  nb::gil_scoped_release release;
-  return compute();
+  CoreCall call;
+  auto result = compute();
+  call.check_ops();
+  return result;
 }
 
 // What `load(unknown)` makes, off the GIL, and the names of tensors it put in
 // `unknown`.
 template <typename Load>
 auto load_model(Load load) {
-  nb::gil_scoped_release release;
-  std::vector<std::string> unknown;
-  auto model = load(&unknown);
-  return std::pair(
-      std::make_shared<decltype(model)>(std::move(model)), std::move(unknown));
+  return without_gil([&] {
+    std::vector<std::string> unknown;
+    auto model = load(&unknown);
+    return std::pair(
+        std::make_shared<decltype(model)>(std::move(model)),
+        std::move(unknown));
+  });
 }
 
 // A stream for one model on the device of its options. It may be used from any

@@ -4,11 +4,11 @@
 #include <tuple>
 
 #include "bindings.h"
-#include "mlx/allocator.h"
 #include "nightingale/io/dtype.h"
 #include "nightingale/io/quantized_tensors.h"
 #include "nightingale/io/strided_file.h"
 #include "nightingale/io/tensor_file.h"
+#include "nightingale/memory.h"
 #include "nightingale/ops/matrix.h"
 
 using nightingale::TensorFile;
@@ -26,7 +26,7 @@ mx::array read_tensor(
     const std::string& name,
     const mx::Shape& shape,
     mx::Dtype dtype) {
-  auto data = mx::allocator::malloc(file.info(name).size * dtype.size());
+  auto data = nightingale::allocate(file.info(name).size * dtype.size());
   mx::array tensor(std::move(data), shape, dtype);
   file.read(name, dtype, tensor.data<void>());
   return tensor;

@@ -78,8 +78,9 @@ void bind_flow(nb::module_& m) {
   nb::class_<MelSolver>(m, "MelSolver")
       .def(
           "step",
-          &MelSolver::step,
-          nb::call_guard<nb::gil_scoped_release>(),
+          [](MelSolver& solver) {
+            return without_gil([&] { return solver.step(); });
+          },
           "One step of the flow; False when none is left.")
       .def(
           "mel",
@@ -130,8 +131,9 @@ void bind_flow(nb::module_& m) {
             if (noise) {
               request.noise = to_vector(*noise);
             }
-            nb::gil_scoped_release release;
-            return std::make_shared<MelSolver>(model, std::move(request));
+            return without_gil([&] {
+              return std::make_shared<MelSolver>(model, std::move(request));
+            });
           },
           nb::arg("tokens"),
           nb::arg("prompt_tokens"),

@@ -11,11 +11,21 @@
 
 namespace ops = nightingale::ops;
 
-NumpyArray to_numpy(const mx::array& x) {
-  auto dense = without_gil([&] {
+// Whether NumPy can share the elements as they are.
+static bool is_ready(const mx::array& x) {
+  return x.status() == mx::array::Status::available &&
+      x.flags().row_contiguous && x.dtype() == numpy_dtype(x.dtype());
+}
+
+static mx::array dense_copy(const mx::array& x) {
+  return without_gil([&] {
     auto typed = mx::astype(x, numpy_dtype(x.dtype()), mx::Device::cpu);
     return ops::computed(mx::contiguous(typed, false, mx::Device::cpu));
   });
+}
+
+NumpyArray to_numpy(const mx::array& x) {
+  auto dense = is_ready(x) ? x : dense_copy(x);
   std::vector<size_t> shape(dense.shape().begin(), dense.shape().end());
   return dense.dtype() == mx::int32 ? share<int32_t>(dense, shape)
                                     : share<float>(dense, shape);
@@ -96,6 +106,7 @@ static void bind_machine(nb::module_& m) {
 NB_MODULE(_core, m) {
   m.doc() = "Nightingale's C++ core.";
   nb::exception<nightingale::Error>(m, "Error");
+  bind_core_call(m);
   bind_checkpoint(m);
   bind_machine(m);
   bind_flow(m);

@@ -142,8 +142,7 @@ void bind_t3(nb::module_& m) {
              const std::optional<Ints>& prompt,
              float emotion) {
             auto voice = make_voice(speaker, prompt, emotion);
-            nb::gil_scoped_release release;
-            return model.condition(voice);
+            return without_gil([&] { return model.condition(voice); });
           },
           nb::arg("speaker"),
           nb::arg("prompt_tokens").none(),
@@ -174,8 +173,8 @@ void bind_t3(nb::module_& m) {
              const KvCache& voice) {
             auto text = to_vector(text_tokens);
             auto speech = to_vector(speech_tokens);
-            nb::gil_scoped_release release;
-            return text_positions(model, text, speech, voice);
+            return without_gil(
+                [&] { return text_positions(model, text, speech, voice); });
           },
           nb::arg("text_tokens"),
           nb::arg("speech_tokens"),
@@ -202,7 +201,9 @@ void bind_t3(nb::module_& m) {
                 draft ? draft->make : nullptr,
                 proposals,
                 draft ? draft->length : nullptr};
-            return std::make_shared<SpeechTokens>(model, std::move(request));
+            return without_gil([&] {
+              return std::make_shared<SpeechTokens>(model, std::move(request));
+            });
           },
           nb::arg("text_tokens"),
           nb::arg("voice"),
@@ -220,8 +221,7 @@ void bind_t3(nb::module_& m) {
           "next",
           [](SpeechTokens& speech,
              const std::vector<std::shared_ptr<SpeechTokens>>& ahead) {
-            nb::gil_scoped_release release;
-            return speech.next(ahead);
+            return without_gil([&] { return speech.next(ahead); });
           },
           nb::arg("ahead") = nb::list(),
           "The next token; where it is computed, so are those of `ahead`.")

@@ -12,6 +12,11 @@ from numpy.typing import NDArray
 class Error(Exception):
     pass
 
+def check_fork() -> None:
+    """
+    Raises an Error in a process that was forked from one with threads of the core.
+    """
+
 class TensorFile:
     @staticmethod
     def open(path: str) -> TensorFile: ...

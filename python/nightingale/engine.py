@@ -32,6 +32,20 @@ GPU_CACHE_BYTES = 2 << 30  # every length of text has its own sizes, which MLX w
 KEPT_CONDITIONS = 8  # of 8 MB each at full size in float32
 
 
+class Turn:
+    """A lock that is not waited for in a process that was forked: there its owner may not exist."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+
+    def __enter__(self) -> None:
+        _core.check_fork()
+        self._lock.acquire()
+
+    def __exit__(self, *raised: object) -> None:
+        self._lock.release()
+
+
 class Engine:
     """T3, flow, vocoder and the baking models. Callers take turns, one token or flow step each.
 
@@ -62,7 +76,7 @@ class Engine:
         self.settings = self.t3.describe()
         self._baker: _core.VoiceBaker | None = None
         self._conditions: dict[tuple[Voice, float], _Condition] = {}
-        self._turn = threading.Lock()
+        self._turn = Turn()
 
     def s3gen(self) -> tuple[_core.Flow, _core.Vocoder]:
         """Flow and vocoder, or an Error where the checkpoint has none."""

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import atexit
 import logging
 import os
 import signal
 import sys
 import threading
+import time
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -29,7 +31,7 @@ def run_command(args: argparse.Namespace) -> int:
     """Calls `args.run(args)`; the exit status."""
     logging.basicConfig(format="nightingale: %(message)s", level=logging.WARNING)
     try:
-        with _ended_by_sigterm():
+        with _ended_by_signals():
             status = args.run(args)
             if sys.stdout is not None:
                 sys.stdout.flush()
@@ -40,6 +42,8 @@ def run_command(args: argparse.Namespace) -> int:
     except KeyboardInterrupt:
         remark("nightingale: stopped")
         return 128 + signal.SIGINT
+    except MemoryError:
+        remark("nightingale: out of memory")
     except (Error, ValueError, OSError) as error:
         _drop_output()
         remark(f"nightingale: {one_line(error)}")
@@ -72,17 +76,45 @@ class _Version(argparse.Action):
         parser.exit()
 
 
+class _End:
+    """Handles SIGINT and SIGTERM: the first unwinds, so that no half-written file is left. One that
+    follows soon is the same wish, and must not cut that short; later ones end the process."""
+
+    SOON = 1.0  # seconds
+
+    def __init__(self) -> None:
+        self.asked: float | None = None
+
+    def __call__(self, number: int, _: object) -> None:
+        now = time.monotonic()
+        if self.asked is None:
+            self.asked = now
+            raise KeyboardInterrupt if number == signal.SIGINT else SystemExit(128 + number)
+        if now - self.asked > self.SOON:
+            os._exit(128 + number)
+
+
+def _is_ignored(number: int) -> bool:
+    """As a shell's background job ignores Ctrl-C."""
+    return signal.getsignal(number) == signal.SIG_IGN
+
+
 @contextmanager
-def _ended_by_sigterm() -> Iterator[None]:
-    """A request to end unwinds, as Ctrl-C does, so that no half-written file is left."""
+def _ended_by_signals() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
+    end = _End()
+    heeded = [each for each in (signal.SIGINT, signal.SIGTERM) if not _is_ignored(each)]
+    before = {each: signal.signal(each, end) for each in heeded}
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for each, handler in before.items():
+            if end.asked is None:
+                signal.signal(each, handler)
+            else:  # the process is ending; the last it does must not be cut short either
+                atexit.register(signal.signal, each, signal.SIG_IGN)
 
 
 def _drop_output() -> None:
