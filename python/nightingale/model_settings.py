@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from ._core import Error
+from .small_files import read_small
 
 SETTINGS_FILE = "nightingale.json"
+MOST_BYTES = 2**20  # of it
 LOOKAHEAD_TOKENS = 3  # that the flow's encoder sees past a frame's own
 MOST_LOOKAHEAD = 100
 
@@ -31,9 +33,9 @@ class ModelSettings:
         """family: the languages of a model that lists none"""
         file = folder / SETTINGS_FILE
         try:
-            text = file.read_text("utf-8") if file.is_file() else "{}"
-            found = _object(json.loads(text), str(file))
-        except ValueError as error:
+            text = read_small(file, MOST_BYTES) if file.exists() else b"{}"
+            found = _object(json.loads(text.decode()), str(file))
+        except (ValueError, RecursionError) as error:
             raise Error(f"{file} is not JSON in UTF-8: {error}") from error
         return cls(
             _languages(found.get("languages", list(family)), family, file),

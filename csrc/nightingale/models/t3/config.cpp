@@ -29,8 +29,17 @@ T3Settings built_in(const std::string& file_name) {
   return settings;
 }
 
+// Far above what either can sensibly be.
+constexpr uint64_t kMostSettingsBytes = 1 << 20;
+constexpr size_t kMostAlignmentHeads = 64;
+
 std::string read_text(const std::string& path) {
   InputFile file(path);
+  if (file.size() > kMostSettingsBytes) {
+    file.fail(
+        "the file has " + std::to_string(file.size()) +
+        " bytes, expected at most " + std::to_string(kMostSettingsBytes));
+  }
   std::string text(file.size(), '\0');
   file.read(0, text.data(), text.size(), "the text");
   return text;
@@ -40,7 +49,13 @@ std::vector<AlignmentHead> read_heads(
     const Json& value,
     const std::string& what) {
   std::vector<AlignmentHead> heads;
-  for (const Json& pair : value.array(what)) {
+  const auto& pairs = value.array(what);
+  if (pairs.size() > kMostAlignmentHeads) {
+    throw Error(
+        what + " lists " + std::to_string(pairs.size()) +
+        " heads, expected at most " + std::to_string(kMostAlignmentHeads));
+  }
+  for (const Json& pair : pairs) {
     const auto& numbers = pair.array(what + " entry");
     if (numbers.size() != 2) {
       throw Error(what + ": each entry must be [layer, head]");

@@ -1,0 +1,91 @@
+"""Checkpoints whose files are not what they should be: pipes and endless files."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+import nightingale
+
+from ..command import run
+
+LOAD = """
+import resource, signal, sys
+import nightingale
+
+signal.alarm(60)
+try:
+    nightingale.load(sys.argv[1], device="cpu")
+except nightingale.Error as error:
+    print(error)
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
+"""
+
+
+@pytest.fixture
+def folder(quick_checkpoint: Path, tmp_path: Path) -> Path:
+    """A checkpoint whose files can be replaced."""
+    copy = tmp_path / "model"
+    shutil.copytree(quick_checkpoint, copy, copy_function=os.link)
+    return copy
+
+
+@pytest.fixture
+def settings_file(folder: Path) -> Path:
+    """Where its settings are to be."""
+    path = folder / "nightingale.json"
+    path.unlink()
+    return path
+
+
+def _load(folder: Path) -> tuple[str, int]:
+    """What is said, and the megabytes it took, in a process that may hang or take all memory."""
+    done = run(folder, command=[sys.executable, "-c", LOAD])
+    assert done.returncode == 0, done.stderr
+    said, megabytes = done.stdout.splitlines()
+    return said, int(megabytes)
+
+
+def test_settings_that_are_a_pipe_are_not_waited_for(settings_file: Path) -> None:
+    os.mkfifo(settings_file)
+    said, _ = _load(settings_file.parent)
+    assert "nightingale.json" in said
+    assert "regular file" in said
+
+
+def test_settings_that_do_not_end_are_not_read_to_the_end(settings_file: Path) -> None:
+    settings_file.symlink_to("/dev/zero")
+    said, _ = _load(settings_file.parent)
+    assert "regular file" in said
+    endless = settings_file.with_name("endless")
+    with endless.open("wb") as file:
+        file.truncate(2**31)  # takes no room on the disk
+    settings_file.unlink()
+    settings_file.symlink_to(endless)
+    said, megabytes = _load(settings_file.parent)
+    assert "1048576" in said
+    assert megabytes < 1000
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (
+            {"t3": {"alignment_heads": [[0, 0]] * 100_000}},
+            "lists 100000 heads, expected at most 64",
+        ),
+        ({"t3": {"alignment_heads": [[0, 0]] * 65}}, "lists 65 heads, expected at most 64"),
+        ({"x": "y" * 2**20}, "1048576"),
+    ],
+)
+def test_settings_beyond_the_limits_are_refused(
+    settings: dict[str, object], message: str, settings_file: Path
+) -> None:
+    settings_file.write_text(json.dumps(settings))
+    with pytest.raises(nightingale.Error, match=message):
+        nightingale.load(settings_file.parent, device="cpu")
