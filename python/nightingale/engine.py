@@ -16,6 +16,7 @@ from ._core import Error
 from .arguments import floats, token_ids
 from .checkpoint import S3GEN_FILES, VOICE_ENCODER_FILES, Checkpoint
 from .draft import Drafts
+from .finite import not_finite
 from .option import number
 from .options import LoadOptions, SpeechOptions
 from .quantized_cache import load_t3
@@ -171,7 +172,9 @@ class Engine:
         while self.step_mel(solver):
             yield
         with self._turn:
-            return solver.mel()
+            mel = solver.mel()
+        self._check_finite(mel, "flow", "flow.")
+        return mel
 
     def step_mel(self, solver: _core.MelSolver) -> bool:
         with self._turn:
@@ -186,12 +189,20 @@ class Engine:
         """The samples that are ready after these frames, [n, 80]."""
         _, vocoder = self.s3gen()
         with self._turn:
-            return vocoder.feed(state, np.ascontiguousarray(frames), last=last)
+            samples = vocoder.feed(state, np.ascontiguousarray(frames), last=last)
+        self._check_finite(samples, "vocoder", "mel2wav.")
+        return samples
 
     def bake(self, recording: Recording) -> dict[str, np.ndarray]:
         """What the baking models make of a recording, by the names of a voice's fields."""
         with self._turn:
             return self._voice_baker().bake(recording.at_24k, recording.at_16k)
+
+    def _check_finite(self, values: np.ndarray, stage: str, prefix: str) -> None:
+        """An Error where a stage of S3Gen gave NaN or infinity; prefix: of its tensors' names."""
+        path = self.checkpoint.s3gen
+        if path is not None and not np.isfinite(values).all():
+            raise Error(not_finite(stage, path, prefix))
 
     def _voice_baker(self) -> _core.VoiceBaker:
         """Loaded when first asked for: few programs bake, and it is a quarter of the weights."""

@@ -1,4 +1,4 @@
-"""Checkpoints whose files are not what they should be: pipes and endless files."""
+"""Checkpoints whose files are not what they should be: pipes, endless files, NaN."""
 
 from __future__ import annotations
 
@@ -8,9 +8,12 @@ import shutil
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import nightingale
+from nightingale.safetensors_writer import write_safetensors
+from nightingale.torch_file import open_tensors
 
 from ..command import run
 
@@ -89,3 +92,30 @@ def test_settings_beyond_the_limits_are_refused(
     settings_file.write_text(json.dumps(settings))
     with pytest.raises(nightingale.Error, match=message):
         nightingale.load(settings_file.parent, device="cpu")
+
+
+@pytest.mark.parametrize(
+    ("name", "stage", "value"),
+    [
+        ("flow.encoder_proj.bias", "flow", np.nan),
+        ("flow.decoder.estimator.final_proj.weight", "flow", np.inf),
+        ("mel2wav.conv_pre.bias", "vocoder", np.nan),
+    ],
+)
+def test_weights_that_are_not_finite_are_named(
+    name: str, stage: str, value: float, folder: Path
+) -> None:
+    (source,) = folder.glob("s3gen*")
+    file = open_tensors(source)
+    tensors = {each: file.read(each) for each in file.names()}
+    tensors[name] = tensors[name].copy()
+    tensors[name].reshape(-1)[0] = value
+    del file
+    source.unlink()
+    write_safetensors(source.with_suffix(".safetensors"), tensors)
+    tts = nightingale.load(folder, device="cpu")
+    expected = f"the {stage} gave values that are not finite: .*not finite: {name};"
+    with pytest.raises(nightingale.Error, match=expected):
+        tts.generate("Hello there.", max_tokens=10)
+    with pytest.raises(nightingale.Error, match=expected):
+        list(tts.stream("Hello there.", max_tokens=10))
