@@ -330,7 +330,7 @@ def test_the_signatures_of_the_api_are_those_there_are() -> None:
         function = getattr(OWNERS[owner], method)
         assert parameters_of_text(arguments) == parameters(function), name
         documented.add((OWNERS[owner], method))
-    expected = {(nightingale, "load")}
+    expected = {(nightingale, "load"), (nightingale, "normalize")}
     for owner in (*RESULTS, nightingale.TTS, VoiceFolder):
         expected |= {(owner, name) for name in public(owner) if callable(getattr(owner, name))}
     assert documented == expected

@@ -7,6 +7,7 @@ from .audio import Audio
 from .loading import load
 from .options import LoadOptions, SpeechOptions
 from .speech import Chunk
+from .text.spoken import normalize
 from .tts import TTS
 from .voice import Voice
 
@@ -20,6 +21,7 @@ __all__ = [
     "Voice",
     "__version__",
     "load",
+    "normalize",
 ]
 
 __version__: str

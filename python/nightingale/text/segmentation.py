@@ -9,6 +9,7 @@ from .characters import is_spoken, shorten_runs, speaking_time
 from .long_sentences import balanced_groups, cut
 from .segment import Segment
 from .sentences import Sentence, sentences
+from .spoken import written_out
 
 _COMFORTABLE = 0.6  # of a segment, up to which sentences are merged
 _VERY_SHORT = 1.0  # seconds; a shorter sentence is merged with its neighbour
@@ -87,10 +88,8 @@ class Segmenter:
         return units
 
     def _written_out(self, sentence: str) -> str:
-        if self.expand and self.language == "en":
-            from .english import expand
-
-            sentence = expand(sentence)
+        if self.expand:
+            sentence = written_out(sentence, self.language)
         return " ".join(shorten_runs(sentence).split())
 
     def _grouped(self, units: list[Segment], first: bool) -> Iterator[Segment]:

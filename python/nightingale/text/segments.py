@@ -22,9 +22,9 @@ def prepare(
     """Splits a text of any length into segments.
 
     limit: estimated seconds of speech in a segment; None is 15. count: gives the number of tokens
-    of a text, at most max_tokens in a segment. expand: English numbers and abbreviations become
-    words. Marks such as [pause 500ms] become the pause of the segment before them; several in a row
-    add up, to 30 s at most.
+    of a text, at most max_tokens in a segment. expand: numbers and abbreviations become words.
+    Marks such as [pause 500ms] become the pause of the segment before them; several in a row add
+    up, to 30 s at most.
     """
     if not isinstance(text, str):
         raise ValueError(f"text must be a string, not {type(text).__name__}")

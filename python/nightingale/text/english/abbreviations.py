@@ -3,8 +3,10 @@
 import re
 from collections.abc import Callable
 
+from ..spoken.acronyms import is_shouted
+from ..spoken.engine import Rules
+from ..spoken.tables import ends_sentence, kept_stop, word_table
 from .calendar import MONTHS, month_name
-from .rules import Rules, ends_sentence, kept_stop, word_table
 
 _TITLES = word_table(
     "Mr: Mister, Mrs: Missus, Ms: Miz, Messrs: Messieurs, Prof: Professor, Gen: General, "
@@ -147,7 +149,6 @@ _STRESSED = frozenset(
     """.split()
 )
 _VOWELS = frozenset("aeiouyAEIOUY")
-_WORD = re.compile(r"[^\W\d_]{2,}")
 
 
 def spelled(letters: str) -> str:
@@ -166,24 +167,13 @@ def is_spelled(word: str) -> bool:
 
 def _acronym(match: re.Match[str]) -> str:
     letters = match["letters"]
-    if not is_spelled(letters):
+    if not is_spelled(letters) or (is_shouted(match.string) and _VOWELS & set(letters)):
         return match[0]
     return spelled(letters) + (match["ending"] or "") + (" " if match["joint"] else "")
 
 
-def _pattern(letters: str) -> re.Pattern[str]:
-    return re.compile(
-        rf"(?<![\w.@#'’])(?P<letters>[{letters}]{{2,}})(?P<ending>['’]?s)?(?![\w'’])(?P<joint>-(?=\w))?"
-    )
-
-
-_ACRONYM = _pattern("A-Z")
-_WITHOUT_VOWEL = _pattern("B-DF-HJ-NP-TV-XZ")
-
-
-def spell_acronyms(text: str) -> str:
-    """Spells acronyms; in a text that is all in capitals, only those without a vowel."""
-    words = _WORD.findall(text)
-    capitals = sum(word.isupper() for word in words)
-    shouted = capitals >= 3 and capitals > 0.6 * len(words)
-    return (_WITHOUT_VOWEL if shouted else _ACRONYM).sub(_acronym, text)
+# In a text that is all in capitals, only those without a vowel are spelled.
+ACRONYM_RULES: Rules = {
+    r"(?<![\w.@#'’])(?P<letters>[A-Z]{2,})(?P<ending>['’]?s)?(?![\w'’])"
+    r"(?P<joint>-(?=\w))?": _acronym,
+}

@@ -2,8 +2,9 @@
 
 import re
 
+from ..spoken.engine import Rules
+from ..spoken.tables import kept_stop
 from .numbers import DASH, END, START, cardinal, in_words, ordinal, plural, two_digits, year
-from .rules import Rules, kept_stop
 
 MONTHS = (
     "January February March April May June July August September October November December"

@@ -2,9 +2,10 @@
 
 import re
 
+from ..spoken.engine import Rules
+from ..spoken.tables import word_table
 from .abbreviations import is_spelled, spelled
 from .numbers import code, digits, in_words
-from .rules import Rules, word_table
 
 _SIGNS = word_table(
     ".: dot, /: slash, -: dash, _: underscore, @: at, ?: question mark, =: equals, &: and, "

@@ -4,7 +4,8 @@ import re
 from collections.abc import Callable
 from unicodedata import normalize
 
-from .rules import Rules, word_table
+from ..spoken.engine import Rules
+from ..spoken.tables import word_table
 
 # A whole or decimal number as written in running text, without its sign.
 NUMERAL = r"(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)(?:\.[0-9]+)?"

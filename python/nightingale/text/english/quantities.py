@@ -2,6 +2,8 @@
 
 import re
 
+from ..spoken.engine import Rules
+from ..spoken.tables import kept_stop, word_table
 from .numbers import (
     DASH,
     END,
@@ -14,7 +16,6 @@ from .numbers import (
     in_words,
     range_in_words,
 )
-from .rules import Rules, kept_stop, word_table
 
 
 def _names(entries: str) -> dict[str, tuple[str, str]]:

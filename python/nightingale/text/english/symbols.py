@@ -1,7 +1,8 @@
 """Symbols that are spoken."""
 
+from ..spoken.engine import Rules
+from ..spoken.tables import word_table
 from .abbreviations import spelled
-from .rules import Rules, word_table
 
 _PER = word_table(
     "hour hr: hour, day: day, week: week, month mo: month, year yr: year, minute min: minute, "

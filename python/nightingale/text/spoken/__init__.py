@@ -1,0 +1,47 @@
+"""Text as it is spoken: numbers, dates, units and abbreviations written out in words."""
+
+from collections.abc import Callable
+from functools import cache
+from importlib import import_module
+
+from ...checkpoint import LANGUAGES
+from .engine import Normalizer
+
+__all__ = ["normalize", "written_out"]
+
+# The module of each language and the function in it that makes its rules.
+_MODULES = {
+    "en": ("..english", "english"),
+    "es": (".languages.spanish", "spanish"),
+    "fr": (".languages.french", "french"),
+    "it": (".languages.italian", "italian"),
+    "pt": (".languages.portuguese", "portuguese"),
+}
+
+
+def normalize(text: str, language: str = "en") -> str:
+    """The text as it will be spoken: numbers, dates, units and abbreviations in words.
+
+    language: a code such as "es". This is what `generate` does with each sentence.
+    """
+    if not isinstance(text, str):
+        raise ValueError(f"text must be a string, not {type(text).__name__}")
+    if not isinstance(language, str) or language.lower() not in LANGUAGES:
+        raise ValueError(f"unknown language {language!r}; expected one of {', '.join(LANGUAGES)}")
+    return written_out(text, language.lower())
+
+
+def written_out(text: str, language: str) -> str:
+    """What `normalize` gives; a language without rules keeps its text."""
+    rules = _normalizer(language)
+    return text if rules is None else rules(text)
+
+
+@cache
+def _normalizer(language: str) -> Normalizer | None:
+    """The rules of a language, imported when they are first used; None if it has none."""
+    if language not in _MODULES:
+        return None
+    module, name = _MODULES[language]
+    make: Callable[[], Normalizer] = getattr(import_module(module, __name__), name)
+    return make()

@@ -1,0 +1,54 @@
+"""Rules for abbreviations, from tables of what they stand for."""
+
+import re
+from collections.abc import Callable
+
+from .engine import Rules
+from .tables import either, kept_stop, word_table
+
+_CAPITAL = r"[^\W\d_a-zà-ÿ]"
+
+
+def abbreviation_rules(
+    code: str, *, titles: str, words: str, numbered: str, phrases: dict[str, str]
+) -> Rules:
+    """Rules of a language.
+
+    titles: before a name. words: anywhere, with their stop. numbered: before a number. phrases: by
+    pattern, with what they stand for.
+    """
+    tables = tuple(map(word_table, (titles, words, numbered)))
+    named, anywhere, counted = tables
+
+    def phrase(spoken: str) -> Callable[[re.Match[str]], str]:
+        return lambda match: _cased(spoken, match[0]) + kept_stop(match, code)
+
+    def before_number(match: re.Match[str]) -> str:
+        return f"{_cased(_entry(counted, match[1]), match[1])} "
+
+    return {
+        **{pattern: phrase(spoken) for pattern, spoken in phrases.items()},
+        rf"(?<![\w.])((?i:{either(counted)}))(?:\.\s?[ºo°]?|[º°])\s?(?=[0-9]|[IVXLC]+\b)": (
+            before_number
+        ),
+        rf"(?<![\w.])({either(named)})\.(?=[\s\u00a0]?(?:{_CAPITAL}|\w+\.\s)"
+        r"|(?<=\w\w\.)\s(?:e|y|et|o|ou)\s)\s?": lambda match: f"{named[match[1]]} ",
+        rf"(?<![\w.])({either(anywhere)}|{either(map(str.capitalize, anywhere))})\.(?!\w)": (
+            lambda match: _cased(_entry(anywhere, match[1]), match[1]) + kept_stop(match, code)
+        ),
+    }
+
+
+def _entry(table: dict[str, str], written: str) -> str:
+    for form in (written, written.lower(), written[0].lower() + written[1:], written.capitalize()):
+        if form in table:
+            return table[form]
+    return written
+
+
+def _cased(spoken: str, written: str) -> str:
+    """With a capital where what is written has one and goes on in small letters."""
+    capital = written[:1].isupper() and (written[1:2].islower() or written[1:2] in ".º°")
+    if capital and spoken[:1].islower():
+        return spoken[0].upper() + spoken[1:]
+    return spoken

@@ -1,0 +1,367 @@
+"""French, as it is spoken in France."""
+
+import re
+
+from ..abbreviations import abbreviation_rules
+from ..acronyms import Letters
+from ..engine import Normalizer, Rules
+from ..language import Language
+from ..number_words import NumberWords, by_hundreds
+from ..roman import numeral, roman_rules
+from ..romance import Agreement, normalizer
+
+_TENS = (
+    "0: zéro|un|deux|trois|quatre|cinq|six|sept|huit|neuf|dix|onze|douze|treize|quatorze|quinze|"
+    "seize|dix-sept|dix-huit|dix-neuf|vingt|vingt et un; 22: vingt->>; 30: trente|trente et un; "
+    "32: trente->>; 40: quarante|quarante et un; 42: quarante->>; 50: cinquante|cinquante et un; "
+    "52: cinquante->>; 60/20: soixante|soixante et un; 62/20: soixante->>; "
+    "71: soixante et onze; 72/20: soixante->>; 80: quatre-vingts; 81/20: quatre-vingt->>; "
+    "100: cent[ >>]; "
+)
+_LARGE = (
+    "1000: mille[ >>]; 2000: <k< mille[ >>]; 1000000: un million[ >>]; "
+    "2000000: <m< millions[ >>]; 1000000000: un milliard[ >>]; 2000000000: <m< milliards[ >>]; "
+    "1000000000000: un billion[ >>]; 2000000000000: <m< billions[ >>]"
+)
+_MASCULINE = (
+    _TENS
+    + by_hundreds(lambda n, rest: f"{n}: <m< cent {rest}; " if rest else f"{n}: <m< cents; ")
+    + _LARGE
+)
+_FEMININE = re.sub(r"\bet un\b", "et une", _MASCULINE).replace("zéro|un|", "zéro|une|")
+NUMBERS = NumberWords(
+    _MASCULINE,
+    10**15,
+    m=_MASCULINE,
+    f=_FEMININE,
+    # Before "mille", where "vingts" and "cents" have no s.
+    k=_MASCULINE.replace("cents;", "cent;").replace("vingts;", "vingt;"),
+)
+
+
+def _ordinal(number: int, gender: str) -> str:
+    if number == 1:
+        return "première" if gender == "f" else "premier"
+    words = NUMBERS.spell(number)
+    words = re.sub(r"(?<=vingt|.cent|llion)s\Z|e\Z", "", words)
+    words = re.sub(r"cinq\Z", "cinqu", words)
+    return re.sub(r"neuf\Z", "neuv", words) + "ième"
+
+
+def _fraction(over: int, under: int) -> str:
+    name = {2: "demi", 3: "tiers", 4: "quart"}.get(under) or _ordinal(under, "m")
+    plural = "" if over == 1 or name.endswith("s") else "s"
+    return f"{_LANGUAGE.cardinal(over)} {name}{plural}"
+
+
+def _date(language: Language, day: int, month: int, year: int | None) -> str:
+    words = f"{'premier' if day == 1 else language.cardinal(day)} {language.month_names[month - 1]}"
+    return words if year is None else f"{words} {language.cardinal(year)}"
+
+
+def _clock(language: Language, hour: int, minute: int) -> str:
+    words = language.count(language.unit_nouns["h"], str(hour))
+    return f"{words} {language.cardinal(minute, 'f')}" if minute else words
+
+
+def _of_millions(noun: str) -> str:
+    return f" d'{noun}" if noun[0] in "aeiouyéêh" else f" de {noun}"
+
+
+_AGREEMENT = Agreement(
+    feminine=re.compile(
+        r".*(?:tions?|sions?|xions?|tés?|ances?|ences?|ettes?|elles?|euses?|trices?|ures?|ades?|"
+        r"esses?|tudes?|ées?|ies?|ines?|illes?|onnes?|ennes?|ières?|iques?|ades?|ailles?|ites?)|"
+        r"années?|heures?|minutes?|secondes?|semaines?|personnes?|femmes?|filles?|fois|pages?|"
+        r"maisons?|chambres?|tables?|villes?|places?|pièces?|lignes?|langues?|tonnes?|livres? f|"
+        r"mains?|voix|portes?|routes?|rues?|écoles?|chaises?|voitures?|lettres?|étoiles?|images?|"
+        r"réponses?|questions?|demandes?|parts?|clés?|clefs?|nuits?|chansons?|raisons?|tâches?|"
+        r"couches?|pommes?|tasses?|cuillères?|tranches?|œuvres?|équipes?|victimes?|bouteilles?|"
+        r"mesures?|marches?|branches?|cartes?|photos?|notes?|formes?|salles?|copies?|fenêtres?|"
+        r"adresses?|erreurs?|valeurs?|couleurs?|fleurs?|sœurs?|mères?|fêtes?|îles?|têtes?|dents?|"
+        r"jambes?|banques?|entreprises?|boîtes?|cases?|bases?|classes?|étapes?|plages?|montagnes?|"
+        r"balles?|primes?|nouvelles?|autres?|tours? f|colonnes?|touches?|commandes?|variables?|"
+        r"licences?|feuilles?|cibles?|lampes?|tentes?|zones?|régions?|vaches?|poules?|brebis"
+    ),
+    masculine=frozenset(
+        "musée musées lycée lycées trophée trophées été étés côté côtés comité comités traité "
+        "traités député députés magazine magazines domaine domaines incendie incendies génie "
+        "génies "
+        "parapluie foie silence silences murmure site sites satellite satellites mérite modèle "
+        "modèles pétale élève élèves article quille kiosques domestique domestiques graphique "
+        "graphiques plastique mécanique moustiques pique stade stades grade grades camarade "
+        "camarades dictionnaire cimetière cimetières squelette capitaine capitaines patrimoine "
+        "employé employés délégué invité invités abonné marié blessé blessés intérêt pâté café "
+        "cafés thé thés bébé bébés millésime degré degrés carré carrés kilomètre mois point "
+        "vélo couteau".split()
+    ),
+    function_words=frozenset(
+        "et ou à au aux de du des en dans par pour que qui est sont a ont sur sous avec sans le la "
+        "les un une ne se ce il elle on y mais donc si plus moins virgule point".split()
+    ),
+    labels=frozenset(
+        "page pages années chapitre numéro article figure tableau étape version option niveau "
+        "phase tome "
+        "volume section ligne colonne canal groupe type classe étage chambre porte salle rue "
+        "siècle "
+        "note annexe exemple leçon unité partie place code bus vol quai voie piste catégorie route "
+        "zone table case équipe".split()
+    ),
+    plural=re.compile(r"[sx]\Z"),
+    label_form="k",
+    thousand="mille",
+    millions=frozenset("million millions milliard milliards".split()),
+)
+
+_LANGUAGE = Language(
+    code="fr",
+    numbers=NUMBERS,
+    words=(
+        "minus: moins, comma: virgule, point: point, dot: point, to: à, and: et, "
+        "and_half: et demi, half_m: un demi, half_f: une demi, over: sur, power: puissance, "
+        "squared: au carré, cubed: au cube, slash: barre oblique, hyphen: tiret, "
+        "underscore: tiret bas, at: arobase, question: point d'interrogation, equals: égale, "
+        "hash: dièse, colon: deux-points, plus: plus, percent: pour cent, tilde: tilde, "
+        "hashtag: hashtag, version: version, times: fois, by: par, divided: divisé par, "
+        "less: inférieur à, greater: supérieur à, at_most: inférieur ou égal à, "
+        "at_least: supérieur ou égal à, unequal: différent de, almost: environ, about: environ, "
+        "number: numéro, plus_minus: plus ou moins, root: racine carrée de, infinity: infini, "
+        "section: paragraphe, and_or: et ou, of: d[e'], am: du matin, pm: de l'après-midi, "
+        "late: du soir, millions: million/millions/milliard/milliards/billion/billions"
+    ),
+    months="janvier février mars avril mai juin juillet août septembre octobre novembre décembre",
+    month_forms={
+        **{"janv": 1, "jan": 1, "févr": 2, "fév": 2, "avr": 4, "juil": 7, "sept": 9},
+        **{"oct": 10, "nov": 11, "déc": 12, "aout": 8, "fevrier": 2, "decembre": 12},
+    },
+    date=_date,
+    clock=_clock,
+    plural=lambda whole, _: 0 if whole < 2 else 1,
+    currencies=(
+        "€ EUR: euro/euros, $ US$ USD: dollar/dollars, £ GBP: livre/livres f, R$ BRL: réal/réaux, "
+        "¥ JPY: yen/yens, CHF: franc suisse/francs suisses, FF F: franc/francs, "
+        "CAD C$ $CA: dollar canadien/dollars canadiens, ₹ INR: roupie/roupies f, "
+        "₽ RUB: rouble/roubles, CNY: yuan/yuans, ₿: bitcoin/bitcoins, FCFA: franc CFA/francs CFA, "
+        "₩: won/wons, ₺: livre turque/livres turques f, AUD: dollar australien/dollars australiens"
+    ),
+    hundredths=(
+        "€ EUR CHF F FF: centime/centimes, $ US$ USD CAD C$ $CA: cent/cents, £ GBP: penny/pence, "
+        "R$ BRL: centavo/centavos"
+    ),
+    money="{units} {cents}",
+    of_millions=_of_millions,
+    per=(
+        "h heure: de l'heure, jour: par jour, j: par jour, mois: par mois, an: par an, "
+        "kg kilo: le kilo, m²: le mètre carré, l litre: le litre, "
+        "personne pers: par personne, nuit: par nuit, min: par minute"
+    ),
+    scales="k K: mille, M: million/millions, Md Mds: milliard/milliards",
+    units=(
+        "km: kilomètre/kilomètres, m: mètre/mètres, cm: centimètre/centimètres, "
+        "dm: décimètre/décimètres, mm: millimètre/millimètres, µm μm: micromètre/micromètres, "
+        "nm: nanomètre/nanomètres, ft: pied/pieds, "
+        "″: pouce/pouces, m² m2: mètre carré/mètres carrés, "
+        "km² km2: kilomètre carré/kilomètres carrés, "
+        "cm² cm2: centimètre carré/centimètres carrés, ha: hectare/hectares, "
+        "m³ m3: mètre cube/mètres cubes, cm³ cm3: centimètre cube/centimètres cubes, "
+        "kg Kg: kilogramme/kilogrammes, g gr: gramme/grammes, mg: milligramme/milligrammes, "
+        "µg μg: microgramme/microgrammes, t: tonne/tonnes f, lb: livre/livres f, oz: once/onces f, "
+        "l L: litre/litres, ml mL: millilitre/millilitres, cl cL: centilitre/centilitres, "
+        "dl dL: décilitre/décilitres, hl: hectolitre/hectolitres, "
+        "km/h kmh: kilomètre par heure/kilomètres par heure, "
+        "m/s: mètre par seconde/mètres par seconde, "
+        "m/s²: mètre par seconde au carré/mètres par seconde au carré, mph: mile par heure/miles "
+        "par heure, "
+        "s sec: seconde/secondes f, ms: milliseconde/millisecondes f, "
+        "µs μs: microseconde/microsecondes f, ns: nanoseconde/nanosecondes f, "
+        "min mn: minute/minutes f, h H: heure/heures f, j: jour/jours, "
+        "Hz: hertz, kHz: kilohertz, MHz: mégahertz, GHz: gigahertz, "
+        "ko Ko kB KB: kilooctet/kilooctets, Mo MB: mégaoctet/mégaoctets, Go GB: "
+        "gigaoctet/gigaoctets, "
+        "To TB: téraoctet/téraoctets, Kio KiB: kibioctet/kibioctets, Mio MiB: "
+        "mébioctet/mébioctets, "
+        "Gio GiB: gibioctet/gibioctets, "
+        "kbit/s kb/s: kilobit par seconde/kilobits par seconde, "
+        "Mbit/s Mb/s: mégabit par seconde/mégabits par seconde, "
+        "Gbit/s: gigabit par seconde/gigabits par seconde, ko/s kB/s: kilooctet par "
+        "seconde/kilooctets par seconde, "
+        "Mo/s MB/s: mégaoctet par seconde/mégaoctets par seconde, W: watt/watts, "
+        "kW: kilowatt/kilowatts, MW: mégawatt/mégawatts, GW: gigawatt/gigawatts, "
+        "kWh: kilowattheure/kilowattheures, V: volt/volts, kV: kilovolt/kilovolts, "
+        "mA: milliampère/milliampères, mAh: milliampère-heure/milliampères-heures, Ω: ohm/ohms, "
+        "Pa: pascal/pascals, hPa: hectopascal/hectopascals, kPa: kilopascal/kilopascals, "
+        "dB: décibel/décibels, cal: calorie/calories f, kcal: kilocalorie/kilocalories f, "
+        "kJ: kilojoule/kilojoules, J: joule/joules, N: newton/newtons, ch: cheval/chevaux, "
+        "px: pixel/pixels, ppp: point par pouce/points par pouce, tr/min: tour par minute/tours "
+        "par minute, "
+        "hab/km²: habitant par kilomètre carré/habitants par kilomètre carré, "
+        "g/l: gramme par litre/grammes par litre, mg/l: milligramme par litre/milligrammes par "
+        "litre, "
+        "%: pour cent, ‰: pour mille, °: degré/degrés, "
+        "°C ºC ℃: degré Celsius/degrés Celsius, °F ºF: degré Fahrenheit/degrés Fahrenheit, "
+        "K: kelvin/kelvins"
+    ),
+    patterns={
+        "hours": "[hH]",
+        "day_end": "(?:er|ᵉʳ)?",
+        "scale_words": "millions?|milliards?|mille",
+        "with_stop": "min|sec|kg|km",
+        "called": r"tél\.|tél|téléphone|portable|fax|numéro|au|appelez le",
+    },
+    agreement=_AGREEMENT,
+    ordinal=_ordinal,
+    fraction=_fraction,
+    extra={
+        "dates": {
+            r"\b([0-9]+)\s?[hH]/24\b": r"\1 heures sur 24",
+            r"\b7\s?[jJ](?:ours)?/7\b": "7 jours sur 7",
+            # The number of a law: "no 78-17".
+            r"(?<=\bno )([0-9]+)-(?=[0-9])|(?<=\bn° )([0-9]+)-(?=[0-9])": r"\1\2 ",
+        },
+        "units": {
+            r"(?<=[0-9])\s°\s?(?=[CF]\b)|(?<=[0-9])°\s(?=[CF]\b)": " °",
+            r"(?<![\w.,])[’']([0-9]{2})(?!\w)": r"\1",
+        },
+    },
+)
+
+
+def _ordinals(match: re.Match[str]) -> str:
+    number = int(re.sub(r"\D", "", match[1]))
+    feminine = match["ending"] in ("re", "ère", "ere", "nde", "ʳᵉ")
+    if match["ending"] in ("nd", "nde"):
+        words = "seconde" if feminine else "second"
+    else:
+        words = _ordinal(number, "f" if feminine else "m")
+    return words + ("s" if match["plural"] else "")
+
+
+_ORDINAL_RULES: Rules = {
+    r"(?<![\w.,])([0-9]{1,3}(?:[ \u00a0\u202f][0-9]{3})*|[0-9]+)"
+    r"(?P<ending>er|ᵉʳ|re|ʳᵉ|ère|ere|nde?|e|ᵉ|è|ème|eme|ième)(?P<plural>s)?(?!\w)": _ordinals,
+    # In an enumeration: "1º", "2°".
+    r"(?<![\w.,])([0-9]{1,2})[º°](?=\s[A-ZÀ-Ý]|\s[a-zà-ÿ]{2})": lambda match: (
+        f"{_ordinal(int(match[1]), 'f')}ment"
+    ),
+}
+
+_roman_ordinal = numeral(lambda number, _: _ordinal(number, "m"))
+_ROMAN_FIRST: Rules = {
+    # "XXe siècle", "Ve République", "François Ier"
+    r"\b(?![LC]e)(?P<numeral>[IVXLC]+)(?:ème|eme|e|ᵉ|è)(?P<plural>s)?(?!\w)": lambda match: (
+        _roman_ordinal(match) + ("s" if match["plural"] else "")
+    ),
+    r"\b(?P<numeral>I)(?:er|ᵉʳ)(?!\w)": "premier",
+    r"\b(?P<numeral>I)(?:re|ère|ʳᵉ)(?!\w)": "première",
+}
+
+
+def _counting(number: int, _: str) -> str:
+    return _LANGUAGE.cardinal(number)
+
+
+def _ruler(number: int, _: str) -> str:
+    return "premier" if number == 1 else _LANGUAGE.cardinal(number)
+
+
+_ROMAN = _ROMAN_FIRST | roman_rules(
+    centuries="siècles?",
+    rulers=(
+        "Louis|Henri|Charles|François|Philippe|Napoléon|Jean|Jean-Paul|Pie|Léon|Benoît|Paul|"
+        "Grégoire|Clément|Urbain|Innocent|Édouard|Edouard|George|Georges|Guillaume|Richard|Jacques|"
+        "Élisabeth|Elisabeth|Élizabeth|Elizabeth|Catherine|Pierre|Nicolas|Alexandre|Frédéric|"
+        "Ramsès|Ptolémée|Léopold|Albert|Baudouin|Gustave|Christian|Ivan|Marie|Juan Carlos|"
+        "Ferdinand|Isabelle|Robert|Hugues|Othon|Constantin|Mehmed|Rainier|Carol|Michel|Hassan|Mohammed"
+    ),
+    headings=(
+        "chapitre|tome|volume|livre|partie|acte|scène|article|titre|annexe|appendice|phase|type|"
+        "classe|niveau|section|chant|figure|tableau|catégorie|grade|groupe|unité|paris"
+    ),
+    counted="(?!)",
+    century=_counting,
+    ruler=_ruler,
+    heading=lambda number, head: (
+        "premier"
+        if number == 1 and head.lower() in ("chapitre", "tome", "livre", "acte", "article", "titre")
+        else _LANGUAGE.cardinal(number)
+    ),
+    ranked=_counting,
+    alone=_counting,
+)
+
+_ABBREVIATIONS = abbreviation_rules(
+    "fr",
+    titles=(
+        "M: monsieur, MM: messieurs, Dr: docteur, Pr: professeur, Prof: professeur, Me: maître, "
+        "Mgr: monseigneur, St: saint, Ste: sainte, Gal: général, Cdt: commandant, Col: colonel, "
+        "Cne: capitaine, Vve: veuve, Mme: madame, Mmes: mesdames, Mlle: mademoiselle"
+    ),
+    words=(
+        "etc: et cetera, env: environ, tél Tél: téléphone, bd boul bld: boulevard, av: avenue, "
+        "pl: place, max: maximum, min: minimum, éd: éditions, coll: collection, "
+        "cf: confer, app: appartement, dép dépt: département, St: saint, apr: après, "
+        "vs: versus, qqch: quelque chose, qqn: quelqu'un, hab: habitants, réf: référence, "
+        "ex: exemple, approx: approximativement, resp: respectivement, trad: traduction, "
+        "quot: quotidien"
+    ),
+    numbered=(
+        "n no nr num: numéro, nos: numéros, p: page, pp: pages, art: article, "
+        "chap ch: chapitre, vol: volume, fig: figure, t: tome, éd: édition, sect: section, "
+        "al: alinéa, réf: référence, paragr: paragraphe, tab: tableau"
+    ),
+    phrases={
+        r"\bMM\.(?=\s[A-ZÀ-Ý])": "messieurs",
+        r"\bM\.(?=\set\sM)": "monsieur",
+        r"\bMmes\b\.?": "mesdames",
+        r"\bMme\b\.?": "madame",
+        r"\bMlles\b\.?": "mesdemoiselles",
+        r"\bMlle\b\.?": "mademoiselle",
+        r"\b(?:Mgr|Mᵍʳ)\b\.?(?=\s[A-ZÀ-Ý])": "monseigneur",
+        r"\bDr\b(?=\s[A-ZÀ-Ý])": "docteur",
+        r"\bPr\b(?=\s[A-ZÀ-Ý])": "professeur",
+        r"\bMe\b(?=\s[A-ZÀ-Ý][a-zà-ÿ])(?<!\bne Me)": "maître",
+        r"\bSt\b\.?(?=[-\s][A-ZÀ-Ý])": "saint",
+        r"\bSte\b\.?(?=[-\s][A-ZÀ-Ý])": "sainte",
+        r"\bp\.\s?ex\.": "par exemple",
+        r"\b[cC]\.?-\s?à-\s?d\b\.?": "c'est-à-dire",
+        r"\bav\.\s?J\.?-?\s?C\b\.?": "avant Jésus-Christ",
+        r"\bapr\.\s?J\.?-?\s?C\b\.?": "après Jésus-Christ",
+        r"\bJ\.-C\b\.?": "Jésus-Christ",
+        r"\b[sS]\.?\s?[vV]\.?\s?[pP]\b\.?": "s'il vous plaît",
+        r"\bR\.\s?-?V\.": "rendez-vous",
+        r"\b[nN](?:°|º|ᵒ|\.º|\.°)s?\s?(?=[0-9])": "numéro ",
+        r"\b[nN](?:ᵒˢ|os)\s?(?=[0-9])": "numéros ",
+        r"\bno\s(?=[0-9]+\b)": "numéro ",
+        r"\bCie\b\.?": "compagnie",
+        r"\b[bB]d\b(?=\s[A-ZÀ-Ýd])": "boulevard",
+        r"\bappt\b\.?": "appartement",
+        r"\b[rR]dv\b|\bRDV\b": "rendez-vous",
+    },
+)
+
+_LETTERS = Letters(
+    "a bé cé dé e effe gé hache i ji ka elle emme enne o pé ku erre esse té u vé double_vé iks "
+    "i_grec zède",
+    "TVA PIB UE USB IBM URL IP PDG RATP CEE USA UMP EDF RER BNF IUT ADN ARN URSS API CPU GPU "
+    "SQL ONG OGM IRM ISBN BCE FMI IA CIA FBI UHT HLM UTC RTE AFP ANPE "
+    "IVG IGN BD CD DVD TV PC CV SA AOC AOP OPA OMS OMC IUFM USTL UFC",
+)
+
+
+def french() -> Normalizer:
+    """The rules for French."""
+    return normalizer(
+        _LANGUAGE,
+        _LETTERS,
+        abbreviations=_ABBREVIATIONS,
+        ordinals=_ORDINAL_RULES,
+        roman=_ROMAN,
+        abbreviated=r"\b(?:etc|Mme|Mmes|Mlle|Mlles|Mgr|Dr|Pr|Me|Ste?|Cie|[bB]d|appt|[rR]dv|RDV|no|nos|SVP|svp|env)\b",
+        phones=(
+            r"0[1-9](?:[ .\u00a0\u202f-][0-9]{2}){4}",
+            r"0[1-9][0-9]{8}",
+            r"0 ?8[0-9]{2}(?:[ .\u00a0\u202f][0-9]{2,3}){2,3}",
+            r"3[0-9]{3}(?<=3[0-9]{3})(?=\s\(numéro)",
+        ),
+        phones_by_groups=True,
+    )

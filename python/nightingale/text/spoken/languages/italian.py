@@ -1,0 +1,337 @@
+"""Italian."""
+
+import re
+
+from ..abbreviations import abbreviation_rules
+from ..acronyms import Letters
+from ..engine import Normalizer, Rules
+from ..language import Language
+from ..number_words import NumberWords
+from ..roman import roman_rules
+from ..romance import Agreement, normalizer
+
+_TENS = "venti trenta quaranta cinquanta sessanta settanta ottanta novanta".split()
+_UNITS = "uno due tre quattro cinque sei sette otto nove".split()
+
+
+def _ten(ten: str) -> str:
+    """ "venti|ventuno|ventidue|ventitré|...": the vowel goes before "uno" and "otto"."""
+    joined = [(ten[:-1] if unit[0] in "uo" else ten) + unit for unit in _UNITS]
+    joined[2] = f"{ten}tré"
+    return "|".join([ten, *joined])
+
+
+_MASCULINE = (
+    "0: zero|uno|due|tre|quattro|cinque|sei|sette|otto|nove|dieci|undici|dodici|tredici|"
+    "quattordici|quindici|sedici|diciassette|diciotto|diciannove; "
+    + "".join(f"{10 * i}: {_ten(ten)}; " for i, ten in enumerate(_TENS, 2))
+    + "".join(
+        f"{100 * i}: {unit}cento[>joined>]; {100 * i + 8}: {unit}cent>>; "
+        f"{100 * i + 9}: {unit}cento>joined>; {100 * i + 80}: {unit}cent>>; "
+        f"{100 * i + 90}: {unit}cento>>; "
+        for i, unit in enumerate(["", *_UNITS[1:]], 1)
+    )
+    + "1000: mille[>joined>]; 2000: <<mila[>joined>]; 1000000: un milione[ e >>]; "
+    "2000000: <<_milioni[ e >>]; 1000000000: un miliardo[ >>]; 2000000000: <<_miliardi[ >>]; "
+    "1000000000000: un bilione[ >>]; 2000000000000: <<_bilioni[ >>]"
+)
+NUMBERS = NumberWords(
+    _MASCULINE,
+    10**15,
+    # Inside a word "tre" has an accent.
+    joined="0: =base=; 3: tré; 4: =base=",
+    base=_MASCULINE,
+    m="0: =base=; 1: un; 2: =base=",
+    f="0: =base=; 1: una; 2: =base=",
+)
+_FIRST_ORDINALS = "primo secondo terzo quarto quinto sesto settimo ottavo nono decimo".split()
+
+
+def _ordinal(number: int, gender: str) -> str:
+    if 1 <= number <= 10:
+        words = _FIRST_ORDINALS[number - 1]
+    else:
+        words = NUMBERS.spell(number)
+        words = re.sub(r"mila\Z", "mille", words).removesuffix("é") + "é" * words.endswith("é")
+        if words.endswith(("tré", "sei")):
+            words = words.replace("tré", "tre") + "esimo"
+        else:
+            words = words[:-1] + "esimo"
+    return words[:-1] + "a" if gender == "f" else words
+
+
+def _fraction(over: int, under: int) -> str:
+    name = "mezzo" if under == 2 else _ordinal(under, "m")
+    if over != 1:
+        name = name[:-1] + "i"
+    return f"{_LANGUAGE.cardinal(over, 'm')} {name}"
+
+
+def _date(language: Language, day: int, month: int, year: int | None) -> str:
+    words = f"{'primo' if day == 1 else language.cardinal(day)} {language.month_names[month - 1]}"
+    return words if year is None else f"{words} {language.cardinal(year)}"
+
+
+def _clock(language: Language, hour: int, minute: int) -> str:
+    words = language.cardinal(hour, "f")
+    return f"{words} e {language.cardinal(minute)}" if minute else words
+
+
+_AGREEMENT = Agreement(
+    feminine=re.compile(
+        r".*(?:a|zione|sione|gione|tà|tù|trice|tudine|agine|igine)|volta|notte|parte|classe|chiave|"
+        r"rete|legge|mano|foto|auto|moto|radio|serie|specie|tesi|crisi|base|fase|madre|moglie|"
+        r"stazione|chiesa|gente|carne|neve|nave|torre|frase|luce|voce|croce|radice|immagine|arte|"
+        r"fonte|mente|morte|fine|pelle|valle|canzone|ragione|regione|prigione|opzione|email|mail"
+    ),
+    masculine=frozenset(
+        "problema sistema programma tema clima poema dramma schema sintomo diagramma teorema "
+        "dilemma pianeta cinema papa poeta artista turista atleta panorama fantasma trauma "
+        "aroma enigma emblema telegramma chilogramma crucigramma delta boia gorilla cobra".split()
+    ),
+    function_words=frozenset(
+        "e ed o a al alla ai alle di del della dei delle da dal in nel nella con su sul per che è "
+        "sono era fu ha hanno si il lo la i gli le un una se non come quando dove più meno ma né "
+        "anche già molto virgola punto tra fra".split()
+    ),
+    labels=frozenset(
+        "pagina pagine capitolo numero articolo figura tabella passo versione opzione livello fase "
+        "tomo volume sezione riga colonna canale gruppo tipo classe piano stanza camera porta sala "
+        "via secolo anno nota allegato esempio lezione unità parte posto posizione codice autobus "
+        "volo binario pista categoria area giorno linea".split()
+    ),
+    plural=re.compile(r"[aeiuàù]\Z"),
+    thousand="mila",
+    millions=frozenset("milione milioni miliardo miliardi".split()),
+    only_one=True,
+)
+
+_LANGUAGE = Language(
+    code="it",
+    numbers=NUMBERS,
+    words=(
+        "minus: meno, comma: virgola, point: punto, dot: punto, to: a, and: e, and_half: e mezzo, "
+        "half_m: mezzo, half_f: mezza, over: su, power: elevato a, squared: al quadrato, "
+        "cubed: al cubo, slash: barra, hyphen: trattino, underscore: trattino basso, "
+        "at: chiocciola, question: punto interrogativo, equals: uguale a, hash: cancelletto, "
+        "colon: due punti, plus: più, percent: per cento, tilde: tilde, hashtag: hashtag, "
+        "version: versione, times: per, by: per, divided: diviso, less: minore di, "
+        "greater: maggiore di, at_most: minore o uguale a, at_least: maggiore o uguale a, "
+        "unequal: diverso da, almost: circa, about: circa, number: numero, "
+        "plus_minus: più o meno, root: radice quadrata di, infinity: infinito, section: paragrafo, "
+        "and_or: e o, of: di, am: di mattina, pm: del pomeriggio, late: di sera, "
+        "millions: milione/milioni/miliardo/miliardi/bilione/bilioni"
+    ),
+    months=(
+        "gennaio febbraio marzo aprile maggio giugno "
+        "luglio agosto settembre ottobre novembre dicembre"
+    ),
+    month_forms={
+        **{"gen": 1, "genn": 1, "feb": 2, "febbr": 2, "mar": 3, "apr": 4, "mag": 5, "giu": 6},
+        **{"lug": 7, "ago": 8, "set": 9, "sett": 9, "ott": 10, "nov": 11, "dic": 12},
+    },
+    date=_date,
+    clock=_clock,
+    currencies=(
+        "€ EUR: euro, $ US$ USD: dollaro/dollari, £ GBP: sterlina/sterline f, R$ BRL: real/reais, "
+        "¥ JPY: yen, CHF: franco svizzero/franchi svizzeri, ₹ INR: rupia/rupie f, "
+        "₽ RUB: rublo/rubli, CNY: yuan, ₿: bitcoin, ₤ ITL: lira/lire f, ₩: won, "
+        "₺: lira turca/lire turche f, CAD: dollaro canadese/dollari canadesi, "
+        "AUD: dollaro australiano/dollari australiani"
+    ),
+    hundredths=(
+        "€ EUR CHF: centesimo/centesimi, $ US$ USD R$ CAD: centesimo/centesimi, £ GBP: penny/pence"
+    ),
+    money="{units} e {cents} {cent}",
+    of_millions=lambda noun: f" di {noun}",
+    per=(
+        "h ora: all'ora, giorno: al giorno, mese: al mese, anno: all'anno, "
+        "kg chilo: al chilo, m² mq: al metro quadrato, l litro: al litro, "
+        "persona: a persona, notte: a notte, min: al minuto"
+    ),
+    scales="k K: mila, M: milione/milioni, Mln mln: milione/milioni, Mld mld: miliardo/miliardi",
+    units=(
+        "km: chilometro/chilometri, m: metro/metri, cm: centimetro/centimetri, "
+        "dm: decimetro/decimetri, mm: millimetro/millimetri, µm μm: micrometro/micrometri, "
+        "nm: nanometro/nanometri, ft: piede/piedi, "
+        "″: pollice/pollici, m² m2 mq: metro quadrato/metri quadrati, "
+        "km² km2 kmq: chilometro quadrato/chilometri quadrati, "
+        "cm² cm2: centimetro quadrato/centimetri quadrati, ha: ettaro/ettari, "
+        "m³ m3 mc: metro cubo/metri cubi, cm³ cm3 cc: centimetro cubo/centimetri cubi, "
+        "kg Kg: chilogrammo/chilogrammi, hg: ettogrammo/ettogrammi, g gr: grammo/grammi, "
+        "mg: milligrammo/milligrammi, µg μg: microgrammo/microgrammi, t: tonnellata/tonnellate f, "
+        "q: quintale/quintali, lb: libbra/libbre f, oz: oncia/once f, l L: litro/litri, "
+        "ml mL: millilitro/millilitri, cl cL: centilitro/centilitri, dl: decilitro/decilitri, "
+        "hl: ettolitro/ettolitri, km/h kmh: chilometro orario/chilometri orari, "
+        "m/s: metro al secondo/metri al secondo, "
+        "m/s²: metro al secondo quadrato/metri al secondo quadrato, "
+        "mph: miglio orario/miglia orarie, s sec: secondo/secondi, ms: millisecondo/millisecondi, "
+        "µs μs: microsecondo/microsecondi, ns: nanosecondo/nanosecondi, min: minuto/minuti, "
+        "h: ora/ore f, Hz: hertz, kHz: chilohertz, MHz: megahertz, GHz: gigahertz, "
+        "kB KB: kilobyte, MB: megabyte, GB: gigabyte, TB: terabyte, KiB: kibibyte, MiB: mebibyte, "
+        "GiB: gibibyte, kbps kbit/s: kilobit al secondo, Mbps Mbit/s: megabit al secondo, "
+        "Gbps: gigabit al secondo, kB/s: kilobyte al secondo, MB/s: megabyte al secondo, "
+        "W: watt, kW: chilowatt, MW: megawatt, GW: gigawatt, kWh: chilowattora, V: volt, "
+        "kV: chilovolt, mA: milliampere, mAh: milliamperora, Ω: ohm, Pa: pascal, hPa: ettopascal, "
+        "kPa: chilopascal, dB: decibel, cal: caloria/calorie f, kcal: chilocaloria/chilocalorie f, "
+        "kJ: chilojoule, J: joule, N: newton, CV cv: cavallo/cavalli, px: pixel, "
+        "dpi: punto per pollice/punti per pollice, giri/min: giro al minuto/giri al minuto, "
+        "ab/km²: abitante per chilometro quadrato/abitanti per chilometro quadrato, "
+        "ab./km²: abitante per chilometro quadrato/abitanti per chilometro quadrato, "
+        "g/l: grammo per litro/grammi per litro, "
+        "mg/l: milligrammo per litro/milligrammi per litro, %: per cento, ‰: per mille, "
+        "°: grado/gradi, °C ºC ℃: grado Celsius/gradi Celsius, "
+        "°F ºF: grado Fahrenheit/gradi Fahrenheit, K: kelvin"
+    ),
+    patterns={
+        "hours": "h",
+        "day_end": "[°º]?",
+        "scale_words": "milioni|milione|miliardi|miliardo|mila",
+        "with_stop": "min|sec|kg|km|gr|q",
+        "called": r"tel\.|tel|telefono|cell\.|cellulare|fax|chiamare lo|chiamate lo",
+        "dotted_hour": r"(?:(?<=\b[Oo]re )|(?<=\b[Aa]lle )|(?<=\b[Dd]alle ))",
+    },
+    agreement=_AGREEMENT,
+    ordinal=_ordinal,
+    fraction=_fraction,
+    extra={
+        "units": _AGREEMENT.degree_ordinals(_ordinal)
+        | {
+            r"(?<=[0-9])\s°\s?(?=[CF]\b)|(?<=[0-9])°\s(?=[CF]\b)": " °",
+            r"(?<![\w.,])[’']([0-9]{2})(?!\w)": r"\1",
+        },
+        "numbers": {
+            # "un'ora", "uno studente"
+            r"(?<![\w.,/:-])1\s(?=(?:ora|unità|idea|opera|isola|email|auto|amica|altra|area|anima|"
+            r"applicazione|immagine|opzione|istanza|azione|icona|estensione|ulteriore|"
+            r"etichetta)\b)": ("un'"),
+            r"(?<![\w.,/:-])1(?=\s(?:s[bcdfghlmnpqrtvz]|z|gn|ps|x|y)\w*[oe]\b)": "uno",
+        },
+    },
+)
+_ORDINAL_RULES: Rules = {
+    r"(?<![\w.,])([0-9]{1,4})\.?[º°](?!\w)(?=\s[a-zA-Z])(?!\s[CF]\b)": lambda match: _ordinal(
+        int(match[1]), "m"
+    ),
+    r"(?<![\w.,])([0-9]{1,4})\.?[ºo](?!\w)": lambda match: _ordinal(int(match[1]), "m"),
+    r"(?<![\w.,])([0-9]{1,4})\.?(?:ª|\^?a)(?!\w)": lambda match: _ordinal(int(match[1]), "f"),
+}
+
+
+def _feminine_name(name: str) -> bool:
+    return bool(re.search(r"a\Z|Isabel\Z", name)) and name not in ("Luca", "Andrea", "Nicola")
+
+
+def _ruler(number: int, name: str) -> str:
+    return _ordinal(number, "f" if _feminine_name(name) else "m")
+
+
+def _ranked(number: int, noun: str) -> str:
+    return _ordinal(number, "f" if _AGREEMENT.feminine.fullmatch(noun.lower()) else "m")
+
+
+_ROMAN = roman_rules(
+    centuries="secol[oi]|sec\\.",
+    rulers=(
+        "Vittorio Emanuele|Umberto|Carlo|Carlo Alberto|Luigi|Enrico|Filippo|Giovanni|Giovanni "
+        "Paolo|"
+        "Pio|Leone|Benedetto|Gregorio|Clemente|Urbano|Innocenzo|Paolo|Francesco|Napoleone|Giorgio|"
+        "Edoardo|Riccardo|Giacomo|Elisabetta|Caterina|Pietro|Nicola|Alessandro|Federico|Ramsete|"
+        "Tolomeo|Leopoldo|Alberto|Guglielmo|Ferdinando|Isabella|Ottone|Costantino|Maria|Amedeo|"
+        "Sisto|Giulio|Bonifacio|Adriano|Martino|Eugenio|Felipe|Dario|Serse|Cosimo|Lorenzo|Ivan"
+    ),
+    headings=(
+        "capitolo|tomo|volume|libro|parte|atto|scena|articolo|titolo|allegato|appendice|fase|tipo|"
+        "classe|livello|sezione|canto|figura|tabella|categoria|grado|gruppo|municipio|edizione"
+    ),
+    counted=(
+        r"[Ss]ecolo|[Gg]uerra|[Rr]epubblica|[Cc]ongresso|[Cc]oncilio|[Ee]dizione|[Gg]iornata|"
+        r"[Pp]remio|[Ff]estival|[Aa]nniversario|[Cc]entenario|[Cc]onferenza|[Aa]ssemblea|"
+        r"[Cc]ampionato|[Dd]inastia|[Ll]egislatura|[Oo]limpiade|[Dd]istretto|[Mm]unicipio|"
+        r"[Rr]eggimento|[Ll]egione|[Cc]ircoscrizione|[Cc]rociata|[Rr]eich|[Pp]iano|[Aa]rmata|"
+        r"[Ii]nternazionale|[Cc]anto|[Cc]apitolo"
+    ),
+    century=lambda number, _: _ordinal(number, "m"),
+    ruler=_ruler,
+    heading=lambda number, head: _ranked(number, head),
+    ranked=_ranked,
+    alone=lambda number, _: _ordinal(number, "m"),
+)
+
+_ABBREVIATIONS = abbreviation_rules(
+    "it",
+    titles=(
+        "sig Sig: signor, sigg Sigg: signori, dott Dott: dottor, dr Dr: dottor, prof Prof: "
+        "professor, "
+        "ing Ing: ingegner, avv Avv: avvocato, arch Arch: architetto, geom Geom: geometra, "
+        "rag Rag: ragionier, on On: onorevole, sen Sen: senatore, gen Gen: generale, "
+        "col Col: colonnello, cap Cap: capitano, mons Mons: monsignor, S: san, SS: santissimo, "
+        "cav Cav: cavalier, comm Comm: commendator, rev Rev: reverendo, Card: cardinale, "
+        "P: padre, Egr: egregio, Spett: spettabile, Gent: gentile"
+    ),
+    words=(
+        "ecc etc: eccetera, ca: circa, es: esempio, tel Tel: telefono, cell: cellulare, "
+        "max: massimo, min: minimo, dx: destra, sx: sinistra, ab: abitanti, ed: edizioni, "
+        "vs: versus, cfr cf: confronta, segg: seguenti, sgg: seguenti, prov: provincia, "
+        "int: interno, P.zza Pzza: piazza, V.le: viale, C.so: corso, tot: totale, "
+        "gg: giorni, rif: riferimento, c.a: corrente anno, pag: pagina, ing: ingegnere, "
+        "trad: traduzione, agg: aggettivo, cit: citato, succ: successivo"
+    ),
+    numbered=(
+        "n nr num: numero, nn: numeri, pag p: pagina, pagg pp: pagine, art: articolo, "
+        "artt: articoli, cap: capitolo, capp: capitoli, vol: volume, voll: volumi, fig: figura, "
+        "figg: figure, tav: tavola, ed: edizione, sez: sezione, sec: secolo, secc: secoli, "
+        "par: paragrafo, rif: riferimento, tab: tabella, c: circa, ca: circa, lett: lettera"
+    ),
+    phrases={
+        r"\b[Ss]ig\.?\s?ra\b\.?": "signora",
+        r"\b[Ss]ig\.?\s?na\b\.?": "signorina",
+        r"\b[Dd]ott\.?\s?ssa\b\.?": "dottoressa",
+        r"\b[Pp]rof\.?\s?ssa\b\.?": "professoressa",
+        r"\bp\.\s?es\.": "per esempio",
+        r"\bp\.\s?v\.": "prossimo venturo",
+        r"\ba\.\s?C\.": "avanti Cristo",
+        r"\bd\.\s?C\.": "dopo Cristo",
+        r"\bS\.\s?p\.\s?A\.|\bSpA\b": "esse pi a",
+        r"\bS\.\s?r\.\s?l\.|\bSrl\b": "esse erre elle",
+        r"\bP\.\s?za\b|\bP\.zza\b|\bP\.za\b": "piazza",
+        r"\bV\.le\b": "viale",
+        r"\bC\.so\b": "corso",
+        r"\bF\.lli\b": "fratelli",
+        r"\bU\.\s?S\.\s?A\.": "Stati Uniti",
+        r"\b[nN](?:°|º|\.°|\.º|\.ro)\s?(?=[0-9])": "numero ",
+        r"\bSta\.(?=\s[A-Z])": "santa",
+        r"\bS\.\s?(?=(?!Andrea|Luca|Nicola|Mattia|Elia|Barnaba)[A-Z]\w*a\b)": "santa ",
+        r"\bS\.\s?(?=[AEIOU]\w)": "sant'",
+        r"\bP\.\s?S\.": "post scriptum",
+        r"\bq\.\s?b\.": "quanto basta",
+        r"\bs\.\s?n\.\s?c\.": "senza numero civico",
+        r"(?<=[0-9]\s)h\.": "ore",
+    },
+)
+
+_LETTERS = Letters(
+    "a bi ci di e effe gi acca i i_lunga cappa elle emme enne o pi cu erre esse ti u vu doppia_vu "
+    "ics ipsilon zeta",
+    "UE USB IBM URL IP FBI DNA API CPU GPU SQL OGM IA CEO ISBN BCE FMI TV PC "
+    "CD DVD UTC ATM UHT USL UDC EU IT HTML XML",
+)
+
+
+def italian() -> Normalizer:
+    """The rules for Italian."""
+    return normalizer(
+        _LANGUAGE,
+        _LETTERS,
+        abbreviations=_ABBREVIATIONS,
+        ordinals=_ORDINAL_RULES,
+        roman=_ROMAN,
+        abbreviated=r"\b(?:ecc|etc|SpA|Srl|ca|tel|ab)\b",
+        phones=(
+            r"0[0-9]{1,3}[ ./-][0-9]{5,8}",
+            r"0[0-9]{1,3}(?:[ .-][0-9]{2,4}){2,3}",
+            r"3[0-9]{2}[ ./-]?[0-9]{6,7}",
+            r"3[0-9]{2}(?:[ .-][0-9]{2,4}){2,3}",
+            r"800[ .-][0-9]{3}[ .-]?[0-9]{3}",
+        ),
+    )

@@ -1,0 +1,348 @@
+"""Portuguese, as it is spoken in Brazil."""
+
+import re
+
+from ..abbreviations import abbreviation_rules
+from ..acronyms import Letters
+from ..engine import Normalizer, Rules
+from ..language import Language
+from ..number_words import NumberWords
+from ..roman import roman_rules
+from ..romance import Agreement, normalizer
+
+_MASCULINE = (
+    "0: zero|um|dois|três|quatro|cinco|seis|sete|oito|nove|dez|onze|doze|treze|quatorze|quinze|"
+    "dezesseis|dezessete|dezoito|dezenove; 20: vinte[ e >>]; 30: trinta[ e >>]; "
+    "40: quarenta[ e >>]; 50: cinquenta[ e >>]; 60: sessenta[ e >>]; 70: setenta[ e >>]; "
+    "80: oitenta[ e >>]; 90: noventa[ e >>]; 100: cem; 101: cento e >>; 200: duzentos[ e >>]; "
+    "300: trezentos[ e >>]; 400: quatrocentos[ e >>]; 500: quinhentos[ e >>]; "
+    "600: seiscentos[ e >>]; 700: setecentos[ e >>]; 800: oitocentos[ e >>]; "
+    "900: novecentos[ e >>]; 1000: mil[ >rest>]; 2000: << mil[ >rest>]; "
+    "1000000: um milhão[ >rest>]; 2000000: <m< milhões[ >rest>]; "
+    "1000000000: um bilhão[ >rest>]; 2000000000: <m< bilhões[ >rest>]; "
+    "1000000000000: um trilhão[ >rest>]; 2000000000000: <m< trilhões[ >rest>]"
+)
+
+
+def _rest(form: str) -> str:
+    """After thousands and millions: with "e" before a number that is one word or below 100."""
+    entries = ["1: e =form=; 101: =form="]
+    for scale in (1, 1000, 1000000, 1000000000):
+        if scale > 1:
+            entries.append(f"{scale}: e =form=; {101 * scale}: =form=")
+        entries += [
+            f"{n * 100 * scale}: e =form=; {n * 100 * scale + 1}: =form=" for n in range(2, 10)
+        ]
+    return "; ".join(entries).replace("=form=", f"={form}=")
+
+
+_FEMININE = (
+    _MASCULINE.replace("|um|dois|", "|uma|duas|")
+    .replace("ntos[", "ntas[")
+    .replace(">rest>", ">restf>")
+)
+NUMBERS = NumberWords(
+    _MASCULINE, 10**15, m=_MASCULINE, f=_FEMININE, rest=_rest("m"), restf=_rest("f")
+)
+_ORDINALS = NumberWords(
+    "0: zero|primeiro|segundo|terceiro|quarto|quinto|sexto|sétimo|oitavo|nono; "
+    "10: décimo[ >>]; 20: vigésimo[ >>]; 30: trigésimo[ >>]; 40: quadragésimo[ >>]; "
+    "50: quinquagésimo[ >>]; 60: sexagésimo[ >>]; 70: septuagésimo[ >>]; 80: octogésimo[ >>]; "
+    "90: nonagésimo[ >>]; 100: centésimo[ >>]; 200: ducentésimo[ >>]; 300: trecentésimo[ >>]; "
+    "400: quadringentésimo[ >>]; 500: quingentésimo[ >>]; 600: sexcentésimo[ >>]; "
+    "700: septingentésimo[ >>]; 800: octingentésimo[ >>]; 900: noningentésimo[ >>]; "
+    "1000: milésimo[ >>]",
+    2000,
+)
+
+
+def _ordinal(number: int, gender: str) -> str:
+    if number >= _ORDINALS.end:
+        return _LANGUAGE.cardinal(number, gender)
+    words = _ORDINALS.spell(number)
+    return re.sub(r"o\b", "a", words) if gender == "f" else words
+
+
+def _fraction(over: int, under: int) -> str:
+    if under > 10 and under not in (100, 1000):
+        return f"{_LANGUAGE.cardinal(over)} {_LANGUAGE.cardinal(under)} avos"
+    name = {2: "meio", 3: "terço"}.get(under) or _ordinal(under, "m")
+    return f"{_LANGUAGE.cardinal(over)} {name}{'' if over == 1 else 's'}"
+
+
+def _date(language: Language, day: int, month: int, year: int | None) -> str:
+    first = "primeiro" if day == 1 else language.cardinal(day)
+    words = f"{first} de {language.month_names[month - 1]}"
+    return words if year is None else f"{words} de {language.cardinal(year)}"
+
+
+def _clock(language: Language, hour: int, minute: int) -> str:
+    if minute:
+        return f"{language.cardinal(hour, 'f')} e {language.cardinal(minute)}"
+    return language.count(language.unit_nouns["h"], str(hour))
+
+
+_AGREEMENT = Agreement(
+    feminine=re.compile(
+        r".*(?:as?|ç(?:ão|ões)|s(?:ão|ões)|xões|dades?|tudes?|gens?|ices?)|vez(?:es)?|"
+        r"mulher(?:es)?|noites?|tardes?|classes?|partes?|flor(?:es)?|chaves?|redes?|leis?|nuvens?|"
+        r"fases?|bases?|séries?|teses?|crises?|mãos?|fotos?|motos?|rádios?|aves?|mães?|torres?|"
+        r"frases?|luz(?:es)?|voz(?:es)?|cruz(?:es)?|raiz(?:es)?|atriz(?:es)?|espécies?|irmãs?|"
+        r"manhãs?|maçãs?|lãs?|variáveis|gentes?|mentes?|pontes?|fontes?|cidades?|unidades?|tribos?"
+    ),
+    masculine=frozenset(
+        "dia dias mapa mapas problema problemas sistema sistemas programa programas tema temas "
+        "idioma idiomas planeta planetas clima climas poema poemas drama dramas esquema esquemas "
+        "sintoma sintomas diagrama diagramas telegrama gramas teorema teoremas dilema dilemas lema "
+        "lemas emblema cometa cometas atletas artistas turistas sofá sofás papa papas panorama "
+        "fantasma fantasmas mas mais apenas aroma aromas gás pijama pijamas grama quilogramas "
+        "dálmatas poliglotas para até esta essa era uma guia guias coração corações quiosque "
+        "jovens homens homem "
+        "jardins avião personagem trem trens bem bens item itens viajem".split()
+    ),
+    function_words=frozenset(
+        "e ou a à ao às aos de do da dos das em no na nos nas com sem por para que é são foi era "
+        "será há está estão tem têm se o os as um uma seu sua não como quando onde mais menos "
+        "desde "
+        "até entre sobre contra mas nem também já muito vírgula ponto antes "
+        "depois durante por".split()
+    ),
+    labels=frozenset(
+        "página páginas capítulo número números artigo figura tabela passo versão opção nível fase "
+        "tomo volume seção linha coluna canal grupo tipo classe andar quarto porta sala rua século "
+        "ano nota anexo exemplo lição unidade parte lugar posição código ônibus voo plataforma "
+        "pista "
+        "categoria área dia item etapa".split()
+    ),
+    plural=re.compile(r"s\Z"),
+    thousand="mil",
+    millions=frozenset("milhão milhões bilhão bilhões trilhão trilhões".split()),
+)
+
+_LANGUAGE = Language(
+    code="pt",
+    numbers=NUMBERS,
+    words=(
+        "minus: menos, comma: vírgula, point: ponto, dot: ponto, to: a, and: e, and_half: e meio, "
+        "half_m: meio, half_f: meia, over: sobre, power: elevado a, squared: ao quadrado, "
+        "cubed: ao cubo, slash: barra, hyphen: hífen, underscore: sublinhado, at: arroba, "
+        "question: interrogação, equals: igual a, hash: cerquilha, colon: dois pontos, "
+        "plus: mais, percent: por cento, tilde: til, hashtag: hashtag, version: versão, "
+        "times: vezes, by: por, divided: dividido por, less: menor que, greater: maior que, "
+        "at_most: menor ou igual a, at_least: maior ou igual a, unequal: diferente de, "
+        "almost: aproximadamente, about: aproximadamente, number: número, "
+        "plus_minus: mais ou menos, root: raiz quadrada de, infinity: infinito, section: "
+        "parágrafo, "
+        "and_or: e ou, of: de, am: da manhã, pm: da tarde, late: da noite, "
+        "millions: milhão/milhões/bilhão/bilhões/trilhão/trilhões"
+    ),
+    months=(
+        "janeiro fevereiro março abril maio junho julho agosto setembro outubro novembro dezembro"
+    ),
+    month_forms={
+        **{"jan": 1, "fev": 2, "mar": 3, "abr": 4, "mai": 5, "jun": 6, "jul": 7, "ago": 8},
+        **{"set": 9, "out": 10, "nov": 11, "dez": 12},
+    },
+    date=_date,
+    clock=_clock,
+    plural=lambda whole, decimals: 0 if whole == (0 if decimals else 1) else 1,
+    currencies=(
+        "R$ BRL: real/reais, € EUR: euro/euros, $ US$ USD: dólar/dólares, £ GBP: libra/libras f, "
+        "¥ JPY: iene/ienes, CHF: franco suíço/francos suíços, ₹ INR: rupia/rupias f, "
+        "₽ RUB: rublo/rublos, CNY: yuan/yuans, ₿: bitcoin/bitcoins, ¢: centavo/centavos, "
+        "ARS: peso argentino/pesos argentinos, ₩: won/wons, ₺: lira/liras f, "
+        "CAD C$: dólar canadense/dólares canadenses, AUD: dólar australiano/dólares australianos, "
+        "MXN: peso mexicano/pesos mexicanos"
+    ),
+    hundredths=(
+        "R$ BRL $ US$ USD CAD C$: centavo/centavos, € EUR: centavo/centavos, £ GBP: pêni/pence"
+    ),
+    money="{units} e {cents} {cent}",
+    of_millions=lambda noun: f" de {noun}",
+    per=(
+        "h hora: por hora, dia: por dia, mês: por mês, ano: por ano, kg quilo: por quilo, "
+        "m²: por metro quadrado, l litro: por litro, pessoa: por pessoa, noite: por noite, "
+        "min: por minuto"
+    ),
+    scales="k K: mil, M: milhão/milhões, mi: milhão/milhões, bi: bilhão/bilhões, B: bilhão/bilhões",
+    units=(
+        "km: quilômetro/quilômetros, m: metro/metros, cm: centímetro/centímetros, "
+        "dm: decímetro/decímetros, mm: milímetro/milímetros, µm μm: micrômetro/micrômetros, "
+        "nm: nanômetro/nanômetros, ft: pé/pés, ″: polegada/polegadas f, "
+        "m² m2: metro quadrado/metros quadrados, km² km2: quilômetro quadrado/quilômetros "
+        "quadrados, "
+        "cm² cm2: centímetro quadrado/centímetros quadrados, ha: hectare/hectares, "
+        "m³ m3: metro cúbico/metros cúbicos, cm³ cm3 cc: centímetro cúbico/centímetros cúbicos, "
+        "kg Kg: quilograma/quilogramas, g gr: grama/gramas, mg: miligrama/miligramas, "
+        "µg μg: micrograma/microgramas, t: tonelada/toneladas f, lb: libra/libras f, "
+        "oz: onça/onças f, l L: litro/litros, ml mL: mililitro/mililitros, "
+        "cl: centilitro/centilitros, dl: decilitro/decilitros, hl: hectolitro/hectolitros, "
+        "km/h kmh: quilômetro por hora/quilômetros por hora, "
+        "m/s: metro por segundo/metros por segundo, "
+        "m/s²: metro por segundo ao quadrado/metros por segundo ao quadrado, "
+        "mph: milha por hora/milhas por hora f, s seg: segundo/segundos, "
+        "ms: milissegundo/milissegundos, µs μs: microssegundo/microssegundos, "
+        "ns: nanossegundo/nanossegundos, min: minuto/minutos, h hs hrs: hora/horas f, "
+        "Hz: hertz, kHz: quilohertz, MHz: mega-hertz, GHz: giga-hertz, "
+        "kB KB: quilobyte/quilobytes, MB: megabyte/megabytes, GB: gigabyte/gigabytes, "
+        "TB: terabyte/terabytes, KiB: kibibyte/kibibytes, MiB: mebibyte/mebibytes, "
+        "GiB: gibibyte/gibibytes, kbps kbit/s: quilobit por segundo/quilobits por segundo, "
+        "Mbps Mbit/s: megabit por segundo/megabits por segundo, "
+        "Gbps: gigabit por segundo/gigabits por segundo, "
+        "kB/s: quilobyte por segundo/quilobytes por segundo, "
+        "MB/s: megabyte por segundo/megabytes por segundo, W: watt/watts, "
+        "kW: quilowatt/quilowatts, MW: megawatt/megawatts, GW: gigawatt/gigawatts, "
+        "kWh: quilowatt-hora/quilowatts-hora, V: volt/volts, kV: quilovolt/quilovolts, "
+        "mA: miliampere/miliamperes, mAh: miliampere-hora/miliamperes-hora, Ω: ohm/ohms, "
+        "Pa: pascal/pascals, hPa: hectopascal/hectopascals, kPa: quilopascal/quilopascals, "
+        "dB: decibel/decibéis, cal: caloria/calorias f, kcal: quilocaloria/quilocalorias f, "
+        "kJ: quilojoule/quilojoules, J: joule/joules, N: newton/newtons, cv CV: cavalo/cavalos, "
+        "px: pixel/pixels, rpm: rotação por minuto/rotações por minuto f, "
+        "hab/km²: habitante por quilômetro quadrado/habitantes por quilômetro quadrado, "
+        "g/l: grama por litro/gramas por litro, mg/l: miligrama por litro/miligramas por litro, "
+        "%: por cento, ‰: por mil, °: grau/graus, °C ºC ℃: grau Celsius/graus Celsius, "
+        "°F ºF: grau Fahrenheit/graus Fahrenheit, K: kelvin/kelvins"
+    ),
+    patterns={
+        "hours": "h|hs|hrs",
+        "day_end": "[º°]?",
+        "date_link": "de",
+        "scale_words": "milhões|milhão|bilhões|bilhão|mil|trilhões|trilhão",
+        "with_stop": "min|seg|hrs|kg|km|cm|gr",
+        "called": r"tel\.|tel|telefone|telefones|celular|fax|ligue(?: para)?",
+    },
+    agreement=_AGREEMENT,
+    ordinal=_ordinal,
+    fraction=_fraction,
+    extra={
+        "units": _AGREEMENT.degree_ordinals(_ordinal)
+        | {
+            r"(?<=[0-9])\s?º\s?(?=[CF]\b)|(?<=[0-9])\s°\s?(?=[CF]\b)|(?<=[0-9])°\s(?=[CF]\b)": " °",
+            r"(?<![\w.,])[’']([0-9]{2})(?!\w)": r"\1",
+        },
+    },
+)
+
+_ORDINAL_RULES: Rules = {
+    r"(?<![\w.,])([0-9]{1,4})\.?[º°](?!\w)(?=\s[a-zA-Z])(?!\s[CF]\b)": lambda match: _ordinal(
+        int(match[1]), "m"
+    ),
+    r"(?<![\w.,])([0-9]{1,4})\.?[ºo](?!\w)(?P<plural>s)?": lambda match: _ordinal(
+        int(match[1]), "m"
+    ),
+    r"(?<![\w.,])([0-9]{1,4})\.?(?:ª|a)(?!\w)": lambda match: _ordinal(int(match[1]), "f"),
+}
+
+
+def _ruler(number: int, name: str) -> str:
+    if number > 10:
+        return _LANGUAGE.cardinal(number)
+    return _ordinal(number, "f" if re.search(r"a\Z|Isabel\Z|Beatriz\Z", name) else "m")
+
+
+def _century(number: int, _: str) -> str:
+    return _ordinal(number, "m") if number <= 10 else _LANGUAGE.cardinal(number)
+
+
+def _ranked(number: int, noun: str) -> str:
+    return _ordinal(number, "f" if _AGREEMENT.feminine.fullmatch(noun.lower()) else "m")
+
+
+_ROMAN = roman_rules(
+    centuries="séculos?|séc\\.",
+    rulers=(
+        "Pedro|João|Luís|Luis|Carlos|Henrique|Filipe|Afonso|Manuel|Maria|José|Sebastião|Sancho|"
+        "Dinis|Fernando|João Paulo|Pio|Leão|Bento|Gregório|Clemente|Urbano|Inocêncio|Paulo|"
+        "Francisco|Napoleão|Guilherme|Jorge|Eduardo|Ricardo|Jaime|Elizabeth|Elisabete|Isabel|"
+        "Catarina|Alexandre|Nicolau|Ivan|Frederico|Ramsés|Ptolomeu|Leopoldo|Alberto|Balduíno|"
+        "Constantino|Oto|Duarte|Miguel|Juan Carlos|Bonifácio|Sisto|Júlio|Adriano|Dario|Xerxes"
+    ),
+    headings=(
+        "capítulo|tomo|volume|livro|parte|ato|cena|artigo|título|anexo|apêndice|fase|tipo|classe|"
+        "nível|seção|canto|figura|tabela|categoria|grau|grupo|unidade|região|inciso"
+    ),
+    counted=(
+        "Guerra|República|Congresso|Concílio|Edição|edição|Jornada|Prêmio|Feira|Festival|"
+        "Encontro|Simpósio|Aniversário|aniversário|Centenário|centenário|Semana|Conferência|"
+        "Assembleia|Campeonato|Copa|Jogos|Dinastia|dinastia|Internacional|Região|Reinado|Cruzada|"
+        "Exército|Fórum|Seminário|Mostra|Bienal|Reich|Império"
+    ),
+    century=_century,
+    ruler=_ruler,
+    heading=lambda number, _: _LANGUAGE.cardinal(number),
+    ranked=_ranked,
+    alone=lambda number, _: _LANGUAGE.cardinal(number),
+)
+
+_ABBREVIATIONS = abbreviation_rules(
+    "pt",
+    titles=(
+        "Sr: senhor, Sra: senhora, Srta: senhorita, Srs: senhores, Sras: senhoras, Dr: doutor, "
+        "Dra: doutora, Drs: doutores, D: dom, Prof: professor, Profa: professora, "
+        "Eng: engenheiro, Gen: general, Cel: coronel, Cap: capitão, Ten: tenente, Maj: major, "
+        "Pe: padre, Sto: santo, Sta: santa, S: são, Exmo: excelentíssimo, Exma: excelentíssima, "
+        "Ilmo: ilustríssimo, Rev: reverendo, Mons: monsenhor, Fr: frei, Ir: irmã, Dep: deputado, "
+        "Sen: senador, R: rua, Pça: praça, Rod: rodovia, Pres: presidente"
+    ),
+    words=(
+        "etc: etcétera, aprox: aproximadamente, av Av: avenida, tel Tel: telefone, máx: máximo, "
+        "mín: mínimo, depto dept: departamento, Cia: companhia, Ltda: limitada, Jr: júnior, "
+        "esq: esquerda, dir: direita, hab: habitantes, vs: versus, obs Obs: observação, "
+        "apto ap: apartamento, pça: praça, ref: referência, gov: governo, ex: exemplo, "
+        "trad: tradução, cel: celular"
+    ),
+    numbered=(
+        "n num núm nr: número, nos: números, pág pag p: página, págs pp: páginas, art: artigo, "
+        "arts: artigos, cap: capítulo, caps: capítulos, vol: volume, vols: volumes, fig: figura, "
+        "figs: figuras, t: tomo, ed: edição, séc: século, sécs: séculos, par: parágrafo, "
+        "sec seç: seção, inc: inciso, tab: tabela, c: circa, ca: cerca de"
+    ),
+    phrases={
+        r"\bE\.?\s?U\.?\s?A\b\.?": "Estados Unidos",
+        r"\b[pP]\.\s?ex\.": "por exemplo",
+        r"\b[aA]\.\s?C\.": "antes de Cristo",
+        r"\b[dD]\.\s?C\.": "depois de Cristo",
+        r"\bS\.\s?A\.|\bS/A\b": "esse a",
+        r"\bV\.\s?Exa\.|\bV\.\s?Ex\.ª": "vossa excelência",
+        r"\bs/n\b\.?": "sem número",
+        r"\bSr\.ª|\bSrª": "senhora",
+        r"\bDr\.ª|\bDrª": "doutora",
+        r"\bProf\.ª|\bProfª": "professora",
+        r"\bD\.ª|\bDª": "dona",
+        r"\b[nN](?:\.\s?º|º|°|\.°)\s?(?=[0-9])": "número ",
+        r"\b[nN](?:\.os|\.?ºs)\s?(?=[0-9])": "números ",
+        r"\bMa\.(?=\s[A-Z])": "Maria",
+        r"\bc/(?=\s?\w)\s?": "com ",
+        r"\bp/(?=\s?[a-zà-ÿ])\s?": "para ",
+        r"\bP\.\s?S\.": "pós-escrito",
+        r"\bObs\.\s?:": "observação:",
+        r"(?<=[0-9]\s)(?:h|hs|hrs)\.": "horas",
+    },
+)
+
+_LETTERS = Letters(
+    "á bê cê dê é efe gê agá i jota cá ele eme ene ó pê quê erre esse tê u vê dáblio xis ípsilon "
+    "zê",
+    "UE USB IBM URL IP FBI DNA API CPU GPU SQL OGM IA CEO ISBN BCE FMI TV PC CD DVD "
+    "UTC ICMS IBGE OAB UFRJ UTI IPVA IPTU INSS BBC CNN HIV IPI OMC RG GPS SMS HTML",
+)
+
+
+def portuguese() -> Normalizer:
+    """The rules for Brazilian Portuguese."""
+    return normalizer(
+        _LANGUAGE,
+        _LETTERS,
+        abbreviations=_ABBREVIATIONS,
+        ordinals=_ORDINAL_RULES,
+        roman=_ROMAN,
+        abbreviated=r"\b(?:etc|EUA|Ltda|Cia|Jr|aprox|Srª|Drª)\b",
+        phones=(
+            r"\(0?[0-9]{2}\)\s?9?\s?[0-9]{4}[ -][0-9]{4}",
+            r"[0-9]{2} 9?[0-9]{4}-[0-9]{4}",
+            r"9?[0-9]{4}-[0-9]{4}(?<!-(?:19|20)[0-9]{2})",
+            r"0[38]00[ -][0-9]{3}[ -][0-9]{4}",
+            r"[0-9]{3}\.[0-9]{3}\.[0-9]{3}-[0-9]{2}",
+            r"[0-9]{5}-[0-9]{3}",
+        ),
+    )

@@ -1,0 +1,364 @@
+"""Spanish."""
+
+import re
+
+from ..abbreviations import abbreviation_rules
+from ..acronyms import Letters
+from ..engine import Normalizer, Rules
+from ..language import Language
+from ..number_words import NumberWords
+from ..roman import numeral, roman_rules
+from ..romance import Agreement, normalizer
+
+_MASCULINE = (
+    "0: cero|uno|dos|tres|cuatro|cinco|seis|siete|ocho|nueve|diez|once|doce|trece|catorce|quince|"
+    "dieciséis|diecisiete|dieciocho|diecinueve|veinte|veintiuno|veintidós|veintitrés|veinticuatro|"
+    "veinticinco|veintiséis|veintisiete|veintiocho|veintinueve; 30: treinta[ y >>]; "
+    "40: cuarenta[ y >>]; 50: cincuenta[ y >>]; 60: sesenta[ y >>]; 70: setenta[ y >>]; "
+    "80: ochenta[ y >>]; 90: noventa[ y >>]; 100: cien; 101: ciento >>; 200: doscientos[ >>]; "
+    "300: trescientos[ >>]; 400: cuatrocientos[ >>]; 500: quinientos[ >>]; 600: seiscientos[ >>]; "
+    "700: setecientos[ >>]; 800: ochocientos[ >>]; 900: novecientos[ >>]; 1000: mil[ >>]; "
+    "2000: <m< mil[ >>]; 1000000: un millón[ >>]; 2000000: <m< millones[ >>]; "
+    "1000000000000: un billón[ >>]; 2000000000000: <m< billones[ >>]"
+)
+_BEFORE_NOUN = _MASCULINE.replace("|uno|", "|un|").replace("veintiuno", "veintiún")
+_FEMININE = re.sub(
+    "(?<=ient)os(?=\\[)",
+    "as",
+    _MASCULINE.replace("|uno|", "|una|").replace("veintiuno", "veintiuna"),
+).replace("<m< mil[", "<fm< mil[")
+NUMBERS = NumberWords(
+    _MASCULINE,
+    10**15,
+    m=_BEFORE_NOUN,
+    f=_FEMININE,
+    # Before "mil": "doscientas mil", but "veintiún mil".
+    fm=_FEMININE.replace("|una|", "|un|").replace("veintiuna", "veintiún"),
+)
+_ORDINALS = NumberWords(
+    "0: cero|primero|segundo|tercero|cuarto|quinto|sexto|séptimo|octavo|noveno|décimo|undécimo|"
+    "duodécimo|decimotercero|decimocuarto|decimoquinto|decimosexto|decimoséptimo|decimoctavo|"
+    "decimonoveno; 20: vigésimo[ >>]; 30: trigésimo[ >>]; 40: cuadragésimo[ >>]; "
+    "50: quincuagésimo[ >>]; 60: sexagésimo[ >>]; 70: septuagésimo[ >>]; 80: octogésimo[ >>]; "
+    "90: nonagésimo[ >>]; 100: centésimo[ >>]; 200: ducentésimo[ >>]; 300: tricentésimo[ >>]; "
+    "400: cuadringentésimo[ >>]; 500: quingentésimo[ >>]; 600: sexcentésimo[ >>]; "
+    "700: septingentésimo[ >>]; 800: octingentésimo[ >>]; 900: noningentésimo[ >>]; "
+    "1000: milésimo[ >>]",
+    2000,
+)
+
+
+def _ordinal(number: int, gender: str) -> str:
+    if number >= _ORDINALS.end:
+        return _LANGUAGE.cardinal(number, gender)
+    words = _ORDINALS.spell(number)
+    if gender == "f":
+        return re.sub(r"o\b", "a", words)
+    if gender == "short":  # before a masculine noun
+        return re.sub(r"(?<=primer|tercer)o\b", "", words)
+    return words
+
+
+def _fraction(over: int, under: int) -> str:
+    if under <= 10:
+        name = {2: "medio", 3: "tercio"}.get(under) or _ordinal(under, "m")
+    else:
+        name = _LANGUAGE.cardinal(under).replace(" ", "").removesuffix("a")
+        name = {100: "centésimo", 1000: "milésimo"}.get(under, f"{name}avo")
+    return f"{_LANGUAGE.cardinal(over, 'm')} {name}{'' if over == 1 else 's'}"
+
+
+def _date(language: Language, day: int, month: int, year: int | None) -> str:
+    words = f"{language.cardinal(day)} de {language.month_names[month - 1]}"
+    return words if year is None else f"{words} de {language.cardinal(year)}"
+
+
+def _clock(language: Language, hour: int, minute: int) -> str:
+    words = language.cardinal(hour, "f")
+    return f"{words} y {language.cardinal(minute)}" if minute else words
+
+
+_AGREEMENT = Agreement(
+    feminine=re.compile(
+        r".*(?:as?|ci[óo]n(?:es)?|si[óo]n(?:es)?|xi[óo]n(?:es)?|dad(?:es)?|tad(?:es)?|tud(?:es)?|"
+        r"umbres?)|ve(?:z|ces)|mujer(?:es)?|noches?|tardes?|clases?|calles?|partes?|flor(?:es)?|"
+        r"im[áa]gen(?:es)?|claves?|red(?:es)?|ley(?:es)?|llaves?|nubes?|señal(?:es)?|fases?|bases?|"
+        r"series?|tesis|crisis|manos?|fotos?|motos?|radios?|sedes?|naves?|aves?|madres?|torres?|"
+        r"frases?|luz|luces|voz|voces|cruz|cruces|hojas?|raíz|raíces|actriz|actrices|canción|leches?|"
+        r"libras?|superficies?|especies?|variables?|llave|hambres?|sangres?|pieles?|razón|razones"
+    ),
+    masculine=frozenset(
+        "día días mapa mapas problema problemas sistema sistemas programa programas tema temas "
+        "idioma idiomas planeta planetas clima climas poema poemas drama dramas esquema esquemas "
+        "síntoma síntomas diagrama diagramas telegrama gramas teorema teoremas dilema dilemas "
+        "lema lemas emblema cometas cometa atletas policías guardias artistas turistas tranvía "
+        "tranvías sofá sofás papá papás kilograma panorama fantasma fantasmas crucigramas "
+        "dálmatas políglotas además más atrás quizás jamás detrás entradas y a la las una para "
+        "hasta esta esa era "
+        "ciudadana aroma aromas axioma axiomas carisma enigma enigmas trauma traumas gas "
+        "gases".split()
+    )
+    - {"entradas", "ciudadana"},
+    function_words=frozenset(
+        "y e o u a al de del en con sin por para que es son fue era será hay está están ha han se "
+        "le la las el los lo un una su sus si no como cuando donde más menos desde hasta entre "
+        "sobre según contra ante tras pero ni también ya muy coma punto además hasta antes después "
+        "durante mediante igual dividido".split()
+    ),
+    labels=frozenset(
+        "página páginas capítulo número números artículo figura tabla paso versión opción nivel "
+        "fase tomo volumen sección línea fila columna canal grupo tipo clase planta piso "
+        "habitación "
+        "puerta sala calle siglo año día nota anexo apartado ejemplo ejercicio lección tema unidad "
+        "parte puesto posición código bus autobús vuelo andén vía pista categoría ruta área".split()
+    ),
+    plural=re.compile(r"s\Z"),
+    thousand="mil",
+    millions=frozenset("millón millones billón billones".split()),
+)
+
+_LANGUAGE = Language(
+    code="es",
+    numbers=NUMBERS,
+    words=(
+        "minus: menos, comma: coma, point: punto, dot: punto, to: a, and: y, and_half: y medio, "
+        "half_m: medio, half_f: media, over: sobre, power: elevado a, squared: al cuadrado, "
+        "cubed: al cubo, slash: barra, hyphen: guion, underscore: guion bajo, at: arroba, "
+        "question: interrogación, equals: igual a, hash: almohadilla, colon: dos puntos, "
+        "plus: más, percent: por ciento, tilde: virgulilla, hashtag: almohadilla, "
+        "version: versión, times: por, by: por, divided: dividido entre, less: menor que, "
+        "greater: mayor que, at_most: menor o igual que, at_least: mayor o igual que, "
+        "unequal: distinto de, almost: aproximadamente, about: aproximadamente, number: número, "
+        "plus_minus: más menos, root: raíz cuadrada de, infinity: infinito, section: párrafo, "
+        "and_or: y o, of: de, am: de la mañana, pm: de la tarde, late: de la noche, "
+        "millions: millón/millones/billón/billones"
+    ),
+    months=(
+        "enero febrero marzo abril mayo junio julio agosto septiembre octubre noviembre diciembre"
+    ),
+    month_forms={
+        **{"ene": 1, "feb": 2, "mar": 3, "abr": 4, "jun": 6, "jul": 7, "ago": 8},
+        **{"sep": 9, "sept": 9, "set": 9, "oct": 10, "nov": 11, "dic": 12},
+    },
+    date=_date,
+    clock=_clock,
+    currencies=(
+        "€ EUR: euro/euros, $ US$ USD U$S: dólar/dólares, £ GBP: libra/libras f, "
+        "R$ BRL: real/reales, ¥ JPY: yen/yenes, MX$ MXN: peso mexicano/pesos mexicanos, "
+        "ARS: peso argentino/pesos argentinos, CLP: peso chileno/pesos chilenos, "
+        "COP: peso colombiano/pesos colombianos, CHF: franco suizo/francos suizos, "
+        "₹ INR: rupia/rupias f, ₽ RUB: rublo/rublos, CNY: yuan/yuanes, ₿: bitcoin/bitcoins, "
+        "¢: centavo/centavos, S/: sol/soles, ₩: won/wones, ₺: lira/liras f, ₲: guaraní/guaraníes, "
+        "CAD C$: dólar canadiense/dólares canadienses, AUD: dólar australiano/dólares australianos"
+    ),
+    hundredths=(
+        "€ EUR: céntimo/céntimos, $ US$ USD U$S MX$ MXN R$ BRL: centavo/centavos, "
+        "£ GBP: penique/peniques, S/: céntimo/céntimos"
+    ),
+    money="{units} con {cents} {cent}",
+    of_millions=lambda noun: f" de {noun}",
+    per=(
+        "h hora: por hora, día: al día, mes: al mes, año: al año, kg kilo: por kilo, "
+        "m²: por metro cuadrado, l litro: por litro, persona: por persona, "
+        "noche: por noche, min: por minuto, unidad: por unidad, ud: por unidad"
+    ),
+    scales="k K: mil, M: millón/millones, mill: millón/millones, MM: mil millones",
+    units=(
+        "km: kilómetro/kilómetros, m: metro/metros, cm: centímetro/centímetros, "
+        "dm: decímetro/decímetros, mm: milímetro/milímetros, µm μm: micrómetro/micrómetros, "
+        "nm: nanómetro/nanómetros, ft: pie/pies, "
+        "″: pulgada/pulgadas f, m² m2: metro cuadrado/metros cuadrados, "
+        "km² km2: kilómetro cuadrado/kilómetros cuadrados, "
+        "cm² cm2: centímetro cuadrado/centímetros cuadrados, ha: hectárea/hectáreas f, "
+        "m³ m3: metro cúbico/metros cúbicos, cm³ cm3 cc: centímetro cúbico/centímetros cúbicos, "
+        "kg Kg: kilogramo/kilogramos, g gr: gramo/gramos, mg: miligramo/miligramos, "
+        "µg μg mcg: microgramo/microgramos, t: tonelada/toneladas f, lb lbs: libra/libras f, "
+        "oz: onza/onzas f, l L: litro/litros, ml mL: mililitro/mililitros, "
+        "cl cL: centilitro/centilitros, dl: decilitro/decilitros, hl: hectolitro/hectolitros, "
+        "km/h kmh: kilómetro por hora/kilómetros por hora, "
+        "m/s: metro por segundo/metros por segundo, "
+        "m/s²: metro por segundo al cuadrado/metros por segundo al cuadrado, "
+        "mph: milla por hora/millas por hora f, s seg: segundo/segundos, "
+        "ms: milisegundo/milisegundos, µs μs: microsegundo/microsegundos, "
+        "ns: nanosegundo/nanosegundos, min: minuto/minutos, h hs hrs: hora/horas f, "
+        "Hz: hercio/hercios, kHz: kilohercio/kilohercios, MHz: megahercio/megahercios, "
+        "GHz: gigahercio/gigahercios, kB KB: kilobyte/kilobytes, MB: megabyte/megabytes, "
+        "GB: gigabyte/gigabytes, TB: terabyte/terabytes, KiB: kibibyte/kibibytes, "
+        "MiB: mebibyte/mebibytes, GiB: gibibyte/gibibytes, kB/s: kilobyte por segundo/kilobytes "
+        "por segundo, "
+        "kbps kbit/s: kilobit por segundo/kilobits por segundo, "
+        "Mbps Mbit/s: megabit por segundo/megabits por segundo, "
+        "Gbps: gigabit por segundo/gigabits por segundo, "
+        "MB/s: megabyte por segundo/megabytes por segundo, W: vatio/vatios, "
+        "kW: kilovatio/kilovatios, MW: megavatio/megavatios, GW: gigavatio/gigavatios, "
+        "kWh: kilovatio hora/kilovatios hora, V: voltio/voltios, kV: kilovoltio/kilovoltios, "
+        "mA: miliamperio/miliamperios, mAh: miliamperio hora/miliamperios hora, Ω: ohmio/ohmios, "
+        "Pa: pascal/pascales, hPa: hectopascal/hectopascales, kPa: kilopascal/kilopascales, "
+        "dB: decibelio/decibelios, cal: caloría/calorías f, kcal: kilocaloría/kilocalorías f, "
+        "kJ: kilojulio/kilojulios, J: julio/julios, N: newton/newtons, CV cv: caballo/caballos, "
+        "px: píxel/píxeles, ppp dpi: punto por pulgada/puntos por pulgada, "
+        "rpm: revolución por minuto/revoluciones por minuto f, "
+        "hab/km²: habitante por kilómetro cuadrado/habitantes por kilómetro cuadrado, "
+        "g/l: gramo por litro/gramos por litro, mg/l: miligramo por litro/miligramos por litro, "
+        "g/cm³: gramo por centímetro cúbico/gramos por centímetro cúbico, "
+        "%: por ciento, ‰: por mil, °: grado/grados, "
+        "°C ºC ℃: grado Celsius/grados Celsius, °F ºF: grado Fahrenheit/grados Fahrenheit, "
+        "K: kelvin/kelvins"
+    ),
+    patterns={
+        "hours": "h|hs|hrs",
+        "date_link": "del?",
+        "scale_words": "mil millones|millones|millón|mil|billones",
+        "with_stop": "min|seg|hrs|kg|km|cm|gr",
+        "called": r"tel\.|tel|tfno\.|teléfono|teléfonos|móvil|fax|llam[ae]r? al",
+    },
+    agreement=_AGREEMENT,
+    ordinal=_ordinal,
+    fraction=_fraction,
+    extra={
+        "units": _AGREEMENT.degree_ordinals(_ordinal)
+        | {
+            r"(?<=[0-9])\s?º\s?(?=[CF]\b)|(?<=[0-9])\s°\s?(?=[CF]\b)|(?<=[0-9])°\s(?=[CF]\b)": " °",
+            r"(?<![\w.,])[’']([0-9]{2})(?!\w)": r"\1",
+        },
+    },
+)
+
+_ORDINAL_RULES: Rules = {
+    r"(?<![\w.,])([0-9]{1,4})(?:\.?[ºo°]|\.º)(?!\w)(?<!0o)(?=\s(?!C\b))": lambda match: _ordinal(
+        int(match[1]), "m"
+    ),
+    r"(?<![\w.,])([0-9]{1,4})\.?[ºo](?!\w)": lambda match: _ordinal(int(match[1]), "m"),
+    r"(?<![\w.,])([0-9]{1,4})\.?ª(?!\w)": lambda match: _ordinal(int(match[1]), "f"),
+    r"(?<![\w.,])([0-9]{1,4})(?:\.?(?:er|ᵉʳ))(?!\w)": lambda match: _ordinal(
+        int(match[1]), "short"
+    ),
+    r"(?<![\w.,])([0-9]{1,4})(?:ro|do|to|mo|vo|no)(?!\w)": lambda match: _ordinal(
+        int(match[1]), "m"
+    ),
+    r"(?<![\w.,])([0-9]{1,4})(?:ra|da|ta|ma|va|na)(?!\w)": lambda match: _ordinal(
+        int(match[1]), "f"
+    ),
+}
+
+
+def _ruler(number: int, name: str) -> str:
+    """ "segundo", "trece"."""
+    if number > 10:
+        return _LANGUAGE.cardinal(number)
+    return _ordinal(number, "f" if re.search(r"a\Z|Isabel\Z|Beatriz\Z", name) else "m")
+
+
+def _century(number: int, _: str) -> str:
+    return _ordinal(number, "m") if number <= 10 else _LANGUAGE.cardinal(number)
+
+
+def _ranked(number: int, noun: str) -> str:
+    gender = _AGREEMENT.feminine.fullmatch(noun.lower()) and "f"
+    return _ordinal(number, gender or "short")
+
+
+_ROMAN = roman_rules(
+    centuries="siglos?|s\\.",
+    rulers=(
+        "Felipe|Carlos|Fernando|Alfonso|Juan|Juan Carlos|Luis|Enrique|Jaime|Pedro|Sancho|Ramiro|"
+        "Isabel|Juana|Pío|León|Benedicto|Gregorio|Clemente|Urbano|Inocencio|Pablo|Juan Pablo|"
+        "Francisco|Napoleón|Guillermo|Jorge|Eduardo|Ricardo|Jacobo|Catalina|Alejandro|Nicolás|"
+        "Iván|María|Manuel|José|Amadeo|Ramsés|Ptolomeo|Constantino|Otón|Federico|Leopoldo|Alberto|"
+        "Balduino|Gustavo|Cristián|Harald|Moctezuma|Darío|Jerjes|Bonifacio|Sixto|Julio|Adriano"
+    ),
+    headings=(
+        "capítulo|tomo|volumen|libro|parte|acto|escena|artículo|título|anexo|apéndice|fase|tipo|"
+        "clase|nivel|sección|canto|figura|tabla|categoría|grado|grupo|unidad|región"
+    ),
+    counted=(
+        "Guerra|República|Congreso|Concilio|Edición|edición|Jornadas?|Premios?|Feria|Festival|"
+        "Cumbre|Certamen|Encuentro|Simposio|Aniversario|aniversario|Centenario|centenario|Semana|"
+        "Conferencia|Asamblea|Campeonato|Copa|Juegos|Dinastía|dinastía|Internacional|Región|"
+        "Legislatura|legislatura|[Mm]ilenio|Convenio|Plan|Concurso|Torneo|Maratón|Reich|Cruzada|Batallón"
+    ),
+    century=_century,
+    ruler=_ruler,
+    heading=lambda number, _: _LANGUAGE.cardinal(number),
+    ranked=_ranked,
+    alone=lambda number, _: _LANGUAGE.cardinal(number),
+)
+
+_ABBREVIATIONS = abbreviation_rules(
+    "es",
+    titles=(
+        "Sr: señor, Sra: señora, Srta: señorita, Sres: señores, Sras: señoras, Dr: doctor, "
+        "Dra: doctora, Dres: doctores, D: don, Dña Dª: doña, Prof: profesor, Profa: profesora, "
+        "Lic: licenciado, Ing: ingeniero, Arq: arquitecto, Gral: general, Cnel: coronel, "
+        "Cap: capitán, Tte: teniente, Mons: monseñor, Sto: santo, Sta: santa, S: san, Fr: fray, "
+        "Hno: hermano, Hna: hermana, Excmo: excelentísimo, Excma: excelentísima, "
+        "Ilmo: ilustrísimo, Rvdo: reverendo, Ntra: nuestra, Pdte: presidente"
+    ),
+    words=(
+        "etc: etcétera, aprox: aproximadamente, Av Avda Avd: avenida, Pza Pl: plaza, Ctra: "
+        "carretera, "
+        "Ud Vd: usted, Uds Vds: ustedes, tel tfno Tel Tfno: teléfono, máx: máximo, mín: mínimo, "
+        "dpto depto: departamento, admón: administración, Cía: compañía, Ltda: limitada, "
+        "izq izda: izquierda, dcha: derecha, esp: especialmente, vs: versus, pdo: pasado, "
+        "ppal: principal, Jr: júnior, hab: habitantes, coord: coordinador, atte: atentamente, "
+        "Depto Dpto: departamento, trad: traducción, pral: principal, ej: ejemplo"
+    ),
+    numbered=(
+        "n núm nro: número, núms nros: números, pág p: página, págs pp: páginas, art: artículo, "
+        "arts: artículos, cap: capítulo, caps: capítulos, vol: volumen, vols: volúmenes, "
+        "fig: figura, figs: figuras, t: tomo, ed: edición, párr: párrafo, sec: sección, "
+        "ap: apartado, ref: referencia, s: siglo, ss: siglos, km: kilómetro, c: circa, ca: circa"
+    ),
+    phrases={
+        r"\bEE\.?\s?UU\b\.?": "Estados Unidos",
+        r"\bE\.\s?U\.\s?A\.|\bEUA\b": "Estados Unidos",
+        r"\bRR\.\s?HH\.": "recursos humanos",
+        r"\bFF\.\s?AA\.": "fuerzas armadas",
+        r"\bCC\.\s?AA\.": "comunidades autónomas",
+        r"\bCC\.\s?OO\.": "comisiones obreras",
+        r"\bJJ\.\s?OO\.": "juegos olímpicos",
+        r"\bRR\.\s?CC\.": "reyes católicos",
+        r"\b[pP]\.\s?ej\.": "por ejemplo",
+        r"\b[aA]\.\s?(?:de\s)?[cC]\.": "antes de Cristo",
+        r"\b[dD]\.\s?(?:de\s)?[cC]\.": "después de Cristo",
+        r"\bS\.\s?A\.(?:\s?U\.)?": "ese a",
+        r"\bS\.\s?L\.(?:\s?U\.)?": "ese ele",
+        r"\bP\.\s?D\.": "posdata",
+        r"(?<=[0-9]\s)(?:a\.?C\b\.?|AC\b)": "antes de Cristo",
+        r"(?<=[0-9]\s)(?:d\.?C\b\.?|DC\b)": "después de Cristo",
+        r"\b[cC]/(?=\s?[A-Z])\s?": "calle ",
+        r"\bs/n\b": "sin número",
+        r"\b[nN](?:\.\s?º|º|°|\.°)\s?(?=[0-9])": "número ",
+        r"\b[nN](?:\.\s?os|ᵒˢ)\s?(?=[0-9])": "números ",
+        r"\bM\.ª|\bMª": "María",
+        r"\bD\.ª": "doña",
+        r"\bc\.\s?c\.": "centímetros cúbicos",
+        r"(?<=[0-9]\s)(?:h|hs|hrs)\.(?=\s[a-záéíóúñ(]|\s?,)": "horas",
+    },
+)
+
+_LETTERS = Letters(
+    "a be ce de e efe ge hache i jota ka ele eme ene o pe cu erre ese te u uve uve_doble equis "
+    "i_griega zeta",
+    "UE IBM USB URL IP PC TV SMS EEUU UGT DNI OCU ADN ARN URSS UCI IA API CPU GPU HTML "
+    "SQL ATM UHF CEO ISBN UTC GMT PDF DVD CD BBC CNN FBI UAM UE",
+)
+
+
+def spanish() -> Normalizer:
+    """The rules for Spanish."""
+    return normalizer(
+        _LANGUAGE,
+        _LETTERS,
+        abbreviations=_ABBREVIATIONS,
+        ordinals=_ORDINAL_RULES,
+        roman=_ROMAN | {r"\b(?P<before>años?)\s(?P<numeral>[IVX]{2,})\b": numeral(_century)},
+        abbreviated=r"\b(?:etc|EE|UU|Ud|Uds|Vd|Vds|Cía|Ltda|EUA|AC|DC|[aApdD]C|aprox|min)\b",
+        phones=(
+            r"[6-9][0-9]{2}[ .-][0-9]{3}[ .-][0-9]{3}",
+            r"[6-9][0-9]{2}(?:[ .-][0-9]{2}){3}",
+            r"[89][0-9][ .-][0-9]{3}[ .-][0-9]{2}[ .-][0-9]{2}",
+            r"\([0-9]{2,3}\)\s?[0-9]{3,4}[ -][0-9]{3,4}",
+            r"90[0-2][ .][0-9]{2,3}[ .][0-9]{2,3}(?:[ .][0-9]{2})?",
+        ),
+    )

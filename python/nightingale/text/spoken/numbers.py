@@ -1,0 +1,132 @@
+"""Rules for numbers that no unit, date or name goes with: fractions, powers, ranges, numerals."""
+
+import re
+from unicodedata import normalize
+
+from .engine import Rules
+from .language import SIGN, Language
+
+NUMBER = "[0-9¼-¾⅐-⅞²³]"  # what a text with any number holds
+VULGAR = "½⅓⅔¼¾⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞⅒"
+# Digits of other scripts, which are read as those of ASCII.
+_OTHER_DIGITS = "٠-٩۰-۹०-९０-９"
+
+DIGIT_RULES: Rules = {
+    f"[{_OTHER_DIGITS}]": lambda match: normalize("NFKC", str(int(match[0]))),
+    r"(?<=[0-9])٫(?=[0-9])": ".",
+    r"(?<=[0-9])٬(?=[0-9])": ",",
+}
+ANY_OTHER_DIGIT = f"[{_OTHER_DIGITS}]"
+
+
+def plain_rules(language: Language) -> Rules:
+    """Ranges and single numbers, which every language has."""
+    start, end, numeral = language.start, language.end, language.numeral
+
+    def number(match: re.Match[str]) -> str:
+        whole, sign, _ = language.split(match[0].lstrip("-−"))
+        if sign == "point" and language.decimal == ",":
+            return language.in_words(match[0])  # a version or a setting
+        return language.in_words(match[0], language.agreement(match, _count(whole, sign)))
+
+    def between(match: re.Match[str]) -> str:
+        whole, _, _ = language.split(match[2])
+        form = language.agreement(match, _count(whole, ""))
+        return language.span(match[1], match[2], form)
+
+    def ratio(match: re.Match[str]) -> str:
+        return language.joint.join(
+            (language.in_words(match[1]), language.word["to"], language.in_words(match[2]))
+        )
+
+    return {
+        r"(?<=[0-9])\.{2,3}(?=[-−]?[0-9])": f" {language.word['to']} ",
+        r"(?<![\w.,-])[0-9]+(?:-[0-9]+){2,}(?![\w-])": lambda match: ", ".join(
+            map(language.digits, match[0].split("-"))
+        ),
+        rf"{start}({SIGN}{numeral})(?:-|\s?–\s?)({numeral}){end}(?!-[0-9])": between,
+        r"(?<=[0-9])\s[-−]\s(?=[0-9])": f" {language.word['minus']} ",
+        r"(?<![\w:.])([0-9]+):([0-9]+)(?![\w:]|[.,][0-9])": ratio,
+        r"(?<![0-9,.])[0-9]+(?:,[0-9]+){2,}(?![0-9,]|\.[0-9])": lambda match: (
+            match[0]
+            if re.fullmatch("[0-9]{1,3}(?:,[0-9]{3})+", match[0])
+            else match[0].replace(",", ", ")
+        ),
+        rf"{start}{SIGN}{numeral}{end}": number,
+    }
+
+
+def _count(whole: str, sign: str) -> int:
+    """What a noun agrees with: 1, or any other number."""
+    return 1 if whole == "1" and not sign else 2
+
+
+def leftover_rules(language: Language) -> Rules:
+    """Digits in a place where no other rule takes them, so that none is left unspoken."""
+
+    def digits(match: re.Match[str]) -> str:
+        before = match.string[match.start() - 1 : match.start()]
+        after = match.string[match.end() : match.end() + 1]
+        words = (
+            language.digits(match[0])
+            if len(match[0]) > 1 and match[0][0] == "0"
+            else language.cardinal(int(match[0]))
+            if len(match[0]) <= 15
+            else language.digits(match[0])
+        )
+        if not language.joint:
+            return words
+        return (" " if _touches(before) else "") + words + (" " if _touches(after) else "")
+
+    return {"[0-9]+": digits}
+
+
+def _touches(character: str) -> bool:
+    return character.isalpha() or character == "_"
+
+
+def fraction_rules(language: Language) -> Rules:
+    """Fractions and powers."""
+    start = language.start
+
+    def spoken(match: re.Match[str]) -> str:
+        if match["vulgar"]:
+            over, under = map(int, normalize("NFKD", match["vulgar"]).split("\u2044"))
+            return _fraction(language, over, under, match["before"])
+        whole, over, under = match["whole"], int(match["over"]), int(match["under"])
+        if whole and not 0 < over < under:
+            return match[0]
+        marks = under in (10, 20, 100) and 1 < over <= under and not whole  # out of so many
+        if marks or under in (0, 1) or over > 100 or under > 100 or (not whole and over == under):
+            words = (language.cardinal(over), language.word["over"], language.cardinal(under))
+            return " ".join(filter(None, words))
+        return _fraction(language, over, under, whole)
+
+    def half(match: re.Match[str]) -> str:
+        form = language.agreement(match, 1)
+        return language.word[f"half_{form}"] if form else match[0]
+
+    return {
+        rf"{start}(?:(?<![0-9]\s)½|(?<![0-9]\s)1/2(?![0-9/]))(?=\s[^\W\d_]{{3,}})": half,
+        r"(?<![\w/.,])24/7(?![\w/])": f"{language.cardinal(24)} {language.cardinal(7)}",
+        r"(?<![\w/.,])50/50(?![\w/])": f"{language.cardinal(50)} {language.cardinal(50)}",
+        rf"{start}(?:(?:(?P<whole>[0-9]+)\s)?(?P<over>[0-9]{{1,3}})[/⁄](?P<under>[0-9]{{1,3}})"
+        rf"(?![0-9/]|[.,][0-9]|\w)|(?:(?P<before>[0-9]+)\s?)?(?P<vulgar>[{VULGAR}]))": spoken,
+        r"(?<=[0-9],[0-9])/(?=(?:10|20|100)(?![\w/]))": f" {language.word['over']} ",
+        r"([0-9A-Za-z)])\^([-−]?[0-9]+)": lambda match: (
+            f"{match[1]} {language.word['power']} {language.in_words(match[2])}"
+        ),
+        r"(?<=[\w)])([²³])(?!\w)": lambda match: (
+            " " + language.word["squared" if match[1] == "²" else "cubed"]
+        ),
+    }
+
+
+def _fraction(language: Language, over: int, under: int, whole: str | None) -> str:
+    assert language.fraction is not None
+    words = language.fraction(over, under)
+    if not whole:
+        return words
+    if (over, under) == (1, 2):
+        return f"{language.in_words(whole)} {language.word['and_half']}"
+    return f"{language.in_words(whole)} {language.word['and']} {words}"

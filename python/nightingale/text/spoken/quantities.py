@@ -1,0 +1,127 @@
+"""Rules for amounts of money, measures with their units, and percentages."""
+
+import re
+
+from .engine import Rules
+from .language import DASH, SIGN, SPACES, Language, Noun
+from .numbers import VULGAR
+from .tables import either, kept_stop, word_table
+
+
+def money_rules(language: Language) -> Rules:
+    """ "R$ 10", "3,50 €", "5 M€", "USD 10"."""
+    currencies = language.currency_nouns
+    symbols = either(currencies)
+    leading = either(symbol for symbol in currencies if len(symbol) > 2 or not symbol.isalpha())
+    scales = word_table(language.scales) if language.scales else {}
+    of = rf"(?:\s{language.word['of']}\s?)?" if scales else ""
+    scale = (
+        rf"(?:[{SPACES}]?(?P<short>{either(scales)}){of}(?=[{SPACES}]?(?:{symbols})))?"
+        if scales
+        else ""
+    )
+    scale_after = rf"[{SPACES}]?(?P<short>{either(scales)})" if scales else "(?!)"
+    long = (
+        rf"(?:[{SPACES}](?P<long>{language.patterns['scale_words']})(?:\s{language.word['of']})?)?"
+        if "scale_words" in language.patterns
+        else ""
+    )
+    numeral = language.numeral
+
+    def amount(match: re.Match[str]) -> str:
+        groups = match.groupdict()
+        noun = currencies[match["symbol"]]
+        sign = f"{language.word['minus']}{language.joint}" if groups.get("sign") else ""
+        numeral, last = match["first"], groups.get("last")
+        scaled = groups.get("long") or (scales[groups["short"]] if groups.get("short") else "")
+        if scaled:
+            words = language.span(numeral, last, "m" if scaled else noun.gender)
+            one, _, many = scaled.partition("/")
+            words = f"{words} {one if numeral == '1' or not many else many}"
+            return sign + words + language.after(words, noun.forms[-1])
+        return sign + _amount(language, match["symbol"], noun, numeral, last)
+
+    per = word_table(language.per) if language.per else {}
+    before = r"(?P<sign>(?<![\w)])[-−])?"
+    gap = f"[{SPACES}]?"
+    start = language.start
+    to = f"{language.joint}{language.word['to']}{language.joint}"
+    return {
+        rf"(?<=[0-9€$£])/({either(per) or '(?!)'})(?![\w/])": lambda match: f" {per[match[1]]}",
+        rf"(?<=[0-9]){DASH}(?=(?:{symbols}){gap}[0-9])": to,
+        rf"{before}(?<![A-Za-z$])(?P<symbol>{leading}){gap}(?P<first>{numeral})"
+        rf"(?:{DASH}(?P<last>{numeral}))?(?:{scale_after}|{long}){language.end}": amount,
+        rf"{start}(?P<sign>{SIGN})(?P<first>{numeral})(?:{DASH}(?P<last>{numeral}))?{scale}{long}"
+        rf"{gap}(?P<symbol>{symbols})(?![A-Za-z])": amount,
+    }
+
+
+def _amount(language: Language, symbol: str, noun: Noun, numeral: str, last: str | None) -> str:
+    whole, _, decimals = language.split(numeral)
+    if last or len(decimals) != 2 or symbol not in language.hundredth_nouns:
+        return language.count(noun, numeral, last)
+    units = language.count(noun, whole)
+    if decimals == "00":
+        return units
+    cents = language.hundredth_nouns[symbol]
+    words = language.cardinal(int(decimals), cents.gender)
+    name = language.form_of(cents, str(int(decimals)))
+    if not whole.strip("0"):
+        return f"{words}{language.joint}{name}"
+    return language.money.format(units=units, cents=words, cent=name)
+
+
+def unit_rules(language: Language) -> Rules:
+    """ "5 km", "20 °C", "10-15 %", "½ kg"."""
+    units = language.unit_nouns
+    names = either(units)
+    # "ha" is a verb, too.
+    end = r"(?![\w²³'’]|/[a-z]\b|\.[0-9])(?<!ha(?=\s(?!de\b|di\b|d['’])[\w]))"
+    gap = f"[{SPACES}]?"
+
+    def measure(match: re.Match[str]) -> str:
+        return language.count(units[match["unit"]], match["first"], match["last"]) + kept_stop(
+            match, language.code
+        )
+
+    def part(match: re.Match[str]) -> str:
+        noun = units[match["unit"]]
+        half = language.word.get(f"half_{noun.gender}")
+        if match["vulgar"] != "½" or half is None:
+            return match[0]
+        if match["before"]:
+            count = language.count(noun, match["before"])
+            return f"{count} {language.word['and_half']}" if noun.gender == "m" else match[0]
+        return f"{half} {noun.forms[0]}"
+
+    rules: Rules = {}
+    if language.fraction is not None:
+        rules[
+            rf"{language.start}(?:(?P<before>[0-9]+)\s?)?(?P<vulgar>[{VULGAR}])\s?(?P<unit>{names}){end}"
+        ] = part
+    if "with_stop" in language.patterns:
+        rules[
+            rf"{language.start}(?P<first>{SIGN}{language.numeral})(?P<last>){gap}"
+            rf"(?P<unit>{language.patterns['with_stop']})\.(?!\w)"
+        ] = lambda match: (
+            language.count(units[match["unit"]], match["first"]) + kept_stop(match, language.code)
+        )
+    rules[
+        rf"{language.start}(?P<first>{SIGN}{language.numeral})"
+        rf"(?:\s?(?:%|°)?{DASH}(?P<last>{language.numeral}))?{gap}-?(?P<unit>{names}){end}"
+    ] = measure
+    if language.scales:
+        scales = word_table(language.scales)
+        words = either(scale for scale in scales if len(scale) > 1)
+        rules[
+            rf"{language.start}(?P<number>{language.numeral})(?P<scale>[kKM]|{gap}(?:{words}))\b\.?"
+        ] = lambda match: _scaled(language, match, scales) + kept_stop(match, language.code)
+    return rules
+
+
+def _scaled(language: Language, match: re.Match[str], scales: dict[str, str]) -> str:
+    if match[0] in ("2K", "4K", "8K"):  # screens
+        return match[0]
+    one, _, many = scales[match["scale"].strip(SPACES)].partition("/")
+    words = language.in_words(match["number"], "m")
+    return f"{words} {one if match['number'] == '1' or not many else many}"

@@ -1,0 +1,136 @@
+"""The stages that Spanish, French, Italian and Portuguese share."""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from . import symbols
+from .acronyms import Letters
+from .calendar import date_rules, time_rules
+from .engine import Normalizer, Rules
+from .identifiers import WEB_NEEDED, model_rules, number_rules, web_rules
+from .language import Language
+from .numbers import VULGAR, fraction_rules, leftover_rules, plain_rules
+from .quantities import money_rules, unit_rules
+from .roman import NEEDED as ROMAN_NEEDED
+from .tables import either
+
+_WORD_AFTER = re.compile(r"[ \u00a0\u202f\u2009]([^\W\d_]+)(?!['’\w])")
+_WORD_BEFORE = re.compile(r"([^\W\d_]+)[ \u00a0\u202f\u2009]\Z")
+
+_OF = "de |del "  # before the name of a month
+# Hyphens between words and numbers: "ISO-8859-1", "UTF-8", "32-bit".
+_HYPHEN_RULES: Rules = {
+    r"(?<=[^\W\d_]-)([0-9]+)-(?=[0-9])": r"\1 ",
+    r"(?<=[^\W\d_])-(?=[0-9])|(?<=[0-9])-(?=[^\W\d_])": " ",
+}
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """Decides by the noun after a number which gender the number takes."""
+
+    feminine: re.Pattern[str]  # singular and plural nouns
+    masculine: frozenset[str]  # those that only look feminine
+    function_words: frozenset[str]  # what follows a number that stands by itself
+    labels: frozenset[str]  # nouns that a number names: "page 1"
+    plural: re.Pattern[str]
+    thousand: str  # what is counted may follow it
+    millions: frozenset[str]  # masculine nouns themselves
+    label_form: str = ""
+    only_one: bool = False  # no number but one has a gender
+
+    def __call__(self, match: re.Match[str], number: int) -> str:
+        before = _WORD_BEFORE.search(match.string, max(0, match.start() - 24), match.start())
+        if before is not None and before[1].lower() in self.labels:
+            return self.label_form
+        if self.only_one and number != 1:
+            return ""
+        found = _WORD_AFTER.match(match.string, match.end())
+        thousands = found is not None and found[1] == self.thousand
+        if found is not None and thousands:
+            found = _WORD_AFTER.match(match.string, found.end())
+        if found is not None and found[1].lower() in self.millions:
+            return "m"
+        form = self._form(match, number, found)
+        return form or ("m" if thousands else "")
+
+    def _form(self, match: re.Match[str], number: int, found: re.Match[str] | None) -> str:
+        if found is None or found[1].lower() in self.function_words:
+            return ""
+        noun = found[1].lower()
+        if number != 1 and not self.plural.search(noun):
+            return ""
+        if self.feminine.fullmatch(noun) and noun not in self.masculine:
+            return "f"
+        return "m"
+
+    def degree_ordinals(self, ordinal: Callable[[int, str], str]) -> Rules:
+        """ "3° piano": a degree sign that is written for the sign of an ordinal."""
+
+        def spoken(match: re.Match[str]) -> str:
+            noun = match["noun"].lower()
+            if noun in self.function_words or noun in _DIRECTIONS:
+                return match[0]
+            return ordinal(int(match["number"]), "m")
+
+        return {
+            r"(?<![\w.,°-])(?P<number>[1-9][0-9]?)\.?°(?=[ "
+            r"\u00a0](?P<noun>[^\W\d_]{2,})(?!['’\w]))": spoken
+        }
+
+
+# After degrees of temperature, latitude and longitude.
+_DIRECTIONS = frozenset(
+    "norte sur sul este leste oeste nord sud est ovest bajo sotto sopra abaixo acima centígrados "
+    "celsius fahrenheit centigradi oggi hoy hoje ieri ayer ontem".split()
+)
+
+
+def normalizer(
+    language: Language,
+    letters: Letters,
+    *,
+    abbreviations: Rules,
+    ordinals: Rules,
+    roman: Rules,
+    phones: tuple[str, ...],
+    phones_by_groups: bool = False,
+    abbreviated: str,
+) -> Normalizer:
+    """All rules of a Romance language in their order, each set with what a text must hold.
+
+    abbreviated: a pattern of abbreviations that are written without a stop, or end a sentence.
+    """
+    months = either([*language.month_names, *language.month_forms])
+    date = rf"[0-9][-/.]\s?[0-9]|[0-9]\S{{0,2}}\s(?:{_OF})?(?i:{months})|(?i:{months})\.?\s[12]"
+    hours = language.patterns["hours"]
+    marks = either(name for name in language.currency_nouns if not name.isalpha())
+    currency = rf"{marks}|\b(?:{either(filter(str.isalpha, language.currency_nouns))})\b"
+    units = either(language.unit_nouns)
+    return Normalizer(
+        (
+            (WEB_NEEDED, web_rules(language, letters)),
+            (
+                r"[0-9][ .()\u00a0\u202f/-]*[0-9][ "
+                r".()\u00a0\u202f/-]*[0-9]|[0-9][eE.]|v\.?\s?[0-9]",
+                number_rules(language, phones, phones_by_groups),
+            ),
+            ("[<>#№±~≈∼+xX×](?=.?[-−0-9$£€])", symbols.before_number_rules(language)),
+            (date, language.extra.get("dates", {}) | date_rules(language)),
+            (rf"[0-9]\s?(?::|{hours}|[aApP]\.?\s?[mM])|[0-9]\.[0-9]", time_rules(language)),
+            (rf"\.\s?[\w,;:)ªº-]|[º°ªᵒ/]|{abbreviated}", abbreviations),
+            (currency, money_rules(language)),
+            (
+                rf"[0-9{VULGAR}]\S?\s?(?:(?:{units})(?!\w)|[°º])|[’'][0-9]|[0-9]\s?[kKMBmb]",
+                language.extra.get("units", {}) | unit_rules(language),
+            ),
+            (ROMAN_NEEDED, roman),
+            (r"[0-9]\s?[^\W\d_]|[0-9][.º°]", ordinals),
+            (rf"[{VULGAR}²³^⁄/]", fraction_rules(language)),
+            ("[0-9]", _HYPHEN_RULES | language.extra.get("numbers", {}) | plain_rules(language)),
+            ("[0-9]", model_rules(language, letters) | leftover_rules(language)),
+            (symbols.NEEDED, symbols.rules(language)),
+            ("[A-Z]{2}|[A-Z][.]", letters.rules()),
+        )
+    )

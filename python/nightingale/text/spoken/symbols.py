@@ -1,0 +1,58 @@
+"""Rules for signs that are spoken."""
+
+from .engine import Rules
+from .language import Language
+
+NEEDED = "[&@#+=<>≤≥≠≈±×÷→%‰§©/√π∞∑∆*№·−^|~]"
+
+
+def before_number_rules(language: Language) -> Rules:
+    """Signs that only a number tells apart from ordinary punctuation."""
+    word = language.word
+    number = r"[-−]?(?:[$£€]\s?)?[0-9]"
+    return {
+        rf"(?<![\w<])<\s?(?={number})": f"{word['less']} ",
+        rf"(?<![\w>-])>\s?(?={number})": f"{word['greater']} ",
+        r"(?<!\w)(?:#|№)\s?(?=[0-9])": f"{word['number']} ",
+        r"(?<!\w)±\s?(?=[0-9])": f"{word['plus_minus']} ",
+        rf"(?<![\w~])[~≈∼]\s?(?={number})": f"{word['about']} ",
+        r"(?<![\w+])\+(?=[0-9])": f"{word['plus']} ",
+        r"(?<=[0-9])(?:\s?[xX]\s?|×)(?=[0-9])"
+        r"|(?<=[0-9])\s×\s(?=[0-9.,]+(?:\s[xX×]\s[0-9.,]+)?\s?(?:[cmk]?m|px)\b)": f" {word['by']} ",
+    }
+
+
+def rules(language: Language) -> Rules:
+    """The names of signs in running text."""
+    word = language.word
+    return {
+        r"&amp;": "&",
+        r"\bC\+\+": f"C {word['plus']} {word['plus']}",
+        rf"\b({word['and_or'].replace(' ', '/')})\b": word["and_or"],
+        r"\s*&\s*": f" {word['and']} ",
+        r"\s@\s": f" {word['at']} ",
+        r"\s\+\s|(?<=\w)\+(?=\w)": f" {word['plus']} ",
+        r"(?<=\w)\+(?![\w+])": f" {word['plus']}",
+        r"(?<=[\w)])\s*(?<![=<>!])=(?![=>])\s*(?=[\w(-])": f" {word['equals']} ",
+        r"(?<=[\w)])\s<\s(?=\w)": f" {word['less']} ",
+        r"(?<=[\w)])\s>\s(?=\w)": f" {word['greater']} ",
+        r"\s*≤\s*": f" {word['at_most']} ",
+        r"\s*≥\s*": f" {word['at_least']} ",
+        r"\s*≠\s*": f" {word['unequal']} ",
+        r"\s*≈\s*": f" {word['almost']} ",
+        r"\s*±\s*": f" {word['plus_minus']} ",
+        r"(?<=\w)\s?[×*·]\s?(?=\w)": f" {word['times']} ",
+        r"(?<=\w)\s?÷\s?(?=\w)": f" {word['divided']} ",
+        r"(?<=\w)\s−\s?(?=\w)|(?<!\S)−(?=\w)": f" {word['minus']} ",
+        r"√\s?(?=[\w(])": f"{word['root']} ",
+        r"(?<=\w)π": " pi",
+        r"π": "pi",
+        r"∞": word["infinity"],
+        r"(?<=\w)\s*→\s*(?=\w)": f" {word['to']} ",
+        r"(?<=\w)\s?%": f" {word['percent']}",
+        r"§§?\s?(?=\w)": f"{word['section']} ",
+        r"©\s?(?=\w)": "copyright ",
+        r"(?<=\w)/(?=\w)": f" {word['slash']} ",
+        r"(?<!\S)/(?=\w)": f"{word['slash']} ",
+        r"(?<=\w)\s/\s(?=\w)": f" {word['slash']} ",
+    }
