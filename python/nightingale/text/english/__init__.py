@@ -5,20 +5,25 @@ from . import abbreviations, calendar, identifiers, numbers, quantities, symbols
 
 __all__ = ["english", "expand"]
 
-_NUMBER = "[0-9¼-¾⅐-⅞²³]"
+_GREEK_NEEDED = "[α-ωΔΘΛΠΣΦΨΩ]"
+_NUMBER = "[0-9¼-¾⅐-⅞²³⁰¹⁴-⁹]"
 
 
 def english() -> Normalizer:
     """The rules in their order, each set with what a text must hold for any of them to apply."""
     return Normalizer(
         (
-            (r"[@#]|\.\w|://", identifiers.WEB_RULES),
-            (_NUMBER, identifiers.RULES | symbols.BEFORE_NUMBERS | calendar.RULES),
+            (r"[@#]|\.\w|://|\]\(|(?:^|[\s(\"'“~.])/\w", identifiers.WEB_RULES),
+            (_GREEK_NEEDED, symbols.GREEK_RULES),
+            (
+                _NUMBER,
+                numbers.GROUP_RULES | identifiers.RULES | symbols.BEFORE_NUMBERS | calendar.RULES,
+            ),
             ("[A-Z.]|etc|vs|aka", abbreviations.RULES),
             (_NUMBER, quantities.MONEY_RULES | calendar.DECADE_RULES | quantities.UNIT_RULES),
             (r"[IVXLC]\b", numbers.ROMAN_RULES),
             (_NUMBER, calendar.YEAR_RULES | numbers.RULES | identifiers.MODEL_RULES),
-            ("[&@#+=<>≤≥≠≈±×÷→%§©/]", symbols.RULES),
+            ("[&@#+=<>≤≥≠≈±×÷∕→%§©/√∛∑∈∝∞−]", symbols.RULES),
             ("[A-Z]{2}", abbreviations.ACRONYM_RULES),
         )
     )

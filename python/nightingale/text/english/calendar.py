@@ -130,7 +130,8 @@ def _decade(match: re.Match[str]) -> str:
 
 
 RULES: Rules = {
-    r"(?<![\w-])(?P<year>[0-9]{4})-(?P<month>[0-9]{2})-(?P<day>[0-9]{2})"
+    r"(?<![\w./-])(?P<year>[0-9]{4})(?P<separator>[-/.])(?P<month>[0-9]{1,2})(?P=separator)"
+    r"(?P<day>[0-9]{1,2})(?![0-9])"
     r"(?:[T ](?P<hour>[0-9]{2}):(?P<minute>[0-9]{2})(?::[0-9]{2}(?:\.[0-9]+)?)?"
     r"(?:Z|[+-][0-9]{2}:?[0-9]{2})?)?(?![\w-])": _iso_date,
     r"(?<![\w./-])(?P<first>[0-9]{1,2})(?P<separator>[/.])(?P<second>[0-9]{1,2})(?P=separator)"

@@ -3,6 +3,7 @@
 import re
 
 from ..spoken.engine import Rules
+from ..spoken.identifiers import LINK_RULES
 from ..spoken.tables import word_table
 from .abbreviations import is_spelled, spelled
 from .numbers import code, digits, in_words
@@ -47,6 +48,19 @@ def _address(match: re.Match[str]) -> str:
     return _aloud(found[:end]) + found[end:].replace("/", "")
 
 
+# Parts of paths that are spelled.
+_SPELLED_FOLDERS = {"etc", "usr", "opt", "dev", "img"}
+
+
+def _path(match: re.Match[str]) -> str:
+    found = match[0]
+    trailing = _TRAILING.search(found)
+    end = trailing.start() if trailing else len(found)
+    words = _aloud(found[:end]).split(" ")
+    spoken = (spelled(word) if word in _SPELLED_FOLDERS else word for word in words)
+    return " ".join(spoken) + found[end:].replace("/", "")
+
+
 def _file(match: re.Match[str]) -> str:
     name = _aloud(match["name"], {".": "dot"})
     ending = match["ending"]
@@ -59,6 +73,8 @@ def _letters(ending: str) -> str:
 
 
 WEB_RULES: Rules = {
+    **LINK_RULES,
+    r"(?<![^\s(\"'“])(?:~|\.{1,2})?/(?:[\w.+-]{1,80}/){0,20}[\w.+-]*[^\W\d][\w.+-]*/?": _path,
     r"(?<![\w.+-])[\w+-][\w.+-]*@[\w-]+(?:\.[\w-]+)+": _address,
     r"\b(?:https?|ftp)://[^\s<>\"]+|\bwww\.[^\s<>\"]+": _address,
     r"(?<![\w@.-])(?:[A-Za-z0-9][A-Za-z0-9-]+\.)+"
@@ -91,7 +107,7 @@ def _telephone(match: re.Match[str]) -> str:
 def _model(match: re.Match[str]) -> str:
     """ "R T X forty ninety", "M P three", "iPhone fifteen"."""
     words = []
-    for run in re.findall(r"[0-9]+|[^\W\d_]+", match[0]):
+    for run in re.findall(r"[0-9]+|[A-Z]+(?=v[0-9])|v(?=[0-9])|[^\W\d_]+", match[0]):
         if run[0] in "0123456789":
             words.append(code(run))
         elif is_spelled(run) or len(run) <= 2:
@@ -101,9 +117,35 @@ def _model(match: re.Match[str]) -> str:
     return " ".join(words)
 
 
+def _numbered(match: re.Match[str]) -> str:
+    return match["before"] + digits(match["number"])
+
+
+def _emergency(match: re.Match[str]) -> str:
+    """Not where there is nothing but the number."""
+    return match[0] if match.string.strip() == match[0] else digits(match[0])
+
+
+def _card(match: re.Match[str]) -> str:
+    return ", ".join(map(digits, re.split("[ -]", match[0])))
+
+
 _GAP = "[ .-]"
+# Before numbers that are dialled, and before those of places.
+_DIALLED = "[Cc]all|[Cc]alled|[Cc]alling|[Dd]ial|[Dd]ialed|[Dd]ialled|[Pp]hone|[Rr]ing|[Tt]ext"
+_STATE = "[A-Z]{2}|[A-Z][a-z]+"
+_ZIP = "(?i:zip(?: code)?|postcode|postal code):?"
 
 RULES: Rules = {
+    r"(?<![\w.,-])[0-9]{4}(?:[ -][0-9]{4}){3}(?![\w-])|(?<![\w.,-])3[47][0-9]{2}[ -][0-9]{6}[ "
+    r"-][0-9]{5}(?![\w-])": _card,
+    rf"(?P<before>\b(?:{_DIALLED})\s)(?P<number>[0-9]{{3,6}})(?!\w|[.,:-][0-9])": _numbered,
+    r"(?P<before>\b[Pp]orsche\s)911\b": r"\g<before>nine eleven",
+    r"(?<![\w.,$£€#-])(?P<before>)(?P<number>911)(?!\w|[.,:/-][0-9]|\s[a-z]+s\b)": _emergency,
+    r"(?<![\w.,-])[0-9]{5}-[0-9]{4}(?![\w-])": _card,
+    rf"(?P<before>\b{_ZIP}\s)(?P<number>[0-9]{{5}})(?!\w|[.,:][0-9])": _numbered,
+    rf"(?P<before>\b(?:{_STATE})\s|\A)(?P<number>[0-9]{{5}})(?!\w|[.,:-][0-9]|"
+    rf"\s[a-z])(?<!00)": _numbered,
     rf"(?<![\w+])\+[0-9]{{1,3}}(?:{_GAP}?\([0-9]{{1,4}}\))?"
     rf"(?:{_GAP}?[0-9]{{2,5}}){{2,5}}(?!\w)": _telephone,
     rf"(?<![\w+])(?:1{_GAP})?\([0-9]{{3}}\)\s?[0-9]{{3}}{_GAP}[0-9]{{4}}(?!\w)": _telephone,
@@ -116,7 +158,8 @@ RULES: Rules = {
     r"(?<![\w.])v\.?([0-9]+(?:\.[0-9]+)*)(?!\w|\.[0-9])": lambda match: (
         f"version {_dotted(match[1])}"
     ),
-    r"(?<![\w.])(?![0-9]{1,2}\.[0-9]{1,2}\.[0-9]{4}\b)[0-9]+(?:\.[0-9]+){2,}(?!\w)": _several_stops,
+    r"(?<![\w.])(?![0-9]{1,2}\.[0-9]{1,2}\.[0-9]{4}\b|[0-9]{4}\.[0-9]{2}\.[0-9]{2}\b)"
+    r"[0-9]+(?:\.[0-9]+){2,}(?!\w)": _several_stops,
 }
 
 MODEL_RULES: Rules = {

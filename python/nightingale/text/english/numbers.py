@@ -30,7 +30,7 @@ _POWERS = {"²": "squared", "³": "cubed"}
 _VULGAR = "½⅓⅔¼¾⅕⅖⅗⅘⅙⅛⅜⅝⅞⅒"
 FRACTION = (
     rf"{START}(?:(?:(?P<whole>[0-9]+)\s)?(?P<over>[0-9]{{1,3}})/(?P<under>[0-9]{{1,3}})(?![0-9/])"
-    rf"|(?P<before>[0-9]+)?\s?(?P<vulgar>[{_VULGAR}]))"
+    rf"|(?:(?P<before>[0-9]+)\s?)?(?P<vulgar>[{_VULGAR}]))"
 )
 
 
@@ -142,6 +142,8 @@ def fraction_in_words(match: re.Match[str]) -> str:
         over, under = map(int, normalize("NFKD", match["vulgar"]).split("\u2044"))
         return _fraction(over, under, match["before"])
     whole, over, under = match["whole"], int(match["over"]), int(match["under"])
+    if not whole and over >= under > 0 and over + under == 100:
+        return f"{cardinal(over)} {cardinal(under)}"  # shares: "fifty fifty"
     if not whole and under in (10, 100) and over <= under:
         return f"{cardinal(over)} out of {cardinal(under)}"
     if 0 < over < under <= 100 or (not whole and 1 < under < 10):
@@ -166,12 +168,44 @@ def _list(match: re.Match[str]) -> str:
     return match[0] if re.fullmatch(NUMERAL, match[0]) else match[0].replace(",", ", ")
 
 
+def _with_commas(match: re.Match[str]) -> str:
+    """1 234 567, 1'234'567 and 1.234.567,89 as 1,234,567 and 1,234,567.89."""
+    whole = re.sub(r"[^0-9]", ",", match["whole"])
+    return whole + (f".{match['decimals']}" if match["decimals"] else "")
+
+
+_SPACE = "[ \u00a0\u202f\u2009]"
+# Groups of digits as other countries separate them.
+GROUP_RULES: Rules = {
+    rf"(?<![\w.,:/-])(?<![0-9]{_SPACE})(?P<whole>[1-9][0-9]{{0,2}}(?:{_SPACE}[0-9]{{3}}){{1,6}})"
+    rf"(?P<decimals>)(?!{_SPACE}?[0-9]|[-:/][0-9]|,[0-9])": _with_commas,
+    r"(?<![\w.,])(?P<whole>[1-9][0-9]{0,2}(?:['’][0-9]{3}){1,6})"
+    r"(?:\.(?P<decimals>[0-9]+))?(?![\w'’])": (_with_commas),
+    r"(?<![0-9.,])(?P<whole>[1-9][0-9]{0,2}(?:\.[0-9]{3}){1,6}),"
+    r"(?P<decimals>[0-9]{1,2})(?![\w,])": (_with_commas),
+    r"(?<![\w.,])(?P<whole>[1-9][0-9]{0,2}(?:\.[0-9]{3}){2,6})(?P<decimals>)(?!\w|[.,][0-9])": (
+        _with_commas
+    ),
+    r"(?<=€)(?P<whole>\s?[1-9][0-9]{0,2}\.[0-9]{3})(?P<decimals>)(?!\w|[.,][0-9])": lambda match: (
+        match[0].replace(".", ",")
+    ),
+    r"(?<![0-9.,])([0-9]+),([0-9]{1,2})(?=\s?€)"
+    r"|(?<=€)(\s?[0-9]+),([0-9]{1,2})(?![0-9,])": r"\1\3.\2\4",
+    # Lakhs and crores: 1,00,000.
+    r"(?<![0-9.,])[0-9]{1,2}(?:,[0-9]{2}){1,4},[0-9]{3}(?![0-9,])": lambda match: match[0].replace(
+        ",", ""
+    ),
+}
+
 RULES: Rules = {
     rf"{FRACTION}(?!\w|\.[0-9])": fraction_in_words,
     r"([0-9A-Za-z)])\^([-−]?[0-9]+)": lambda match: (
         f"{match[1]} to the power of {in_words(match[2])}"
     ),
-    r"(?<=[\w)])([²³])": lambda match: f" {_POWERS[match[1]]}",
+    r"(?<=[\w)])(?<![⁰¹²³⁴-⁹])([²³])(?![⁰¹²³⁴-⁹])": lambda match: f" {_POWERS[match[1]]}",
+    r"(?<=[\w)])(⁻(?=[²³])|⁻?(?![²³]))([⁰¹²³⁴-⁹]+)": lambda match: (
+        f" to the power of {'minus ' if match[1] else ''}{in_words(normalize('NFKC', match[2]))}"
+    ),
     rf"{START}([0-9]{{1,3}}(?:,[0-9]{{3}}){{1,5}}|[0-9]{{1,18}})(?:st|nd|rd|th)\b": lambda match: (
         ordinal(int(match[1].replace(",", "")))
     ),

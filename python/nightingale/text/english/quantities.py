@@ -3,7 +3,7 @@
 import re
 
 from ..spoken.engine import Rules
-from ..spoken.tables import kept_stop, word_table
+from ..spoken.tables import either, kept_stop, word_table
 from .numbers import (
     DASH,
     END,
@@ -30,21 +30,23 @@ def _names(entries: str) -> dict[str, tuple[str, str]]:
 
 _CURRENCIES = _names(
     "$: dollar, £: pound, €: euro, ¥: yen/yen, ₹: rupee, ₩: won/won, ₽: ruble, ₺: lira/lira, "
-    "₪: shekel, ₴: hryvnia, ฿: baht/baht, ₿: bitcoin"
+    "₪: shekel, ₴: hryvnia, ฿: baht/baht, ₿: bitcoin, R$: real/reais, MX$: Mexican peso"
 )
-_HUNDREDTHS = _names("$ €: cent, £: penny/pence, ₹: paisa/paise, ₽: kopek")
+_HUNDREDTHS = _names("$ €: cent, £: penny/pence, ₹: paisa/paise, ₽: kopek, R$ MX$: centavo")
 _CODES = _names(
     "USD: U S dollar, EUR: euro, GBP: British pound, JPY: yen/yen, CHF: Swiss franc, "
     "CAD: Canadian dollar, AUD: Australian dollar, INR: Indian rupee, CNY: yuan/yuan, "
+    "BRL: real/reais, MXN: Mexican peso, Rs: rupee, "
     "SEK: Swedish krona/Swedish kronor, NOK: Norwegian krone/Norwegian kroner, "
     "DKK: Danish krone/Danish kroner"
 )
 _NATIONS = word_table(
-    "US: U S, A AU: Australian, C CA: Canadian, NZ: New Zealand, HK: Hong Kong, S: Singapore"
+    "US: U S, A AU: Australian, C CA: Canadian, NZ: New Zealand, HK: Hong Kong, S: Singapore, "
+    "NT: New Taiwan, J: Jamaican, TT: Trinidad and Tobago"
 )
 _SCALES = word_table("k: thousand, m mn: million, b bn: billion, t tn: trillion")
 _NOTE = re.compile(r"[\s-](?:bill|note|coin)s?\b")
-_SYMBOLS = "[" + "".join(_CURRENCIES) + "]"
+_SYMBOLS = f"(?:{either(_CURRENCIES)})"
 _SCALE = (
     r"(?:(?P<short>[kKmMbBtT]|mn|bn|tn)(?!\w)"
     r"|(?P<joint>[\s-])(?P<long>thousand|million|billion|trillion)\b)?"
@@ -97,7 +99,7 @@ def _cents(match: re.Match[str]) -> str:
 MONEY_RULES: Rules = {
     rf"(?<=[0-9kKmMbBn]){DASH}(?={_SYMBOLS}[0-9])": " to ",
     r"(?P<sign>(?<![\w)])[-−])?"
-    rf"(?:\b(?P<nation>{'|'.join(_NATIONS)}))?(?P<symbol>{_SYMBOLS})\s?(?P<first>{NUMERAL})"
+    rf"(?:\b(?P<nation>{'|'.join(_NATIONS)}))?(?<![RX])(?P<symbol>{_SYMBOLS})\s?(?P<first>{NUMERAL})"
     rf"(?:{DASH}{_SYMBOLS}?(?P<last>{NUMERAL}))?{_SCALE}{END}": _amount,
     rf"{START}(?P<first>{NUMERAL}){_SCALE}\s?(?P<symbol>{_SYMBOLS})(?!\w)": _amount,
     rf"\b{_CODE}\s?(?P<first>{NUMERAL}){_SCALE}{END}": _code,
@@ -176,6 +178,9 @@ _MEASURED = (
 UNIT_RULES: Rules = {
     r"(?<![\w.,])([0-9]{1,2})['’′]\s?([0-9]{1,2})(?:[\"”″]|'')(?!\w)": _feet_and_inches,
     r"\b401\(k\)": "four oh one K",
+    r"(?<=[0-9])\s×\s(?=[0-9.,]+(?!\s?(?:[cmk]?m|in|ft|px|inch|inches|feet|pixels)\b)(?![\w.,]))": (
+        " times "
+    ),
     r"(?<=[0-9])(?<!\b0)\s?[x×]\s?(?=[0-9])": " by ",
     rf"{FRACTION}\s?(?P<unit>{_WITH_STOP})\.(?!\w)": lambda match: (
         _fraction_of(match) + kept_stop(match)

@@ -1,5 +1,7 @@
 """Symbols that are spoken."""
 
+import re
+
 from ..spoken.engine import Rules
 from ..spoken.tables import word_table
 from .abbreviations import spelled
@@ -9,6 +11,21 @@ _PER = word_table(
     "second sec: second, person: person, share: share, unit: unit, mile: mile, gallon: gallon, "
     "barrel: barrel, kg: kilogram, lb: pound"
 )
+
+_GREEK = word_table(
+    "α: alpha, β: beta, γ: gamma, δ Δ: delta, ε: epsilon, ζ: zeta, η: eta, θ Θ: theta, κ: kappa, "
+    "λ Λ: lambda, μ: mu, ν: nu, ξ: xi, π Π: pi, ρ: rho, σ Σ: sigma, τ: tau, φ Φ: phi, χ: chi, "
+    "ψ Ψ: psi, ω Ω: omega"
+)
+_GREEK_LETTERS = "\u0370-\u03ff\u1f00-\u1fff"
+
+
+def _apart(match: re.Match[str], name: str) -> str:
+    """A name with spaces where letters or digits touch the sign: "two pi r"."""
+    before = match.string[match.start() - 1 : match.start()].isalnum()
+    after = match.string[match.end() : match.end() + 1].isalnum()
+    return f"{' ' * before}{name}{' ' * after}"
+
 
 # Those that only a number tells apart from ordinary punctuation, while there are numbers.
 BEFORE_NUMBERS: Rules = {
@@ -23,6 +40,12 @@ BEFORE_NUMBERS: Rules = {
     rf"(?<=[0-9])(\s?[A-Za-zµ°]{{0,12}})\s?/\s?({'|'.join(_PER)})\b": lambda match: (
         f"{match[1]} per {_PER[match[2]]}"
     ),
+}
+
+# Letters by themselves, in formulas; words in Greek stay.
+GREEK_RULES: Rules = {
+    rf"(?<![{_GREEK_LETTERS}])(?P<letter>[{''.join(_GREEK)}])"
+    rf"(?![{_GREEK_LETTERS}])": lambda match: _apart(match, _GREEK[match["letter"]]),
 }
 
 RULES: Rules = {
@@ -47,11 +70,21 @@ RULES: Rules = {
     r"\s*≈\s*": " approximately ",
     r"\s*±\s*": " plus or minus ",
     r"(?<=\w)\s?×\s?(?=\w)": " times ",
-    r"(?<=\w)\s?÷\s?(?=\w)": " divided by ",
+    r"(?<=\w)\s?[÷∕]\s?(?=\w)": " divided by ",
+    r"(?<=\w)\s?[−]\s?(?=\w)": " minus ",
+    r"√\s?(?=[\w(])": "the square root of ",
+    r"∛\s?(?=[\w(])": "the cube root of ",
+    r"∑\s?(?=[\w(])": "the sum of ",
+    r"\s*∈\s*": " in ",
+    r"\s*∝\s*": " proportional to ",
+    r"∞": "infinity",
     r"(?<=\w)\s*→\s*(?=\w)": " to ",
     r"(?<=\w)\s?%": " percent",
     r"§§?\s?(?=\w)": "section ",
     r"©\s?(?=\w)": "copyright ",
+    r"(?<=\w)\s/\s(?=\w)": lambda match: (
+        " divided by " if "=" in match.string or " equals " in match.string else " slash "
+    ),
     r"(?<=\w)/(?=\w)": " slash ",
     r"(?<!\S)/(?=\w)": "slash ",
 }
