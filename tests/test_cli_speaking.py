@@ -138,7 +138,7 @@ def test_the_words_are_printed_with_their_times(
 ) -> None:
     assert expected.words
     assert cli.main(["say", TEXT, "-o", str(tmp_path / "a.wav"), "--words", *model]) == 0
-    lines = [f"{start:.2f}\t{end:.2f}\t{word}" for word, start, end in expected.words]
+    lines = [f"{w.start:.2f}\t{w.end:.2f}\t{w.text}" for w in expected.words]
     assert capsys.readouterr().out.splitlines() == lines
 
 

@@ -95,10 +95,10 @@ def test_the_shortest_texts_come_out(tts: nightingale.TTS, text: str) -> None:
 
 def test_words_are_timed_in_their_order(tts: nightingale.TTS) -> None:
     audio = tts.generate(SENTENCES[0])
-    assert [word for word, _, _ in audio.words] == SENTENCES[0].rstrip(".").split()
-    starts = [start for _, start, _ in audio.words]
+    assert [word.text for word in audio.words] == SENTENCES[0].rstrip(".").split()
+    starts = [word.start for word in audio.words]
     assert starts == sorted(starts)
-    assert audio.words[-1][2] <= audio.duration
+    assert audio.words[-1].end <= audio.duration
 
 
 def test_it_is_small_and_speaks_five_languages_in_four_voices(tts: nightingale.TTS) -> None:

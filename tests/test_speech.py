@@ -193,12 +193,12 @@ def test_only_a_pause_is_only_silence(tts: nightingale.TTS) -> None:
 
 def test_words_have_times_in_order(tts: nightingale.TTS) -> None:
     audio = tts.generate(TEXT, seed=1, max_tokens=100, steps=1)
-    words = [word for word, _, _ in audio.words]
+    words = [word.text for word in audio.words]
     spoken = TEXT.replace(".", "").replace("!", "").split()
     # Made-up weights may stop anywhere, but say the words of a sentence from its beginning.
     assert words[:3] == spoken[:3]
     assert "Glue" in words
-    edges = [time for _, start, end in audio.words for time in (start, end)]
+    edges = [time for word in audio.words for time in (word.start, word.end)]
     assert edges == sorted(edges)
     assert edges[-1] <= audio.duration + 1e-3
 

@@ -65,7 +65,7 @@ def model_starts(tts: nightingale.TTS, said: TeacherClip) -> np.ndarray:
     for position in tts._engine.text_positions(text, tokens, voice):
         times.add_token(position)
     end = len(tokens) / TOKENS_PER_SECOND
-    starts = [start for _, start, _ in times.take_rest(end)]
+    starts = [word.start for word in times.take_rest(end)]
     return np.array(starts + [end] * (len(words) - len(starts)))
 
 

@@ -10,6 +10,7 @@ from .speech import Chunk
 from .text.spoken import normalize
 from .tts import TTS
 from .voice import Voice
+from .word_times import Word
 
 __all__ = [
     "TTS",
@@ -19,6 +20,7 @@ __all__ = [
     "LoadOptions",
     "SpeechOptions",
     "Voice",
+    "Word",
     "__version__",
     "load",
     "normalize",

@@ -17,6 +17,7 @@ from .model_settings import LOOKAHEAD_TOKENS
 from .options import SpeechOptions
 from .streaming import SentenceSound
 from .text import Segment, Tokenizer
+from .text.traced import Traced
 from .voice import Voice
 from .word_times import Word, WordTimes
 
@@ -38,7 +39,7 @@ class Chunk:
 
     samples: np.ndarray  # [n] float32, mono, in [-1, 1]
     tokens: np.ndarray  # [m] int32, the speech tokens new since the last chunk
-    words: list[Word]  # that ended in it: word, start and end in seconds of the whole
+    words: list[Word]  # that ended in it, with times in seconds of the whole
     index: int
     timings: dict[str, float] = field(default_factory=dict)  # seconds by stage up to here, and rtf
     sample_rate: int = SAMPLE_RATE
@@ -177,17 +178,18 @@ class Speaker:
             "rtf": total / max(self._samples / SAMPLE_RATE, 1e-9),
         }
         shifted = [
-            (word, round(start + offset, 3), round(end + offset, 3)) for word, start, end in words
+            word._replace(start=round(word.start + offset, 3), end=round(word.end + offset, 3))
+            for word in words
         ]
         index, self._chunks = self._chunks, self._chunks + 1
         new = np.array(tokens, np.int32)
         return Chunk(samples, new, shifted, index, timings, text_tokens=text_tokens)
 
 
-def _said(segment: Segment) -> str:
+def _said(segment: Segment) -> Traced:
     """A segment's text; one that ends inside a clause gets a comma, so that the voice stays up."""
     inside = segment.ends == "cut" and segment.text[-1].isalnum()
-    return f"{segment.text}," if inside else segment.text
+    return segment.text + "," if inside else segment.text
 
 
 def _silence(segment: Segment, last: bool) -> Iterator[np.ndarray]:

@@ -2,8 +2,20 @@
 
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import NamedTuple
 
-Word = tuple[str, float, float]  # word, start and end in seconds
+from .text.traced import Traced
+
+
+class Word(NamedTuple):
+    """A word as it is spoken, when, and what it stands for in the input."""
+
+    text: str
+    start: float  # seconds
+    end: float
+    source_start: int  # the first character of the input that it comes from
+    source_end: int  # one past the last
+
 
 TOKENS_PER_SECOND = 25
 
@@ -14,7 +26,7 @@ class WordTimes:
     words: what is spoken; word_of: for each text token, which word it is part of.
     """
 
-    def __init__(self, words: Sequence[str], word_of: Sequence[int], speed: float = 1.0) -> None:
+    def __init__(self, words: Sequence[Traced], word_of: Sequence[int], speed: float = 1.0) -> None:
         self._words = words
         self._word_of = word_of
         self._seconds = 1 / (TOKENS_PER_SECOND * speed)  # of a speech token
@@ -43,7 +55,7 @@ class WordTimes:
     def _give(self, bounds: list[tuple[float, float]]) -> list[Word]:
         given, self._given = self._given, max(self._given, len(bounds))
         words = zip(self._words, bounds, strict=False)
-        return [(word, start, stop) for word, (start, stop) in words][given:]
+        return [Word(str(word), *times, *word.source) for word, times in words][given:]
 
     def _bounds(self, starts: list[int]) -> list[tuple[float, float]]:
         """Start and end of all words before the last start; those begun at once share the time."""

@@ -15,6 +15,7 @@ from typing import Any
 from .._core import Error
 from ..audio import SAMPLE_RATE
 from ..speech import Chunk
+from ..word_times import Word
 from .options import (
     CHUNKS,
     SOUND,
@@ -73,7 +74,7 @@ class _Speech:
     file: str | None
     samples: int = 0
     tokens: list[int] = field(default_factory=list)
-    words: list[tuple[str, float, float]] = field(default_factory=list)
+    words: list[Word] = field(default_factory=list)
     timings: dict[str, float] = field(default_factory=dict)
     digest: Any = field(default_factory=hashlib.sha256)
 
@@ -164,8 +165,8 @@ def _speak(args: Arguments, tell: Callable[[_Speech, Chunk], None], **overrides:
                 bar.update(len(chunk.samples) / SAMPLE_RATE)
                 tell(speech, chunk)
                 if args.words:
-                    for word, start, end in chunk.words:
-                        _print(output.file, f"{start:.2f}\t{end:.2f}\t{word}")
+                    for word in chunk.words:
+                        _print(output.file, f"{word.start:.2f}\t{word.end:.2f}\t{word.text}")
         if not speech.samples:
             raise Error("the model said nothing")
     return speech

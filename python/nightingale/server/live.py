@@ -246,7 +246,7 @@ class _Session:
             chunk = await job.next(self._server.settings.first_audio_timeout)
             while chunk is not None:
                 samples += await self._send(encoder, chunk.samples)
-                words = [(word, start + begin, start + end) for word, begin, end in chunk.words]
+                words = [(word.text, start + word.start, start + word.end) for word in chunk.words]
                 if words:
                     await self._emit({"type": "words", "words": words})
                 chunk = await job.next()

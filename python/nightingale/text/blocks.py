@@ -1,8 +1,10 @@
 """The layout of a text: paragraphs, list items, lines of dialogue."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+
+from .traced import Traced, joined
 
 _BREAKS = re.compile("\r\n|[\r\x0b\x0c\x85\u2028]")
 _LINE_BREAK = re.compile("[\n\r\x0b\x0c\x85\u2028\u2029]")
@@ -18,8 +20,10 @@ _CLOSED = re.compile(r"[.!?…。！？؟۔।॥:：;；]['\"”’»)\]」』�
 class Block:
     """Text without line breaks, and its role in the layout."""
 
-    text: str  # white space collapsed
-    mark: str  # what opens a list item or a line of dialogue: "- ", "2. ", "—"; it is not in text
+    text: Traced  # white space collapsed
+    mark: (
+        Traced  # what opens a list item or a line of dialogue: "- ", "2. ", "—"; it is not in text
+    )
     bullet: bool  # the mark is not spoken
     ends_paragraph: bool
 
@@ -28,11 +32,11 @@ def has_line_break(text: str) -> bool:
     return _LINE_BREAK.search(text) is not None
 
 
-def blocks(text: str) -> Iterator[Block]:
+def blocks(text: Traced) -> Iterator[Block]:
     """The blocks of a text: a blank line ends one, and so does a line that opens a list item."""
-    raw = _BREAKS.sub("\n", text.replace("\u2029", "\n\n")).split("\n")
+    raw = text.replace("\u2029", "\n\n").sub(_BREAKS, "\n").parts("\n")
     lines = [line.strip() for line in raw]
-    block: list[str] = []
+    block: list[Traced] = []
     mark: re.Match[str] | None = None
     for i, line in enumerate(lines):
         if not line:
@@ -53,7 +57,7 @@ def blocks(text: str) -> Iterator[Block]:
 
 
 def _opening(
-    line: str, block: list[str], mark: re.Match[str] | None, following: str
+    line: str, block: Sequence[str], mark: re.Match[str] | None, following: str
 ) -> re.Match[str] | None:
     """The line's mark. A dash or a number may also just come first after a wrap, so the line
     before must be closed or the line after be marked alike."""
@@ -66,18 +70,17 @@ def _opening(
     return found if alike is not None and alike.lastgroup == found.lastgroup else None
 
 
-def _block(lines: list[str], mark: re.Match[str] | None, ends_paragraph: bool) -> Block:
-    opening = mark[0] if mark is not None else ""
-    text = lines[0][len(opening) :]
-    parts = [" ".join(text.split())]
+def _block(lines: list[Traced], mark: re.Match[str] | None, ends_paragraph: bool) -> Block:
+    opening = lines[0][: mark.end() if mark is not None else 0]
+    parts: list[str] = [lines[0][len(opening) :].collapsed()]
     for line in lines[1:]:
-        line = " ".join(line.split())
+        line = line.collapsed()
         if not (_unspaced(parts[-1][-1:]) and _unspaced(line[0])):
             parts.append(" ")
         parts.append(line)
     bullet = mark is not None and mark.lastgroup == "bullet"
     spaced = opening.rstrip() + (" " if opening[-1:].isspace() else "")
-    return Block("".join(parts), spaced, bullet, ends_paragraph)
+    return Block(joined(parts), spaced, bullet, ends_paragraph)
 
 
 def _unspaced(character: str) -> bool:

@@ -4,6 +4,8 @@ import re
 from functools import cache
 from unicodedata import category, combining
 
+from .traced import Traced
+
 # Characters a second of ordinary reading. Unwritten vowels make Arabic and Hebrew slower by the
 # letter; a digit or a symbol is a word of its own.
 _LETTER, _ABJAD, _DEVANAGARI, _KANA, _SYLLABLE, _HAN = 14.0, 10.0, 11.0, 7.5, 5.5, 4.5
@@ -58,9 +60,9 @@ def is_spoken(text: str) -> bool:
     return _SPOKEN.search(text) is not None
 
 
-def shorten_runs(text: str) -> str:
+def shorten_runs(text: Traced) -> Traced:
     """Shortens runs of unspoken marks, which take tokens: to 3 of a kind, to 24 in all."""
-    return _UNSPOKEN_RUN.sub(r"\1", _REPEATED.sub(r"\1\1\1", text))
+    return text.sub(_REPEATED, r"\1\1\1").sub(_UNSPOKEN_RUN, r"\1")
 
 
 _ZWJ = "\u200d"

@@ -1,11 +1,12 @@
 """Splits a sentence that is too long for one segment, and groups parts into segments."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 
 from .characters import graphemes, is_spoken, speaking_time
+from .traced import Traced, joined
 
 # The cost of a cut, in squares of full segments: at a clause, at a conjunction or a particle, at
 # any space, between East Asian characters, inside a word.
@@ -24,7 +25,7 @@ _TOKEN = re.compile(
     rf" ?(?:[{_UNSPACED}][{_ATTACHED}]*[^\w\s{_OPENERS}]*"
     rf"|[^\s—{_UNSPACED}]+—*|—+)"
 )
-_CLAUSE_END = re.compile(r"(?:[,;:!?，、；：！？。،؛؟·।…‥)）\]»”」』—–]| -)[\"'”’»)\]」』）]*\Z")
+CLAUSE_END = re.compile(r"(?:[,;:!?，、；：！？。،؛؟·।…‥)）\]»”」』—–]| -)[\"'”’»)\]」』）]*\Z")
 _OPENING = re.compile(rf" ?[{_OPENERS}]")
 
 _CONJUNCTIONS = {
@@ -66,12 +67,14 @@ def _conjunctions(language: str) -> frozenset[str]:
 class _Atom:
     """A part of a sentence that is not cut, with the space before it."""
 
-    text: str
+    text: Traced
     size: float
     cost: float = _WORD  # of a cut after it
 
 
-def cut(sentence: str, language: str, measure: Callable[[str], float]) -> list[tuple[str, bool]]:
+def cut(
+    sentence: Traced, language: str, measure: Callable[[str], float]
+) -> list[tuple[Traced, bool]]:
     """The parts of a sentence, each with whether a clause ends there.
 
     measure gives the share of a segment that a text fills: at most 1 for each part, but for single
@@ -94,26 +97,34 @@ def cut(sentence: str, language: str, measure: Callable[[str], float]) -> list[t
     start = 0
     for end in ends:
         # A part that still measures more, since tokens are not spread evenly, is cut again.
-        text = "".join(atom.text for atom in atoms[start:end]).strip()
+        text = joined(atom.text for atom in atoms[start:end]).strip()
         *firsts, (last, _) = cut(text, language, measure)
         parts += [*firsts, (last, atoms[end - 1].cost == _CLAUSE)]
         start = end
     return parts
 
 
-def _atoms(sentence: str, language: str, size: float, largest: float) -> list[_Atom]:
+def _atoms(sentence: Traced, language: str, size: float, largest: float) -> list[_Atom]:
     """What a sentence of this size may be cut into: words, or graphemes of words above largest."""
     scale = (1 + 1e-9) * size / _weight(sentence)  # so that rounding never makes it fit after all
     atoms: list[_Atom] = []
     for token in _TOKEN.finditer(sentence):
         if atoms:
             atoms[-1].cost = _cost(atoms[-1].text, token, language)
-        weight = _weight(token[0]) * scale
+        word = sentence[token.start() : token.end()]
+        weight = _weight(word) * scale
         if weight > largest:
-            atoms += [_Atom(text, _weight(text) * scale) for text in graphemes(token[0])]
+            atoms += [_Atom(text, _weight(text) * scale) for text in _graphemes(word)]
         else:
-            atoms.append(_Atom(token[0], weight))
+            atoms.append(_Atom(word, weight))
     return _coarse(_all_spoken(atoms))
+
+
+def _graphemes(text: Traced) -> Iterator[Traced]:
+    start = 0
+    for grapheme in graphemes(text):
+        yield text[start : start + len(grapheme)]
+        start += len(grapheme)
 
 
 def _weight(text: str) -> float:
@@ -123,7 +134,7 @@ def _weight(text: str) -> float:
 def _cost(before: str, token: re.Match[str], language: str) -> float:
     """What it costs to cut between a text and the token after it."""
     text = token[0]
-    if _CLAUSE_END.search(before) or _OPENING.match(text):
+    if CLAUSE_END.search(before) or _OPENING.match(text):
         return _CLAUSE
     if text[0] == " ":
         word = text.strip(" \"'“”„«»¿¡.,;:!?").lower()
@@ -140,10 +151,10 @@ def _cost(before: str, token: re.Match[str], language: str) -> float:
 def _all_spoken(atoms: list[_Atom]) -> list[_Atom]:
     """Joins what is not spoken to what is before it, and opening marks to what is after."""
     joined: list[_Atom] = []
-    opening = _Atom("", 0.0)
+    opening = _Atom(Traced(""), 0.0)
     for atom in atoms:
         atom.text, atom.size = opening.text + atom.text, opening.size + atom.size
-        opening = _Atom("", 0.0)
+        opening = _Atom(Traced(""), 0.0)
         if is_spoken(atom.text):
             joined.append(atom)
         elif joined and not _OPENING.match(atom.text):
@@ -168,7 +179,7 @@ def _coarse(atoms: list[_Atom]) -> list[_Atom]:
 
 def _joined(first: _Atom, second: _Atom) -> _Atom:
     cost = second.cost
-    if not is_spoken(second.text) and _CLAUSE_END.search(first.text + second.text):
+    if not is_spoken(second.text) and CLAUSE_END.search(first.text + second.text):
         cost = _CLAUSE
     return _Atom(first.text + second.text, first.size + second.size, cost)
 

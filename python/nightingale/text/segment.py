@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from .traced import Traced
+
 
 @dataclass(frozen=True)
 class Segment:
@@ -10,6 +12,6 @@ class Segment:
     Text is empty where a pause has no text before it: at the start, or when there is no text.
     """
 
-    text: str  # for the tokenizer
+    text: Traced  # for the tokenizer
     pause: float  # seconds of silence after it, as marked
     ends: str  # at the end of a "sentence", "clause" or "paragraph", or at a "cut" within a clause

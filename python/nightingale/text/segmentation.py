@@ -10,6 +10,7 @@ from .long_sentences import balanced_groups, cut
 from .segment import Segment
 from .sentences import Sentence, sentences
 from .spoken import written_out
+from .traced import Traced, joined, traced
 
 _COMFORTABLE = 0.6  # of a segment, up to which sentences are merged
 _VERY_SHORT = 1.0  # seconds; a shorter sentence is merged with its neighbour
@@ -18,11 +19,11 @@ _GAP = 0.3  # seconds between two sentences
 _DEFAULT_PAUSE = 0.5  # seconds of a bare [pause]
 _LONGEST_PAUSE = 30.0  # of one mark, and of all that nothing spoken stands between
 
-_PAUSE = re.compile(r"\[\s*pause(?![a-z_])([^\[\]]*)\]", re.IGNORECASE)
+PAUSE_MARK = re.compile(r"\[\s*pause(?![a-z_])([^\[\]]*)\]", re.IGNORECASE)
 _LENGTH = re.compile(r"\s+([0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*(ms|s)\s*", re.IGNORECASE)
 _PARAGRAPH_AFTER = re.compile(r"\n[^\S\n]*\n\s*\Z")
 _PARAGRAPH_BEFORE = re.compile(r"\A[^\S\n]*\n[^\S\n]*\n")
-_TERMINATED = re.compile(r"[.．!?…‥。｡！？؟۔।॥׃‽\u037e][\"'”’»)\]」』）]*\Z")
+SENTENCE_END = re.compile(r"[.．!?…‥。｡！？؟۔।॥׃‽\u037e][\"'”’»)\]」』）]*\Z")
 
 
 @dataclass(frozen=True)
@@ -37,24 +38,24 @@ class Segmenter:
     sizes: dict[str, float] = field(default_factory=dict)  # counting tokens is not cheap
 
     def segments(self, text: str) -> list[Segment]:
-        parts = _split_pauses(text)
+        parts = _split_pauses(traced(text))
         found: list[Segment] = []
         silence = 0.0  # before the first text
-        unspoken = ""  # marks before the first text
+        unspoken = Traced("")  # marks before the first text
         for i, (part, pause) in enumerate(parts):
             units = self._units(part, parts[i + 1][0] if i + 1 < len(parts) else None)
             if units and not is_spoken(units[0].text):
                 if found:
-                    joined = f"{found[-1].text} {units[0].text}"
-                    if self._measure(joined) <= 1:
-                        found[-1] = replace(found[-1], text=joined)
+                    text = found[-1].text + " " + units[0].text
+                    if self._measure(text) <= 1:
+                        found[-1] = replace(found[-1], text=text)
                 else:
-                    unspoken = f"{unspoken} {units[0].text}".strip()
+                    unspoken = (unspoken + " " + units[0].text).strip()
                 units = []
             if units:
                 if unspoken:
-                    units[0] = replace(units[0], text=f"{unspoken} {units[0].text}")
-                    unspoken = ""
+                    units[0] = replace(units[0], text=unspoken + " " + units[0].text)
+                    unspoken = Traced("")
                 found += self._grouped(units, first=not found)
             if found:
                 found[-1] = replace(found[-1], pause=_together(found[-1].pause, pause))
@@ -64,7 +65,7 @@ class Segmenter:
             return [Segment(unspoken, silence, "paragraph")]
         if not found and len(parts) == 1:
             raise ValueError("there is no text to speak")
-        return [Segment("", silence, "cut"), *found] if silence or not found else found
+        return [Segment(Traced(""), silence, "cut"), *found] if silence or not found else found
 
     def _measure(self, text: str) -> float:
         """The share of a segment that the text fills; 1 is full."""
@@ -76,21 +77,21 @@ class Segmenter:
             self.sizes[text] = size
         return size
 
-    def _units(self, part: str, following: str | None) -> list[Segment]:
+    def _units(self, part: Traced, following: str | None) -> list[Segment]:
         """The sentences between two pause marks, each with spoken text unless none has any."""
         units: list[Segment] = []
         for texts, ends_paragraph in _spoken_runs(sentences(part, self.language)):
             ends = "paragraph" if ends_paragraph else "sentence"
-            units.append(Segment(self._written_out(" ".join(texts)), 0.0, ends))
+            units.append(Segment(self._written_out(joined(texts, " ")), 0.0, ends))
         if units and following is not None and not _paragraph_between(part, following):
-            ends = "sentence" if _TERMINATED.search(units[-1].text) else "clause"
+            ends = "sentence" if SENTENCE_END.search(units[-1].text) else "clause"
             units[-1] = replace(units[-1], ends=ends)
         return units
 
-    def _written_out(self, sentence: str) -> str:
+    def _written_out(self, sentence: Traced) -> Traced:
         if self.expand:
             sentence = written_out(sentence, self.language)
-        return " ".join(shorten_runs(sentence).split())
+        return shorten_runs(sentence).collapsed()
 
     def _grouped(self, units: list[Segment], first: bool) -> Iterator[Segment]:
         """Segments from sentences: long ones split, short ones of a paragraph merged."""
@@ -131,9 +132,9 @@ class Segmenter:
             start = lead + end
 
 
-def _spoken_runs(found: Iterable[Sentence]) -> Iterator[tuple[list[str], bool]]:
+def _spoken_runs(found: Iterable[Sentence]) -> Iterator[tuple[list[Traced], bool]]:
     """Sentences; what is not spoken is joined to the one before, or to the first one after."""
-    texts: list[str] = []
+    texts: list[Traced] = []
     spoken = ends_paragraph = False
     for sentence in found:
         if spoken and is_spoken(sentence.text):
@@ -156,15 +157,15 @@ def _joined(units: list[Segment]) -> Segment:
         east_asian = "\u3000" <= text[-1] <= "\u9fff" or "\uff00" <= text[-1] <= "\uffef"
         if category(text[-1])[0] in "LMN":  # a list item, a heading
             text += "。" if east_asian else "."
-        text += unit.text if east_asian and unit.text[0] > "\u3000" else f" {unit.text}"
+        text += unit.text if east_asian and unit.text[0] > "\u3000" else " " + unit.text
     return replace(units[-1], text=text)
 
 
-def _split_pauses(text: str) -> list[tuple[str, float]]:
+def _split_pauses(text: Traced) -> list[tuple[Traced, float]]:
     """The text between the marks, each with the seconds of silence asked for after it."""
     parts = []
     start = 0
-    for mark in _PAUSE.finditer(text):
+    for mark in PAUSE_MARK.finditer(text):
         parts.append((text[start : mark.start()], _seconds(mark)))
         start = mark.end()
     parts.append((text[start:], 0.0))

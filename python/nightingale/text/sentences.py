@@ -7,6 +7,7 @@ from functools import cache
 
 from .abbreviations import EITHER, LAST, NEVER, NUMBER, ORDINAL_LANGUAGES, abbreviations
 from .blocks import blocks, has_line_break
+from .traced import Traced
 
 _STOPS = ".．!?…‥。｡！？؟۔।॥׃‽⁇⁈⁉\u037e"
 _ASKING = frozenset("!?！？؟‽⁇⁈⁉;\u037e")
@@ -52,17 +53,18 @@ _LETTER_LAST = re.compile(
 class Sentence:
     """A sentence with white space collapsed."""
 
-    text: str
+    text: Traced
     ends_paragraph: bool = False
     bullet: str = ""  # the sign before a list item, which is not in text
 
 
 def split_sentences(text: str, language: str = "en") -> list[str]:
     """The sentences of a text, quotes and brackets kept with theirs, white space collapsed."""
-    return [sentence.bullet + sentence.text for sentence in sentences(text, language)]
+    found = sentences(Traced(text), language)
+    return [str(sentence.bullet + sentence.text) for sentence in found]
 
 
-def sentences(text: str, language: str = "en") -> Iterator[Sentence]:
+def sentences(text: Traced, language: str = "en") -> Iterator[Sentence]:
     """The sentences of a text and which of them end a paragraph."""
     for block in blocks(text):
         found = [Sentence(part) for part in _Splitter(block.text, language).split()]
@@ -88,14 +90,14 @@ def _stop_pattern(language: str) -> re.Pattern[str]:
 class _Splitter:
     """A text without line breaks and the rules of its language."""
 
-    def __init__(self, text: str, language: str) -> None:
+    def __init__(self, text: Traced, language: str) -> None:
         self.text = text
         self.language = language
         self.rules = abbreviations(language)
         self.uncapitalised = text == text.lower()  # typed in haste: capitals tell nothing
         self.kinds = self._dotted()
 
-    def split(self) -> list[str]:
+    def split(self) -> list[Traced]:
         found = []
         start = 0
         for stop in _stop_pattern(self.language).finditer(self.text):

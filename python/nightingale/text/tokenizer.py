@@ -1,7 +1,7 @@
 """A checkpoint's tokenizer: text to token ids, as the reference does it."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from unicodedata import category, normalize
 
@@ -10,6 +10,7 @@ import numpy as np
 from .._core import Error
 from ..checkpoint import known_language
 from .front_ends import front_ends
+from .traced import Traced, joined, traced
 
 _REPLACED_PUNCTUATION = (
     ("...", ", "),
@@ -27,15 +28,17 @@ _REPLACED_PUNCTUATION = (
 )
 # Characters that are counted at once: the time of Japanese grows with the square of the length.
 _COUNTED = 500
+_FIRST = re.compile(r"\A.", re.DOTALL)
 _ENDERS = (".", "!", "?", "-", ",")
 _MULTILINGUAL_ENDERS = (*_ENDERS, "、", "，", "。", "？", "！")
 
 
-def normalise_punctuation(text: str, multilingual: bool = True) -> str:
+def normalise_punctuation(text: str, multilingual: bool = True) -> Traced:
     """One space between words, plain punctuation, a capital first and a sentence end last."""
+    text = traced(text)
     if text[:1].islower():
-        text = text[0].upper() + text[1:]
-    text = " ".join(text.split())
+        text = text.sub(_FIRST, lambda first: first[0].upper())
+    text = text.collapsed()
     for old, new in _REPLACED_PUNCTUATION:
         text = text.replace(old, new)
     text = text.rstrip(" ")
@@ -94,18 +97,18 @@ class Tokenizer:
         """Token ids of text that has been checked and normalised; `language` is a known code."""
         return self._ids(self._read(text, language), language)
 
-    def encode_words(self, text: str, language: str) -> tuple[np.ndarray, list[str], list[int]]:
+    def encode_words(self, text: str, language: str) -> tuple[np.ndarray, list[Traced], list[int]]:
         """What `encode` gives, the words of the text, and which of them each token is in."""
-        text, language = self._normalised(text), self.known_language(language)
-        read = self._read(text, language)
+        written, language = self._normalised(text), self.known_language(language)
+        read = self._read(written, language)
         ids = self._ids(read, language)
-        places, words = _spoken_words(_shown(text, read))
+        places, words = _spoken_words(_shown(written, read))
         spaces = np.cumsum(ids == self._tokenizer.token_to_id("[SPACE]"))
         # A [SPACE] that stands in the text itself would count too many.
         word_of = [places[min(count, len(places) - 1)] for count in spaces] if words else []
         return ids, words, word_of
 
-    def _normalised(self, text: str) -> str:
+    def _normalised(self, text: str) -> Traced:
         """The text with plain punctuation, or a ValueError where it cannot be spoken."""
         if not isinstance(text, str):
             raise ValueError(f"text must be a string, not {type(text).__name__}")
@@ -149,24 +152,46 @@ def _counted_parts(text: str) -> Iterator[str]:
 _READ_CHARACTER = re.compile(r"(?:\[cj_[^.\]]\])+\[cj_\.\]|.", re.DOTALL)
 
 
-def _shown(text: str, read: str) -> list[str]:
+def _shown(text: Traced, read: str) -> list[Traced]:
     """What stands in the text for each of the words, spaces apart, of what is read of it."""
-    read_words, words = read.split(" "), text.split(" ")
+    read_words, words = read.split(" "), text.parts(" ")
     if len(read_words) == len(words):
         return words
     if "[cj_" in read:
-        characters = (c for c in normalize("NFKD", text.lower()) if c != " ")
-        return [
-            "".join(next(characters, "") for _ in _READ_CHARACTER.findall(word))
-            for word in read_words
-        ]
-    return [normalize("NFC", word) for word in read_words]
+        characters = _decomposed(text).replace(" ", "")
+        shown, start = [], 0
+        for word in read_words:
+            end = start + len(_READ_CHARACTER.findall(word))
+            shown.append(characters[start:end])
+            start = end
+        return shown
+    return _spread([normalize("NFC", word) for word in read_words], text)
 
 
-def _spoken_words(shown: list[str]) -> tuple[list[int], list[str]]:
+def _decomposed(text: Traced) -> Traced:
+    """In lower case and NFKD."""
+    counts = [len(normalize("NFKD", character.lower())) for character in text]
+    each = [text[i : i + 1].sub(_FIRST, "x" * count) for i, count in enumerate(counts)]
+    positions = joined(each)
+    return Traced(normalize("NFKD", text.lower()), positions.starts, positions.ends)
+
+
+def _spread(words: Sequence[str], text: Traced) -> list[Traced]:
+    """Words that a front-end made of the whole text, each at its share of it."""
+    total = max(1, sum(map(len, words)))
+    spread, before = [], 0
+    for word in words:
+        begin = min(len(text) * before // total, len(text) - 1)
+        before += len(word)
+        end = max(begin + 1, len(text) * before // total)
+        spread.append(text[begin:end].replaced_by(word))
+    return spread
+
+
+def _spoken_words(shown: list[Traced]) -> tuple[list[int], list[Traced]]:
     """The words without the marks around them, and each one's place; marks alone go with a word."""
     places: list[int] = []
-    words: list[str] = []
+    words: list[Traced] = []
     for word in shown:
         letters = [i for i, c in enumerate(word) if category(c)[0] in "LMN"]
         if letters:

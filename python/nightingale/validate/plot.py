@@ -90,7 +90,7 @@ def _draw_wave(axes: Any, audio: Audio) -> None:
     axes.set_yticks([-round(limit / 1.1, 2), 0, round(limit / 1.1, 2)])
     axes.axhline(0, color=INK, linewidth=0.4)
     axes.set_ylabel("amplitude")
-    for number, (word, start, end) in enumerate(audio.words):
+    for number, (word, start, end, *_) in enumerate(audio.words):
         axes.axvline(start, color=LINE, linewidth=0.8, zorder=0)
         height = limit + room * (1 - (number % WORD_ROWS + 0.5) / WORD_ROWS)
         axes.annotate(

@@ -5,6 +5,7 @@ from functools import cache
 from importlib import import_module
 
 from ...checkpoint import LANGUAGES
+from ..traced import Traced, traced
 from .engine import Normalizer
 
 __all__ = ["normalize", "written_out"]
@@ -28,13 +29,13 @@ def normalize(text: str, language: str = "en") -> str:
         raise ValueError(f"text must be a string, not {type(text).__name__}")
     if not isinstance(language, str) or language.lower() not in LANGUAGES:
         raise ValueError(f"unknown language {language!r}; expected one of {', '.join(LANGUAGES)}")
-    return written_out(text, language.lower())
+    return str(written_out(text, language.lower()))
 
 
-def written_out(text: str, language: str) -> str:
+def written_out(text: str, language: str) -> Traced:
     """What `normalize` gives; a language without rules keeps its text."""
     rules = _normalizer(language)
-    return text if rules is None else rules(text)
+    return traced(text) if rules is None else rules(text)
 
 
 @cache

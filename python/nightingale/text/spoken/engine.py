@@ -4,6 +4,8 @@ import re
 from collections.abc import Callable, Iterable
 from functools import cached_property
 
+from ..traced import Traced, joined, traced
+
 Spoken = Callable[[re.Match[str]], str] | str
 # By pattern, in their order; a replacement is what `re.sub` takes.
 Rules = dict[str, Spoken]
@@ -34,18 +36,22 @@ class Stage:
 class Normalizer:
     """Replaces what is not spoken as it is written with words; other text is unchanged.
 
-    Every change is a substitution of a rule in `_apply`: there is no other place that edits text.
+    Every change is a substitution of a rule, so that each word knows what it comes from.
     """
 
     def __init__(self, stages: Iterable[tuple[str, Rules]]) -> None:
         self._stages = [Stage(needed, rules) for needed, rules in stages]
 
-    def __call__(self, text: str) -> str:
-        parts = _TAG.split(text)
-        parts[::2] = map(self._written_out, parts[::2])
-        return "".join(parts)
+    def __call__(self, text: str) -> Traced:
+        text = traced(text)
+        parts: list[Traced] = []
+        end = 0
+        for tag in _TAG.finditer(text):
+            parts += [self._written_out(text[end : tag.start()]), text[tag.start() : tag.end()]]
+            end = tag.end()
+        return joined([*parts, self._written_out(text[end:])])
 
-    def _written_out(self, text: str) -> str:
+    def _written_out(self, text: Traced) -> Traced:
         # What one rule writes out can bare something to another: until nothing changes, so that
         # doing it twice is doing it once.
         for _ in range(_MOST_ROUNDS):
@@ -53,10 +59,7 @@ class Normalizer:
             for stage in self._stages:
                 if stage.needed.search(text):
                     for pattern, spoken in stage.rules:
-                        text = self._apply(pattern, spoken, text)
+                        text = text.sub(pattern, spoken)
             if text == before:
                 break
         return text
-
-    def _apply(self, pattern: re.Pattern[str], spoken: Spoken, text: str) -> str:
-        return pattern.sub(spoken, text)
