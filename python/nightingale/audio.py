@@ -20,7 +20,8 @@ class Audio:
     tokens: np.ndarray  # [m] int32, the speech tokens
     timings: dict[str, float] = field(default_factory=dict)  # seconds by stage, and rtf
     sample_rate: int = SAMPLE_RATE
-    words: list[Word] = field(default_factory=list)  # with start and end in seconds
+    text: str = ""  # that was spoken, as it was given
+    words: list[Word] = field(default_factory=list)  # with times and places in the text
 
     @property
     def duration(self) -> float:
@@ -31,6 +32,18 @@ class Audio:
         """Writes a .wav, .flac, .ogg or .mp3 file, which appears whole or not at all."""
         with audio_writer(a_path("path", path), self.sample_rate) as write:
             write(floats("samples", self.samples, (None,)))
+
+    def to_srt(self) -> str:
+        """Captions as a SubRip file: two lines of 42 characters, 1 to 7 s each."""
+        from .captions import caption_file  # its patterns take a while to compile
+
+        return caption_file("srt", self.words, self.text)
+
+    def to_vtt(self) -> str:
+        """Captions as a WebVTT file, with the same rules."""
+        from .captions import caption_file
+
+        return caption_file("vtt", self.words, self.text)
 
     def __repr__(self) -> str:
         return f"Audio({self.duration:.2f} s, {len(self.tokens)} tokens)"

@@ -112,6 +112,7 @@ class TTS:
             np.concatenate([chunk.samples for chunk in chunks]),
             np.concatenate([chunk.tokens for chunk in chunks]),
             chunks[-1].timings,
+            text=text,
             words=[word for chunk in chunks for word in chunk.words],
         )
 

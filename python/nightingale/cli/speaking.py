@@ -13,7 +13,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .._core import Error
+from ..atomic_files import atomic_path
 from ..audio import SAMPLE_RATE
+from ..captions import caption_file
 from ..speech import Chunk
 from ..word_times import Word
 from .options import (
@@ -29,6 +31,8 @@ from .options import (
 from .outputs import RAW_FORMATS, check_output, open_output
 
 logger = logging.getLogger(__name__)
+
+CAPTIONS = {"srt": "SubRip", "vtt": "WebVTT"}
 
 
 def add_commands(commands: Any) -> None:
@@ -64,6 +68,10 @@ def _add_options(parser: argparse.ArgumentParser, json_help: str, without: tuple
     told = parser.add_mutually_exclusive_group()
     told.add_argument("--words", action="store_true", help="print when each word is said")
     told.add_argument("--json", action="store_true", help=json_help)
+    for kind, name in CAPTIONS.items():
+        parser.add_argument(
+            f"--{kind}", metavar="FILE", help=f"also write captions to a {name} file"
+        )
     add_shared(parser, json=None, speech=True, without=without)
 
 
@@ -155,7 +163,10 @@ def _speak(args: Arguments, tell: Callable[[_Speech, Chunk], None], **overrides:
     ):
         speech = _Speech(output.file)
         tts = args.load_model()
-        if args.words and not tts.info["t3"]["alignment"]:
+        asked = [kind for kind in CAPTIONS if getattr(args, kind)]
+        if (asked or args.words) and not tts.info["t3"]["alignment"]:
+            if asked:
+                raise Error(f"--{asked[0]} needs word times, which this model does not give")
             logger.warning("this model has no alignment, so the words' times are not known")
         bar.set_description_str("speaking")
         with closing(tts.stream(text, args.speech_options(tts), **overrides)) as chunks:
@@ -169,6 +180,9 @@ def _speak(args: Arguments, tell: Callable[[_Speech, Chunk], None], **overrides:
                         _print(output.file, f"{word.start:.2f}\t{word.end:.2f}\t{word.text}")
         if not speech.samples:
             raise Error("the model said nothing")
+        for kind in asked:
+            with atomic_path(getattr(args, kind)) as partial:
+                partial.write_text(caption_file(kind, speech.words, text), "utf-8")
     return speech
 
 
