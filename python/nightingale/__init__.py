@@ -8,6 +8,7 @@ from .loading import load
 from .options import LoadOptions, SpeechOptions
 from .speech import Chunk
 from .text.spoken import normalize
+from .text.unspoken import UnspokenWarning
 from .tts import TTS
 from .voice import Voice
 from .word_times import Word
@@ -19,6 +20,7 @@ __all__ = [
     "Error",
     "LoadOptions",
     "SpeechOptions",
+    "UnspokenWarning",
     "Voice",
     "Word",
     "__version__",

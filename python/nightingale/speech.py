@@ -42,6 +42,7 @@ class Chunk:
     words: list[Word]  # that ended in it, with times in seconds of the whole
     index: int
     timings: dict[str, float] = field(default_factory=dict)  # seconds by stage up to here, and rtf
+    unspoken: list[str] = field(default_factory=list)  # left out of the text; in the first chunk
     sample_rate: int = SAMPLE_RATE
     text_tokens: int = 0  # of the sentence that begins with it
 
@@ -183,7 +184,14 @@ class Speaker:
         ]
         index, self._chunks = self._chunks, self._chunks + 1
         new = np.array(tokens, np.int32)
-        return Chunk(samples, new, shifted, index, timings, text_tokens=text_tokens)
+        return Chunk(
+            samples, new, shifted, index, timings, self._unspoken(index), text_tokens=text_tokens
+        )
+
+    def _unspoken(self, index: int) -> list[str]:
+        """Characters that are left out of the text, each once; the first chunk has them."""
+        found = (c for segment in self.segments for c in segment.unspoken)
+        return [] if index else list(dict.fromkeys(found))
 
 
 def _said(segment: Segment) -> Traced:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Callable, Generator, Iterator
+import warnings
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
@@ -25,6 +26,7 @@ from .recording import Recording, Source, read_recording
 from .speech import Chunk, Speaker
 from .streaming import fade_in
 from .text import Segment, Tokenizer, prepare
+from .text.unspoken import UnspokenWarning, named, nothing_to_speak, speakable
 from .voice import Voice
 
 if TYPE_CHECKING:
@@ -93,7 +95,12 @@ class TTS:
         """
         language = self._tokenizer.known_language(language)
         count = partial(self._tokenizer.count, language=language, check=check)
-        return prepare(text, language, count=count)
+        segments = prepare(text, language, count=count)
+        found = speakable(segments, lambda character: self._tokenizer.reads(character, language))
+        if not any(segment.text for segment in found) and any(s.text for s in segments):
+            unspoken = list(dict.fromkeys(c for segment in found for c in segment.unspoken))
+            raise ValueError(nothing_to_speak(unspoken, language, self.languages))
+        return found
 
     def generate(
         self, text: str, options: SpeechOptions | None = None, **overrides: Unpack[SpeechOverrides]
@@ -108,11 +115,13 @@ class TTS:
         chunks = [chunk for chunk in spoken if chunk is not None]
         if not chunks:
             raise Error("the model said nothing: try another seed or a longer text")
+        _warn_of(chunks[0].unspoken)
         return Audio(
             np.concatenate([chunk.samples for chunk in chunks]),
             np.concatenate([chunk.tokens for chunk in chunks]),
             chunks[-1].timings,
             text=text,
+            unspoken=chunks[0].unspoken,
             words=[word for chunk in chunks for word in chunk.words],
         )
 
@@ -124,7 +133,7 @@ class TTS:
         Tokens and number of samples are those of `generate`. Closing the iterator ends the work.
         """
         options = SpeechOptions.merged("stream", options, overrides)
-        return (chunk for chunk in self._speak(text, options) if chunk is not None)
+        return _without_steps(self._speak(text, options))
 
     def stepwise(
         self,
@@ -332,3 +341,17 @@ class TTS:
 
 def _is_prepared(text: Any) -> TypeIs[list[Segment]]:
     return isinstance(text, list) and all(isinstance(part, Segment) for part in text)
+
+
+def _without_steps(spoken: Iterator[Chunk | None]) -> Generator[Chunk, None, None]:
+    for chunk in spoken:
+        if chunk is not None:
+            _warn_of(chunk.unspoken)
+            yield chunk
+
+
+def _warn_of(unspoken: Sequence[str]) -> None:
+    """For whoever called the caller."""
+    if unspoken:
+        message = f"left out of the speech: {named(unspoken)}"
+        warnings.warn(message, UnspokenWarning, stacklevel=3)

@@ -7,6 +7,7 @@ import hashlib
 import json
 import logging
 import sys
+import warnings
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -17,6 +18,7 @@ from ..atomic_files import atomic_path
 from ..audio import SAMPLE_RATE
 from ..captions import caption_file
 from ..speech import Chunk
+from ..text.unspoken import UnspokenWarning, named
 from ..word_times import Word
 from .options import (
     CHUNKS,
@@ -169,8 +171,11 @@ def _speak(args: Arguments, tell: Callable[[_Speech, Chunk], None], **overrides:
                 raise Error(f"--{asked[0]} needs word times, which this model does not give")
             logger.warning("this model has no alignment, so the words' times are not known")
         bar.set_description_str("speaking")
+        warnings.simplefilter("ignore", UnspokenWarning)  # it is told below
         with closing(tts.stream(text, args.speech_options(tts), **overrides)) as chunks:
             for chunk in chunks:
+                if chunk.unspoken:
+                    remark(f"nightingale: left out of the speech: {named(chunk.unspoken)}")
                 output.write(chunk.samples)
                 speech.add(chunk)
                 bar.update(len(chunk.samples) / SAMPLE_RATE)

@@ -2,9 +2,10 @@
 
 import re
 from functools import cache
+from itertools import pairwise
 from unicodedata import category, combining
 
-from .traced import Traced
+from .traced import Traced, traced
 
 # Characters a second of ordinary reading. Unwritten vowels make Arabic and Hebrew slower by the
 # letter; a digit or a symbol is a word of its own.
@@ -69,20 +70,19 @@ _ZWJ = "\u200d"
 _VIRAMA_CLASS = 9  # the canonical combining class of signs that join two consonants
 
 
-def graphemes(text: str) -> list[str]:
+def graphemes(text: str) -> list[Traced]:
     """The text in graphemes: base and marks, emoji sequences, flags, Hangul jamo, conjuncts."""
-    found: list[str] = []
+    text = traced(text)
+    starts: list[int] = []
     flags = 0  # regional indicators in a row; each pair is one flag
     previous = ""
-    for character in text:
+    for i, character in enumerate(text):
         kind = _kind(character)
         flags = flags + 1 if kind == "flag" else 0
-        if previous and _joins(previous, character, kind, flags):
-            found[-1] += character
-        else:
-            found.append(character)
+        if not (previous and _joins(previous, character, kind, flags)):
+            starts.append(i)
         previous = character
-    return found
+    return [text[i:j] for i, j in pairwise([*starts, len(text)])]
 
 
 def _joins(previous: str, character: str, kind: str, flags: int) -> bool:

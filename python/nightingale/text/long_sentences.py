@@ -1,7 +1,7 @@
 """Splits a sentence that is too long for one segment, and groups parts into segments."""
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -114,17 +114,10 @@ def _atoms(sentence: Traced, language: str, size: float, largest: float) -> list
         word = sentence[token.start() : token.end()]
         weight = _weight(word) * scale
         if weight > largest:
-            atoms += [_Atom(text, _weight(text) * scale) for text in _graphemes(word)]
+            atoms += [_Atom(text, _weight(text) * scale) for text in graphemes(word)]
         else:
             atoms.append(_Atom(word, weight))
     return _coarse(_all_spoken(atoms))
-
-
-def _graphemes(text: Traced) -> Iterator[Traced]:
-    start = 0
-    for grapheme in graphemes(text):
-        yield text[start : start + len(grapheme)]
-        start += len(grapheme)
 
 
 def _weight(text: str) -> float:

@@ -15,3 +15,4 @@ class Segment:
     text: Traced  # for the tokenizer
     pause: float  # seconds of silence after it, as marked
     ends: str  # at the end of a "sentence", "clause" or "paragraph", or at a "cut" within a clause
+    unspoken: tuple[str, ...] = ()  # characters that the model cannot speak, left out of the text

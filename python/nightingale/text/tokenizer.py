@@ -74,6 +74,7 @@ class Tokenizer:
         }
         self.multilingual = multilingual
         self._front_ends = front_ends(cangjie, dicta)
+        self._known: dict[tuple[str, str], bool] = {}  # by language and character
 
     def encode(self, text: str, language: str = "en") -> np.ndarray:
         """Token ids of one segment of text, without start and stop, its punctuation normalised."""
@@ -107,6 +108,17 @@ class Tokenizer:
         # A [SPACE] that stands in the text itself would count too many.
         word_of = [places[min(count, len(places) - 1)] for count in spaces] if words else []
         return ids, words, word_of
+
+    def reads(self, character: str, language: str) -> bool:
+        """Whether the model knows a letter, digit or sign, as `language` reads it."""
+        known = self._known.get((language, character))
+        if known is None:
+            read = self._read(character, language)
+            base = "".join(part for part in read if category(part)[0] != "M") or read
+            ids = self._tokenizer.encode(base).ids
+            known = any(id != self._tokenizer.token_to_id("[UNK]") for id in ids)
+            self._known[language, character] = known
+        return known
 
     def _normalised(self, text: str) -> Traced:
         """The text with plain punctuation, or a ValueError where it cannot be spoken."""
