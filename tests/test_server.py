@@ -50,7 +50,8 @@ def said(quick_tts: nightingale.TTS) -> nightingale.Audio:
     """What the model says directly."""
     chunks = list(quick_tts.stream(TEXT, seed=3))
     parts = ([getattr(chunk, part) for chunk in chunks] for part in ("samples", "tokens"))
-    return nightingale.Audio(*map(np.concatenate, parts), {})
+    words = [word for chunk in chunks for word in chunk.words]
+    return nightingale.Audio(*map(np.concatenate, parts), {}, words=words)
 
 
 def decoded(data: bytes, response_format: str) -> np.ndarray:
@@ -99,6 +100,31 @@ def test_openais_client_reads_the_events(client: openai.OpenAI, said: nightingal
     usage = done["usage"]
     assert usage["total_tokens"] == usage["input_tokens"] + usage["output_tokens"]
     assert usage["output_tokens"] == len(said.tokens)
+    words = [word for event in events for word in event.get("words", [])]
+    assert words == [list(word) for word in said.words]
+
+
+def test_json_has_the_sound_and_its_words(server: Running, said: nightingale.Audio) -> None:
+    request = {"text": TEXT, "seed": 3, "stream_format": "json"}
+    answer = server.speech(**request)
+    assert answer.headers["content-type"] == "application/json"
+    told = answer.json()
+    assert told["media_type"] == RESPONSE_FORMATS["pcm"]
+    assert base64.b64decode(told["audio"]) == pcm(said.samples)
+    assert told["words"] == [list(word) for word in said.words]
+    assert told["seconds"] == said.duration
+    assert told["unspoken"] == []
+    assert told["usage"]["output_tokens"] == len(said.tokens)
+
+
+def test_what_cannot_be_spoken_is_told(server: Running) -> None:
+    answer = server.speech("Hello 🙂 there.")
+    assert answer.headers["nightingale-unspoken"] == "U+1F642"
+    assert "nightingale-unspoken" not in server.speech("Hello there.").headers
+    for text in ("🙂 👍🏽", "...", "→"):
+        refused = server.speech(text)
+        assert refused.status_code == 400
+        assert "speak" in refused.json()["error"]["message"]
 
 
 def test_the_first_bytes_leave_before_the_speech_is_made(server: Running) -> None:

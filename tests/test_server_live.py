@@ -81,7 +81,10 @@ def test_sentences_are_said_as_they_are_completed(
     assert sound + rest == pcm(np.concatenate([first, np.zeros(GAP, np.float32), second]))
     assert more[-1]["seconds"] == pytest.approx((len(first) + GAP + len(second)) / 24000)
     words = [word for message in more if message["type"] == "words" for word in message["words"]]
-    assert all(end <= more[-1]["seconds"] + 1e-6 for _, _, end in words)
+    assert all(word[2] <= more[-1]["seconds"] + 1e-6 for word in words)
+    text = "The first one ends here. The second is not complete yet, but now it is."
+    assert words
+    assert all(text[word[3] : word[4]] == word[0] for word in words)
 
 
 def test_flush_says_what_is_there(socket: ClientConnection, quick_tts: nightingale.TTS) -> None:

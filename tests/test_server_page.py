@@ -116,6 +116,16 @@ def test_speaks_what_is_typed_and_tells_how_fast(visiting: Visit, artefacts: Pat
         page.screenshot(path=artefacts / f"spoken-{scheme}.png", full_page=True)
 
 
+def test_tells_what_cannot_be_spoken(visiting: Visit) -> None:
+    page = visiting.page
+    page.get_by_label("Text").fill(f"{SHORT} 🙂")
+    page.get_by_role("button", name="Speak").click()
+    says(page, r"Spoken: .* Left out, as the model cannot speak it: 🙂")
+    page.get_by_label("Text").fill("🙂")
+    page.get_by_role("button", name="Speak").click()
+    complains(page, r".*cannot speak 🙂 \(U\+1F642\).*")
+
+
 def test_the_download_holds_every_sample(visiting: Visit, server: Running, tmp_path: Path) -> None:
     page = visiting.page
     page.get_by_label("Text").fill(SHORT)

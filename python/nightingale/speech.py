@@ -178,10 +178,7 @@ class Speaker:
             "ttfa": self._first_sound,
             "rtf": total / max(self._samples / SAMPLE_RATE, 1e-9),
         }
-        shifted = [
-            word._replace(start=round(word.start + offset, 3), end=round(word.end + offset, 3))
-            for word in words
-        ]
+        shifted = [word.later(offset) for word in words]
         index, self._chunks = self._chunks, self._chunks + 1
         new = np.array(tokens, np.int32)
         return Chunk(

@@ -16,6 +16,12 @@ class Word(NamedTuple):
     source_start: int  # the first character of the input that it comes from
     source_end: int  # one past the last
 
+    def later(self, seconds: float, characters: int = 0) -> "Word":
+        """The word in speech and text of which its own are a later part."""
+        start, end = round(self.start + seconds, 3), round(self.end + seconds, 3)
+        source = (self.source_start + characters, self.source_end + characters)
+        return Word(self.text, start, end, *source)
+
 
 TOKENS_PER_SECOND = 25
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 from functools import partial
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 from fastapi import APIRouter, WebSocket, WebSocketDisconnect
@@ -111,9 +111,17 @@ async def _received(socket: WebSocket, patience: float, session: _Session) -> st
         return message.get("text") or ""
 
 
+class Passage(NamedTuple):
+    """Complete sentences to be said in one go."""
+
+    text: str
+    settings: Begin
+    offset: int  # of its first character in the text up to an `end`
+
+
 class _Session:
-    """One client's connection. Passages, which are complete sentences to be said in one go, are
-    said one after another by a task of their own, those up to an `end` in one container."""
+    """One client's connection. Passages are said one after another by a task of their own, those up
+    to an `end` in one container."""
 
     def __init__(self, socket: WebSocket, server: Server) -> None:
         self._socket = socket
@@ -152,6 +160,7 @@ class _Session:
             self._say(self._incoming.rest())
             if message.type == "end":
                 self._open = False
+                self._offset = 0
                 self._put(None)
 
     async def tell(self, error: ApiError) -> None:
@@ -177,24 +186,26 @@ class _Session:
         await asyncio.gather(self._speaking, return_exceptions=True)
 
     def _begin(self) -> None:
-        self._passages: asyncio.Queue[tuple[str, Begin] | None] = asyncio.Queue()
+        self._passages: asyncio.Queue[Passage | None] = asyncio.Queue()
         self._pending = 0  # passages and `end`s that wait or are being said
         self._idle.set()
         self._characters = 0  # that wait or are being said
+        self._offset = 0  # of the next passage in the text up to an `end`
         self._speaking = asyncio.create_task(self._speak())
 
     def _say(self, text: str) -> None:
         if text.strip():
             self._characters += len(text)
-            self._put((text, self._settings))
+            self._put(Passage(text, self._settings, self._offset))
+        self._offset += len(text)
 
-    def _put(self, passage: tuple[str, Begin] | None) -> None:
+    def _put(self, passage: Passage | None) -> None:
         self._pending += 1
         self._idle.clear()
         self._passages.put_nowait(passage)
 
-    def _has_been_said(self, passage: tuple[str, Begin] | None) -> None:
-        self._characters -= len(passage[0]) if passage else 0
+    def _has_been_said(self, passage: Passage | None) -> None:
+        self._characters -= len(passage.text) if passage else 0
         self._pending -= 1
         if not self._pending:
             self._idle.set()
@@ -214,18 +225,17 @@ class _Session:
         encoder: Encoder | None = None
         samples, gap = 0, 0.0
         while (passage := await self._passages.get()) is not None:
-            text, settings = passage
             try:
                 if encoder is None:
-                    encoder = Encoder(settings.response_format)
+                    encoder = Encoder(passage.settings.response_format)
                     begin = {"type": "begin", "media_type": encoder.media_type}
                     await self._emit(begin)
                 silence = np.zeros(round(gap * SAMPLE_RATE), np.float32)
                 samples += await self._send(encoder, silence)
-                samples += await self._pass(encoder, text, settings, samples)
+                samples += await self._pass(encoder, passage, samples)
             finally:
                 self._has_been_said(passage)
-            paragraph = text[len(text.rstrip()) :].count("\n") > 1
+            paragraph = passage.text[len(passage.text.rstrip()) :].count("\n") > 1
             gap = GAPS["paragraph" if paragraph else "sentence"]
         if encoder is not None:
             await self._emit(encoder.finish())
@@ -237,16 +247,19 @@ class _Session:
             self._has_been_said(passage)
         self._has_been_said(None)
 
-    async def _pass(self, encoder: Encoder, text: str, settings: Begin, before: int) -> int:
+    async def _pass(self, encoder: Encoder, passage: Passage, before: int) -> int:
         """Says one passage; gives its samples."""
         start, samples = before / SAMPLE_RATE, 0
-        job = self._server.submit(self._socket, partial(settings.work, text, self._server))
+        work = partial(passage.settings.work, passage.text, self._server)
+        job = self._server.submit(self._socket, work)
         try:
-            await self._emit({"type": "sentence", "text": text.strip()})
+            await self._emit({"type": "sentence", "text": passage.text.strip()})
             chunk = await job.next(self._server.settings.first_audio_timeout)
             while chunk is not None:
                 samples += await self._send(encoder, chunk.samples)
-                words = [(word.text, start + word.start, start + word.end) for word in chunk.words]
+                if chunk.unspoken:
+                    await self._emit({"type": "unspoken", "characters": chunk.unspoken})
+                words = [word.later(start, passage.offset) for word in chunk.words]
                 if words:
                     await self._emit({"type": "words", "words": words})
                 chunk = await job.next()

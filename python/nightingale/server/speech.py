@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import base64
-import json
 import logging
 import threading
 import time
@@ -27,6 +25,7 @@ from ..tts import TTS
 from .context import MODEL_NAME, Server, ServerContext
 from .encoding import RESPONSE_FORMATS, Encoder
 from .errors import ApiError, described
+from .framing import FRAMINGS, StreamFormat
 from .jobs import EngineStoppedError, EngineThread
 
 logger = logging.getLogger(__name__)
@@ -39,6 +38,9 @@ assert set(get_args(ResponseFormat)) == set(RESPONSE_FORMATS)
 MODEL_NAMES = (MODEL_NAME, "tts-1", "tts-1-hd", "gpt-4o-mini-tts", "gpt-4o-mini-tts-2025-12-15")
 
 OPTIONS = options_of(SpeechOptions, "http")
+
+UNSPOKEN_HEADER = "nightingale-unspoken"
+MOST_NAMED = 50  # code points in it
 
 WORK_BEFORE_REST = 0.02  # seconds of preparing a text
 REST = 3  # times as long
@@ -160,7 +162,7 @@ class SpeechRequest(SpeechSettings):
 
     model: str = Field(max_length=200, examples=[MODEL_NAME])
     input: str = Field(min_length=1, examples=["Hello there."])
-    stream_format: Literal["audio", "sse"] = "audio"
+    stream_format: StreamFormat = "audio"
     instructions: str | None = Field(None, description="Has no effect with these models.")
 
 
@@ -177,21 +179,20 @@ def check_length(text: str, most: int, param: str = "input") -> None:
 
 
 class SoundResponse(Response):
-    """Speech on its way to a client that may be slow or go away: the encoder's bytes as they are,
-    or in OpenAI's server-sent events. The status waits for the first sound, so that an error has
-    its own."""
+    """Speech on its way to a client that may be slow or go away. The status waits for the first
+    sound, so that an error has its own."""
 
     def __init__(self, server: Server, request: Request, body: SpeechRequest) -> None:
         self._encoder = Encoder(body.response_format)
-        self._events = body.stream_format == "sse"
-        kind = "text/event-stream" if self._events else self._encoder.media_type
-        super().__init__(media_type=kind)
+        self._framing = FRAMINGS[body.stream_format](self._encoder.media_type)
+        super().__init__(media_type=self._framing.media_type)
         del self.headers["content-length"]
         self.headers["cache-control"] = "no-store"
         self._server = server
         self._body = body
         self._began = time.monotonic()
         self._samples = 0
+        self._unspoken: list[str] = []
         self._usage = {"input_tokens": 0, "output_tokens": 0}
         self._job = server.submit(request, partial(body.work, body.input, server))
 
@@ -226,32 +227,41 @@ class SoundResponse(Response):
             await self._server.told(error).response()(scope, receive, send)
             return
         metrics.first_sound.observe(time.monotonic() - self._began)
+        if chunk.unspoken:
+            self.headers[UNSPOKEN_HEADER] = _code_points(chunk.unspoken)
+        self._unspoken = chunk.unspoken
         await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
         try:
             while chunk is not None:
-                await self._pass(send, await asyncio.to_thread(self._encoder.write, chunk.samples))
+                data = await asyncio.to_thread(self._encoder.write, chunk.samples)
+                await self._pass(send, self._framing.part(data, chunk.words))
                 self._count(chunk)
                 chunk = await self._job.next()
-            await self._pass(send, await asyncio.to_thread(self._encoder.finish))
-            total = sum(self._usage.values())
-            last = {"type": "speech.audio.done", "usage": {**self._usage, "total_tokens": total}}
+            data = await asyncio.to_thread(self._encoder.finish)
+            await self._pass(send, self._framing.part(data, []))
+            end = self._framing.end(self._facts())
         except Exception as error:
-            told = self._server.told(error)
-            if not self._events:  # without its last part the body is seen to have broken off
+            told = self._framing.error(self._server.told(error).body)
+            if told is None:  # without its last part the body is seen to have broken off
                 logger.warning("an answer broke off: %s", str(error) or type(error).__name__)
                 return
-            last = {"type": "error", **told.body}
-        end = _event(last) if self._events else b""
+            end = told
         await send({"type": "http.response.body", "body": end, "more_body": False})
         seconds = max(self._samples / SAMPLE_RATE, 1e-9)
         metrics.real_time_factor.observe((time.monotonic() - self._began) / seconds)
 
     async def _pass(self, send: Send, data: bytes) -> None:
         if data:
-            if self._events:
-                audio = base64.b64encode(data).decode()
-                data = _event({"type": "speech.audio.delta", "audio": audio})
             await send({"type": "http.response.body", "body": data, "more_body": True})
+
+    def _facts(self) -> dict[str, Any]:
+        """What a framing may tell at the end."""
+        total = sum(self._usage.values())
+        return {
+            "unspoken": self._unspoken,
+            "seconds": self._samples / SAMPLE_RATE,
+            "usage": {**self._usage, "total_tokens": total},
+        }
 
     def _count(self, chunk: Chunk) -> None:
         self._samples += len(chunk.samples)
@@ -261,8 +271,10 @@ class SoundResponse(Response):
         self._server.metrics.tokens.inc(len(chunk.tokens))
 
 
-def _event(content: dict[str, Any]) -> bytes:
-    return b"data: " + json.dumps(content).encode() + b"\n\n"
+def _code_points(characters: list[str]) -> str:
+    """Characters as a header can name them: "U+1F642 U+597D"."""
+    points = [f"U+{ord(part):04X}" for character in characters for part in character]
+    return " ".join(points[:MOST_NAMED])
 
 
 async def _left(receive: Receive) -> None:
@@ -277,7 +289,7 @@ _SOUND = {
         media_type.partition(";")[0]: {"schema": {"type": "string", "format": "binary"}}
         for media_type in RESPONSE_FORMATS.values()
     }
-    | {"text/event-stream": {}},
+    | {"text/event-stream": {}, "application/json": {}},
 }
 
 

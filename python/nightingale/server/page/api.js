@@ -53,11 +53,11 @@ export async function deleteVoice(id) {
   await request(`v1/audio/voices/${encodeURIComponent(id)}`, { method: "DELETE" });
 }
 
-/** The body of the response, which streams 16-bit samples until `signal` hangs up. */
+/** The response, whose body streams 16-bit samples until `signal` hangs up. */
 export async function speech(settings, signal) {
   const headers = { "Content-Type": "application/json" };
   const body = toJson({ ...settings, response_format: "pcm" });
-  return (await request("v1/audio/speech", { method: "POST", headers, body, signal })).body;
+  return request("v1/audio/speech", { method: "POST", headers, body, signal });
 }
 
 /** An object as JSON, with all digits of its BigInts. */

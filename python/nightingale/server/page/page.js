@@ -109,7 +109,9 @@ function ending(done) {
   if (done.cancelled) return `Cancelled; ${seconds} had come.`;
   if (!done.seconds) return "The model said nothing: try another seed or a longer text.";
   const first = `first sound after ${Math.round(done.firstAudio)} ms`;
-  return `Spoken: ${seconds}, ${first}, real-time factor ${done.realTimeFactor.toFixed(2)}.`;
+  const factor = `real-time factor ${done.realTimeFactor.toFixed(2)}`;
+  const left = done.unspoken.length ? ` Left out, as the model cannot speak it: ${done.unspoken.join("")}` : "";
+  return `Spoken: ${seconds}, ${first}, ${factor}.${left}`;
 }
 
 function setSpeaking(now) {

@@ -11,6 +11,7 @@ export class Speech {
     this.timeline = new Timeline();
     this.chunks = []; // Int16Arrays, as they came
     this.seconds = 0;
+    this.unspoken = []; // characters that the model cannot speak
     this.hangUp = new AbortController();
     this.clicked = performance.now();
     this.firstAudio = null; // ms after the click
@@ -48,9 +49,11 @@ export class Speech {
   }
 
   async receive() {
-    const body = await api.speech(this.settings, this.hangUp.signal);
+    const response = await api.speech(this.settings, this.hangUp.signal);
+    const points = response.headers.get("Nightingale-Unspoken")?.split(" ") ?? [];
+    this.unspoken = points.map((point) => String.fromCodePoint(parseInt(point.slice(2), 16)));
     try {
-      for await (const chunk of samplesOf(body)) this.take(chunk);
+      for await (const chunk of samplesOf(response.body)) this.take(chunk);
     } catch (error) {
       if (this.cancelled) throw error;
       const seconds = this.seconds.toFixed(1);
