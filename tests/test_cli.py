@@ -69,7 +69,7 @@ def test_tokens_of_a_voice_file_and_another_dtype(
         ("Hello.", ["--temperature", "nan"], "temperature must be 0 or more, not nan"),
         ("Hello.", ["--language", "xx"], "unknown language 'xx'; this model speaks ar, da, de"),
         ("Hello.", ["--voice", "nobody"], "unknown voice 'nobody'"),
-        ("Hello.", ["--threads", "0"], "threads must be a whole number above 0, not 0"),
+        ("Hello.", ["--threads", "0"], "threads must be a whole number from 1 to 1024, not 0"),
         ("Hello.", ["--model", "no/such/folder"], "there is no folder no/such/folder"),
         ("\udcff", [], "the text holds bytes that are not valid UTF-8"),
     ],

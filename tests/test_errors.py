@@ -153,11 +153,11 @@ def test_a_gpu_that_is_not_there_is_an_error(checkpoint: Path) -> None:
         ("device", None, "device must be one of auto, cpu, gpu, not None"),
         ("dtype", "int8", "dtype must be one of float32, float16, bfloat16, not 'int8'"),
         ("dtype", 16, "dtype must be one of float32, float16, bfloat16, not 16"),
-        ("threads", 0, "threads must be a whole number above 0, not 0"),
-        ("threads", -2, "threads must be a whole number above 0, not -2"),
-        ("threads", 1.5, "threads must be a whole number above 0, not 1.5"),
-        ("threads", True, "threads must be a whole number above 0, not True"),
-        ("threads", "2", "threads must be a whole number above 0, not '2'"),
+        ("threads", 0, "threads must be a whole number from 1 to 1024, not 0"),
+        ("threads", -2, "threads must be a whole number from 1 to 1024, not -2"),
+        ("threads", 1.5, "threads must be a whole number from 1 to 1024, not 1.5"),
+        ("threads", True, "threads must be a whole number from 1 to 1024, not True"),
+        ("threads", "2", "threads must be a whole number from 1 to 1024, not '2'"),
     ],
 )
 def test_a_load_option_out_of_range_is_refused(

@@ -11,6 +11,8 @@ import numpy as np
 
 from .option import shown
 
+MOST_NAME_BYTES = 255  # of a file or folder, on most disks
+
 
 def a_path(name: str, given: Any) -> Path:
     """The path of a file to read or write, which may not be there."""
@@ -18,6 +20,8 @@ def a_path(name: str, given: Any) -> Path:
         raise ValueError(f"{name} must be a path, not {shown(given)}")
     if "\0" in path:
         raise ValueError(f"{name} holds a NUL character: {shown(path)}")
+    if any(len(os.fsencode(part)) > MOST_NAME_BYTES for part in Path(path).parts):
+        raise ValueError(f"{name} has a name of more than {MOST_NAME_BYTES} bytes: {shown(path)}")
     return Path(path)
 
 

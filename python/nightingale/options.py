@@ -84,6 +84,7 @@ class LoadOptions(Options):
         None,
         "threads of the CPU backend, for the whole process",
         range=(1, MOST_THREADS),
+        expected=f"a whole number from 1 to {MOST_THREADS}",
         unset="all cores",
         changes_audio=False,
     )

@@ -52,11 +52,7 @@ class Voice:
             else:
                 tensors[name] = floats(field, value, (None,) * ndim)
         tensors[_EMOTION] = floats("emotion_adv", [number("emotion_adv", self.emotion_adv)], (1,))
-        path = a_path("path", path)
-        try:
-            write_safetensors(path, tensors)
-        except OSError as error:
-            raise Error(f"cannot write {path}: {error.strerror or error}") from error
+        write_safetensors(a_path("path", path), tensors)
 
     def with_exaggeration(self, exaggeration: float) -> Voice:
         """The same voice with another exaggeration, 0 or more; nothing is baked again."""

@@ -71,7 +71,10 @@ def test_threads_beyond_the_limit_are_refused(threads: str, quick_checkpoint: Pa
     model = ["--model", str(quick_checkpoint), "-o", "-"]
     done = run("say", "Hi.", *model, "--threads", threads)
     assert done.returncode == 1
-    assert done.stderr == f"nightingale: threads must be between 1 and 1024, not {threads}\n"
+    assert (
+        done.stderr
+        == f"nightingale: threads must be a whole number from 1 to 1024, not {threads}\n"
+    )
 
 
 @pytest.mark.slow
