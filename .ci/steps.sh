@@ -95,15 +95,19 @@ unpacked_wheels() {
   echo "$mlx $blas"
 }
 
-# cpp_build NAME CMAKE_OPTION...: builds the C++ tests in $work/NAME.
-cpp_build() {
+# cpp_configure NAME CMAKE_OPTION...: a build of the C++ tests in $work/NAME.
+cpp_configure() {
   local build="$work/$1"
   shift
   cmake -S . -B "$build" -G Ninja -DNIGHTINGALE_TESTS=ON \
     -DMLX_DIR="$work/unpacked/mlx/share/cmake/MLX" \
     -DOpenBLAS_DIR="$work/unpacked/scipy_openblas32/lib/cmake/openblas" \
     -DNIGHTINGALE_KERNEL_COMPILER=clang++-19 -DNIGHTINGALE_KERNEL_CACHE="$work/kernels" "$@"
-  cmake --build "$build"
+}
+
+cpp_build() {
+  cpp_configure "$@"
+  cmake --build "$work/$1"
 }
 
 # cpp_run NAME: runs the tests that cpp_build built, in parts, two at a time: most cases keep one
