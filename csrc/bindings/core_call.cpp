@@ -119,19 +119,25 @@ CoreCall::CoreCall() : failed_before_(ops::failed_ops()) {
   }
 }
 
+// Counted until it has the GIL again: the interpreter waits for it so long.
 CoreCall::~CoreCall() {
   auto& p = process();
   bool ending;
   {
     std::lock_guard<std::mutex> lock(p.mutex);
+    if (p.ending) {
+      --p.running;
+      p.changed.notify_all();
+    }
     ending = p.ending;
-    --p.running;
   }
   if (ending) {
-    p.changed.notify_all();
     wait_for_the_end();
   }
   PyEval_RestoreThread(state_);
+  std::lock_guard<std::mutex> lock(p.mutex);
+  --p.running;
+  p.changed.notify_all();
 }
 
 void CoreCall::check_ops() const {
