@@ -154,18 +154,18 @@ class Attack:
 
     def _attack(self, seconds: float, number: int) -> None:
         end = time.monotonic() + seconds
-        clients = [
+        clients: list[threading.Thread] = [
             threading.Thread(
                 target=self._client, args=(random.Random(f"{self._seed}-{number}-{client}"), end)
             )
             for client in range(CLIENTS)
         ]
+        if self._scene.kills:
+            clients.append(threading.Timer(self._draw.uniform(0, seconds), self._kill))
         for client in clients:
             client.start()
         while time.monotonic() < end:
             self._control(attacked=True)
-            if self._scene.kills and self._draw.random() < 0.3:
-                self._kill()
             time.sleep(0.2)
         for client in clients:
             client.join(2 * PATIENCE)
@@ -222,10 +222,9 @@ class Attack:
             return client.post(f"{self._server.url}/v1/audio/speech", json=body)
 
     def _kill(self) -> None:
-        workers = self._pids()
-        if len(workers) == 2:
-            os.kill(self._draw.choice(workers), signal.SIGKILL)
-            self.report.kills += 1
+        draw = random.Random(f"{self._seed}-{self.report.kills}")
+        os.kill(draw.choice(self._pids()), signal.SIGKILL)
+        self.report.kills += 1
 
     def _pids(self) -> list[int]:
         """The processes that answer: the server's, or its workers."""
