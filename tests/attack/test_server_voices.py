@@ -20,6 +20,7 @@ from nightingale.server import Settings, create_app
 from nightingale.server.app import make_engine
 from nightingale.server.context import Server
 from nightingale.server.errors import without_paths
+from nightingale.server.recordings import RecordingReader
 from nightingale.voice_folder import FolderFullError, VoiceExistsError, VoiceFolder
 
 from ..test_server_engine import Model, started
@@ -78,8 +79,13 @@ def test_no_more_voices_are_saved_than_there_may_be(tmp_path: Path, slow_save: N
 
 
 def test_the_server_answers_201_to_one_and_409_to_the_others(
-    tmp_path: Path, slow_save: None
+    tmp_path: Path, slow_save: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    async def read(reader: RecordingReader, file: Any) -> Any:
+        return file
+
+    monkeypatch.setattr(RecordingReader, "read", read)
+
     async def ask() -> list[int]:
         with started(Baker) as engine:
             app = create_app(Settings(voices=tmp_path), engine)
