@@ -322,10 +322,11 @@ def test_text_without_sound_is_one_segment() -> None:
     assert written("... [pause 1s]") == [Segment("...", 1.0, "paragraph")]
 
 
-def test_english_is_expanded_and_nothing_else() -> None:
+def test_a_text_is_expanded_by_the_rules_of_its_language() -> None:
     assert texts_of(prepare("Dr. Lee paid $5.")) == ["Doctor Lee paid five dollars."]
     assert texts_of(prepare("Dr. Lee paid $5.", "EN")) == ["Doctor Lee paid five dollars."]
-    assert texts_of(prepare("Dr. Lee paid $5.", "de")) == ["Dr. Lee paid $5."]
+    assert texts_of(prepare("Dr. Lee zahlt $5.", "de")) == ["Dr. Lee zahlt fünf Dollar."]
+    assert texts_of(prepare("Dr. Lee paid $5.", "xx")) == ["Dr. Lee paid $5."]
     assert texts_of(prepare("Dr. Lee paid $5.", expand=False)) == ["Dr. Lee paid $5."]
 
 

@@ -56,7 +56,7 @@ def _date(language: Language, day: int, month: int, year: int | None) -> str | N
 
 def _named_month_rules(language: Language) -> Rules:
     """ "1er janvier", "12 mar. 2024", "12 de mayo de 2024"."""
-    numbers = {name: i for i, name in enumerate(language.month_names, 1)}
+    numbers = {name.lower(): i for i, name in enumerate(language.month_names, 1)}
     names = f"(?:(?P<full>{either(numbers)})"
     if language.month_forms:
         names += rf"|(?P<short>{either(language.month_forms)})\b\.?"
@@ -72,7 +72,7 @@ def _named_month_rules(language: Language) -> Rules:
         return numbers[groups["full"].lower()]
 
     def date(match: re.Match[str]) -> str:
-        if not 1 <= int(match["day"]) <= 31:
+        if not all(1 <= int(day or 1) <= 31 for day in match.group("first", "day")):
             return match[0]
         written = int(match["year"]) if match["year"] else None
         words = language.date(language, int(match["day"]), month_of(match), written)

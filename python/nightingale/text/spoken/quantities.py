@@ -12,7 +12,7 @@ def money_rules(language: Language) -> Rules:
     """ "R$ 10", "3,50 €", "5 M€", "USD 10"."""
     currencies = language.currency_nouns
     symbols = either(currencies)
-    leading = either(symbol for symbol in currencies if len(symbol) > 2 or not symbol.isalpha())
+    leading = either(symbol for symbol in currencies if symbol not in ("F", "FF"))
     scales = word_table(language.scales) if language.scales else {}
     of = rf"(?:\s{language.word['of']}\s?)?" if scales else ""
     scale = (
@@ -74,6 +74,8 @@ def _amount(language: Language, symbol: str, noun: Noun, numeral: str, last: str
 def unit_rules(language: Language) -> Rules:
     """ "5 km", "20 °C", "10-15 %", "½ kg"."""
     units = language.unit_nouns
+    if not units:
+        return {}
     names = either(units)
     # "ha" is a verb, too.
     end = r"(?![\w²³'’]|/[a-z]\b|\.[0-9])(?<!ha(?=\s(?!de\b|di\b|d['’])[\w]))"
