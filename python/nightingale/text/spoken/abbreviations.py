@@ -28,9 +28,8 @@ def abbreviation_rules(
 
     return {
         **{pattern: phrase(spoken) for pattern, spoken in phrases.items()},
-        rf"(?<![\w.])((?i:{either(counted)}))(?:\.\s?[ºo°]?|[º°])\s?(?=[0-9]|[IVXLC]+\b)": (
-            before_number
-        ),
+        rf"(?<![\w.])((?i:{either(counted)}))(?:\.\s?[ºo°]?|[º°])\s?(?=[0-9]|(?:[IVX]+|"
+        rf"[IVXLC]{{2,}})\b)": (before_number),
         rf"(?<![\w.])({either(named)})\.(?=[\s\u00a0]?(?:{_CAPITAL}|\w+\.\s)"
         r"|(?<=\w\w\.)\s(?:e|y|et|o|ou)\s)\s?": lambda match: f"{named[match[1]]} ",
         rf"(?<![\w.])({either(anywhere)}|{either(map(str.capitalize, anywhere))})\.(?!\w)": (

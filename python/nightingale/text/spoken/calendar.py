@@ -151,5 +151,6 @@ def time_rules(language: Language) -> Rules:
     if "dotted_hour" in language.patterns:
         rules[
             rf"{language.patterns['dotted_hour']}{digits}\.(?P<minute>[0-5][0-9])(?!\w|[.,][0-9])"
+            rf"(?:\s?(?:{hours})(?![\w/]))?"
         ] = time
     return rules

@@ -90,9 +90,10 @@ def fraction_rules(language: Language) -> Rules:
     start = language.start
 
     def spoken(match: re.Match[str]) -> str:
+        form = "f" if language.agreement(match, 2) == "f" else ""
         if match["vulgar"]:
             over, under = map(int, normalize("NFKD", match["vulgar"]).split("\u2044"))
-            return _fraction(language, over, under, match["before"])
+            return _fraction(language, over, under, match["before"], form)
         whole, over, under = match["whole"], int(match["over"]), int(match["under"])
         if whole and not 0 < over < under:
             return match[0]
@@ -100,7 +101,7 @@ def fraction_rules(language: Language) -> Rules:
         if marks or under in (0, 1) or over > 100 or under > 100 or (not whole and over == under):
             words = (language.cardinal(over), language.word["over"], language.cardinal(under))
             return " ".join(filter(None, words))
-        return _fraction(language, over, under, whole)
+        return _fraction(language, over, under, whole, form)
 
     def half(match: re.Match[str]) -> str:
         form = language.agreement(match, 1)
@@ -122,11 +123,12 @@ def fraction_rules(language: Language) -> Rules:
     }
 
 
-def _fraction(language: Language, over: int, under: int, whole: str | None) -> str:
+def _fraction(language: Language, over: int, under: int, whole: str | None, form: str) -> str:
     assert language.fraction is not None
     words = language.fraction(over, under)
     if not whole:
         return words
     if (over, under) == (1, 2):
-        return f"{language.in_words(whole)} {language.word['and_half']}"
+        half = language.word["and_half_f" if form else "and_half"]
+        return f"{language.in_words(whole, form)} {half}"
     return f"{language.in_words(whole)} {language.word['and']} {words}"

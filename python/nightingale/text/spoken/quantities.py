@@ -1,6 +1,7 @@
 """Rules for amounts of money, measures with their units, and percentages."""
 
 import re
+from unicodedata import normalize
 
 from .engine import Rules
 from .language import DASH, SIGN, SPACES, Language, Noun
@@ -87,19 +88,27 @@ def unit_rules(language: Language) -> Rules:
         )
 
     def part(match: re.Match[str]) -> str:
-        noun = units[match["unit"]]
-        half = language.word.get(f"half_{noun.gender}")
-        if match["vulgar"] != "½" or half is None:
+        """ "medio kilogramo", "tres cuartos de kilogramo", "dos kilogramos y medio"."""
+        assert language.fraction is not None
+        noun, whole = units[match["unit"]], match["before"]
+        written = normalize("NFKD", match["part"]).replace("\u2044", "/")
+        over, under = map(int, written.split("/"))
+        if not 0 < over < under:
             return match[0]
-        if match["before"]:
-            count = language.count(noun, match["before"])
-            return f"{count} {language.word['and_half']}" if noun.gender == "m" else match[0]
-        return f"{half} {noun.forms[0]}"
+        halved = (over, under) == (1, 2)
+        if whole:
+            half = language.word["and_half_f" if noun.gender == "f" else "and_half"]
+            words = half if halved else f"{language.word['and']} {language.fraction(over, under)}"
+            return f"{language.count(noun, whole)} {words}"
+        if halved:
+            return f"{language.word[f'half_{noun.gender}']} {noun.forms[0]}"
+        return language.fraction(over, under) + language.of_millions(noun.forms[0])
 
     rules: Rules = {}
     if language.fraction is not None:
         rules[
-            rf"{language.start}(?:(?P<before>[0-9]+)\s?)?(?P<vulgar>[{VULGAR}])\s?(?P<unit>{names}){end}"
+            rf"{language.start}(?<!/)(?:(?P<before>[0-9]+)(?:\s|(?=[{VULGAR}])))?"
+            rf"(?P<part>[{VULGAR}]|[1-9]/[1-9][0-9]?)\s?(?P<unit>{names}){end}"
         ] = part
     if "with_stop" in language.patterns:
         rules[
@@ -109,7 +118,7 @@ def unit_rules(language: Language) -> Rules:
             language.count(units[match["unit"]], match["first"]) + kept_stop(match, language.code)
         )
     rules[
-        rf"{language.start}(?P<first>{SIGN}{language.numeral})"
+        rf"{language.start}(?<!/)(?P<first>{SIGN}{language.numeral})"
         rf"(?:\s?(?:%|°)?{DASH}(?P<last>{language.numeral}))?{gap}-?(?P<unit>{names}){end}"
     ] = measure
     if language.scales:

@@ -8,7 +8,8 @@ from .engine import Rules
 _VALUES = {"I": 1, "V": 5, "X": 10, "L": 50, "C": 100, "D": 500, "M": 1000}
 VALID = re.compile(r"M{0,3}(?:CM|CD|D?C{0,3})(?:XC|XL|L?X{0,3})(?:IX|IV|V?I{0,3})")
 NEEDED = r"[IVXLC]\b|[IVXLC](?:e|er|ère|re|ème|ᵉ|º|°|ª)"
-_ANY = r"(?P<numeral>[IVXLC]+)\b(?![.'’]\w)"
+# A single L or C is a letter: "tipo C".
+_ANY = r"(?P<numeral>[IVX]+|[IVXLC]{2,})\b(?![.'’]\w)"
 _SEVERAL = r"(?P<numeral>[IVX]{2,}|[IVX]+[LC]?[IVX]+)\b(?![.'’]\w)"
 
 

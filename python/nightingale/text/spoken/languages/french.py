@@ -118,7 +118,8 @@ _LANGUAGE = Language(
     numbers=NUMBERS,
     words=(
         "minus: moins, comma: virgule, point: point, dot: point, to: à, and: et, "
-        "and_half: et demi, half_m: un demi, half_f: une demi, over: sur, power: puissance, "
+        "and_half: et demi, and_half_f: et demie, half_m: un demi, half_f: une demi, over: sur, "
+        "power: puissance, "
         "squared: au carré, cubed: au cube, slash: barre oblique, hyphen: tiret, "
         "underscore: tiret bas, at: arobase, question: point d'interrogation, equals: égale, "
         "hash: dièse, colon: deux-points, plus: plus, percent: pour cent, tilde: tilde, "
@@ -212,6 +213,7 @@ _LANGUAGE = Language(
     ordinal=_ordinal,
     fraction=_fraction,
     extra={
+        "numbers": {r"\bkm\s(?=[0-9])": "kilomètre "},
         "dates": {
             r"\b([0-9]+)\s?[hH]/24\b": r"\1 heures sur 24",
             r"\b7\s?[jJ](?:ours)?/7\b": "7 jours sur 7",

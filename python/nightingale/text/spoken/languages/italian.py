@@ -110,7 +110,8 @@ _LANGUAGE = Language(
     code="it",
     numbers=NUMBERS,
     words=(
-        "minus: meno, comma: virgola, point: punto, dot: punto, to: a, and: e, and_half: e mezzo, "
+        "minus: meno, comma: virgola, point: punto, dot: punto, to: a, and: e, and_half: e "
+        "mezzo, and_half_f: e mezza, "
         "half_m: mezzo, half_f: mezza, over: su, power: elevato a, squared: al quadrato, "
         "cubed: al cubo, slash: barra, hyphen: trattino, underscore: trattino basso, "
         "at: chiocciola, question: punto interrogativo, equals: uguale a, hash: cancelletto, "
@@ -201,6 +202,7 @@ _LANGUAGE = Language(
             r"(?<![\w.,])[’']([0-9]{2})(?!\w)": r"\1",
         },
         "numbers": {
+            r"\bkm\s(?=[0-9])": "chilometro ",
             # "un'ora", "uno studente"
             r"(?<![\w.,/:-])1\s(?=(?:ora|unità|idea|opera|isola|email|auto|amica|altra|area|anima|"
             r"applicazione|immagine|opzione|istanza|azione|icona|estensione|ulteriore|"

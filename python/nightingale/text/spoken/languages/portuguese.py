@@ -123,7 +123,8 @@ _LANGUAGE = Language(
     code="pt",
     numbers=NUMBERS,
     words=(
-        "minus: menos, comma: vírgula, point: ponto, dot: ponto, to: a, and: e, and_half: e meio, "
+        "minus: menos, comma: vírgula, point: ponto, dot: ponto, to: a, and: e, and_half: e "
+        "meio, and_half_f: e meia, "
         "half_m: meio, half_f: meia, over: sobre, power: elevado a, squared: ao quadrado, "
         "cubed: ao cubo, slash: barra, hyphen: hífen, underscore: sublinhado, at: arroba, "
         "question: interrogação, equals: igual a, hash: cerquilha, colon: dois pontos, "
@@ -215,6 +216,7 @@ _LANGUAGE = Language(
     ordinal=_ordinal,
     fraction=_fraction,
     extra={
+        "numbers": {r"\bkm\s(?=[0-9])": "quilômetro "},
         "units": _AGREEMENT.degree_ordinals(_ordinal)
         | {
             r"(?<=[0-9])\s?º\s?(?=[CF]\b)|(?<=[0-9])\s°\s?(?=[CF]\b)|(?<=[0-9])°\s(?=[CF]\b)": " °",

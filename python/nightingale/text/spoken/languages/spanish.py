@@ -122,6 +122,7 @@ _LANGUAGE = Language(
     numbers=NUMBERS,
     words=(
         "minus: menos, comma: coma, point: punto, dot: punto, to: a, and: y, and_half: y medio, "
+        "and_half_f: y media, "
         "half_m: medio, half_f: media, over: sobre, power: elevado a, squared: al cuadrado, "
         "cubed: al cubo, slash: barra, hyphen: guion, underscore: guion bajo, at: arroba, "
         "question: interrogación, equals: igual a, hash: almohadilla, colon: dos puntos, "
@@ -207,6 +208,7 @@ _LANGUAGE = Language(
     ),
     patterns={
         "hours": "h|hs|hrs",
+        "dotted_hour": r"(?<=\b[aA] las )",
         "date_link": "del?",
         "scale_words": "mil millones|millones|millón|mil|billones",
         "with_stop": "min|seg|hrs|kg|km|cm|gr",
@@ -216,6 +218,7 @@ _LANGUAGE = Language(
     ordinal=_ordinal,
     fraction=_fraction,
     extra={
+        "numbers": {r"\bkm\s(?=[0-9])": "kilómetro "},
         "units": _AGREEMENT.degree_ordinals(_ordinal)
         | {
             r"(?<=[0-9])\s?º\s?(?=[CF]\b)|(?<=[0-9])\s°\s?(?=[CF]\b)|(?<=[0-9])°\s(?=[CF]\b)": " °",
