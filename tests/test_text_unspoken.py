@@ -16,6 +16,8 @@ from nightingale.text.unspoken import named
 
 from .command import names_in
 
+pytestmark = pytest.mark.slow
+
 # What is not spoken by a model for languages of the Latin script, by what it is.
 UNSPEAKABLE = {
     "Chinese": "今天天气很好。",

@@ -87,7 +87,6 @@ def test_keywords_of_generate_of_any_value(quick_tts: nightingale.TTS, data: st.
     assert _answers(begin)
 
 
-@pytest.mark.slow
 @settings(TRY, max_examples=60)
 @given(value=ANYTHING)
 def test_arguments_of_the_stages_of_any_value(

@@ -14,7 +14,7 @@ from .attacker import Report, Scene, attack, expected_sounds, scenes
 from .fake_server import SOUND
 
 pytestmark = [
-    pytest.mark.slow,
+    pytest.mark.nightly,
     pytest.mark.skipif(sys.platform != "linux", reason="Linux tells of a process"),
 ]
 

@@ -103,7 +103,6 @@ def test_clients_and_health_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
     assert health.json()["status"] == "failed"
 
 
-@pytest.mark.slow
 def test_the_process_ends_for_its_supervisor(
     quick_checkpoint: Path, tmp_path: Path, broken_command: list[str]
 ) -> None:
@@ -117,7 +116,7 @@ def test_the_process_ends_for_its_supervisor(
     assert "injected" in log
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_worker_whose_engine_has_failed_is_replaced(
     quick_checkpoint: Path, tmp_path: Path, broken_command: list[str]
 ) -> None:

@@ -42,7 +42,6 @@ def _speak(model: Path, megabytes: int, threads: int = 2) -> tuple[int, str]:
     return done.returncode, done.stdout + done.stderr
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("megabytes", [4, 40, 80, 120, 160, 240, 320, 480, 640])
 def test_too_little_memory_is_an_error(megabytes: int, quick_checkpoint: Path) -> None:
     status, said = _speak(quick_checkpoint, megabytes)
@@ -77,7 +76,6 @@ def test_threads_beyond_the_limit_are_refused(threads: str, quick_checkpoint: Pa
     )
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("megabytes", [600, 900, 1200, 1600])
 def test_the_command_line_speaks_or_says_why(
     megabytes: int, quick_checkpoint: Path, tmp_path: Path

@@ -29,7 +29,7 @@ def server(quick_checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) -> 
         yield running
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_text_in_the_smallest_parts_holds_nobody_up(server: Running) -> None:
     text = 2_000 * "Mr. "
 
@@ -43,7 +43,6 @@ def test_text_in_the_smallest_parts_holds_nobody_up(server: Running) -> None:
     assert_hardly_later(server, type_it)
 
 
-@pytest.mark.slow
 def test_clients_that_cancel_and_leave_cause_no_traceback(server: Running) -> None:
     for number in range(20):
         with live(server) as connection:
@@ -62,7 +61,7 @@ def test_clients_that_cancel_and_leave_cause_no_traceback(server: Running) -> No
     assert "Traceback" not in "".join(server.log)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_servers_end_lets_it_say_what_has_come(
     quick_checkpoint: Path, tmp_path: Path, quick_tts: nightingale.TTS
 ) -> None:
@@ -91,7 +90,7 @@ def test_the_servers_end_lets_it_say_what_has_come(
     assert "Traceback" not in "".join(server.log)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_servers_end_does_not_wait_longer_than_it_should(
     quick_checkpoint: Path, tmp_path: Path
 ) -> None:

@@ -55,7 +55,6 @@ def server(quick_checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) -> 
         yield running
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="Linux tells of a process")
 @pytest.mark.parametrize("settings", [{"response_format": "wav"}, {"stream_format": "sse"}])
 def test_a_request_full_of_pauses_takes_little_memory(

@@ -136,7 +136,7 @@ def server(quick_checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) -> 
         yield running
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_recordings_that_take_long_to_decode_hold_nobody_up(server: Running) -> None:
     # Almost silent, so that it is refused after it was decoded.
     quiet = np.tile(speech(1, 384_000) * 1e-3, (50, 1))

@@ -26,7 +26,6 @@ from ..process import descriptors
 from ..serving import Running, serving, until
 
 pytestmark = [
-    pytest.mark.slow,
     pytest.mark.skipif(sys.platform != "linux", reason="Linux tells of a process"),
 ]
 
@@ -99,6 +98,7 @@ def test_a_second_head_on_a_connection_has_its_deadline_too(server: Running) -> 
         assert held_for(connection, 60) < 30
 
 
+@pytest.mark.nightly
 def test_a_body_that_comes_at_the_required_rate_is_taken(server: Running) -> None:
     """For three times as long as a head may take."""
     body = BODY[:-1] + b" " * 79_999 + b"}"  # 80 kB, 13 kB/s
@@ -144,6 +144,7 @@ def spooled(pid: int) -> int:
     return found
 
 
+@pytest.mark.nightly
 def test_unfinished_uploads_are_held_within_bounds(quick_checkpoint: Path, tmp_path: Path) -> None:
     size = 5_000_000
     start = request("POST", VOICES, FORM_START, FORM | {"Content-Length": str(size + 100_000)})
@@ -169,6 +170,7 @@ def test_unfinished_uploads_are_held_within_bounds(quick_checkpoint: Path, tmp_p
             assert other.recv(12) == b"HTTP/1.1 400"
 
 
+@pytest.mark.nightly
 def test_an_upload_that_waits_for_a_slot_is_not_slow(server: Running) -> None:
     """Two others of its address hold their slots for three times as long as a head may take."""
     long = request("POST", VOICES, FORM_START, FORM | {"Content-Length": "9000000"})
@@ -204,6 +206,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.nightly
 def test_a_server_without_files_goes_on_and_logs_little(
     quick_checkpoint: Path, tmp_path: Path
 ) -> None:
@@ -297,6 +300,7 @@ def trickling(server: Running, clients: int) -> Iterator[None]:
             end.set()
 
 
+@pytest.mark.nightly
 def test_trickling_clients_do_not_delay_the_first_audio_of_others(server: Running) -> None:
     first_audio(server)
     before = sorted(first_audio(server) for _ in range(5))[2]

@@ -18,7 +18,7 @@ from ..serving import Running, serving, until
 from ..test_server_load import LONG, long_request, small_connection
 
 pytestmark = [
-    pytest.mark.slow,
+    pytest.mark.nightly,
     pytest.mark.skipif(sys.platform != "linux", reason="Linux tells of a process"),
 ]
 

@@ -55,6 +55,7 @@ def test_the_passages_are_those_of_splitting_from_the_start(language: str) -> No
             assert found == split_from_the_start(text, language, cuts)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("unit", ENDLESS)
 def test_the_work_grows_with_the_length_of_the_text(
     monkeypatch: pytest.MonkeyPatch, unit: str

@@ -118,7 +118,7 @@ def server(quick_checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) -> 
         yield running
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_10_000_japanese_characters_hold_nobody_up(server: Running) -> None:
     pytest.importorskip("pykakasi", reason="pip install 'nightingale-tts[languages]'")
     body = {"model": "nightingale", "input": JAPANESE, "language": "ja", "stream_format": "sse"}

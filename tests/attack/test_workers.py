@@ -18,7 +18,7 @@ from ..serving import Running, serving, until
 from ..test_cli_serve import children
 
 pytestmark = [
-    pytest.mark.slow,
+    pytest.mark.nightly,
     pytest.mark.skipif(sys.platform != "linux", reason="Linux tells of a process"),
 ]
 
