@@ -124,6 +124,8 @@ def test_tells_what_cannot_be_spoken(visiting: Visit) -> None:
     page.get_by_label("Text").fill("🙂")
     page.get_by_role("button", name="Speak").click()
     complains(page, r".*cannot speak 🙂 \(U\+1F642\).*")
+    assert visiting.refused == [(400, "/v1/audio/speech")]
+    visiting.refused.clear()
 
 
 def test_the_download_holds_every_sample(visiting: Visit, server: Running, tmp_path: Path) -> None:

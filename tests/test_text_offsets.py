@@ -89,7 +89,8 @@ def test_numbers_and_abbreviations_are_found_again(tokenizer: Tokenizer) -> None
 def test_offsets_increase_and_slice_the_source(tokenizer: Tokenizer) -> None:
     """In 5,000 texts, of the languages that the tests' model has a front-end for or needs none."""
     known = set(tokenizer.languages) - {"zh"}
-    texts = [(lang, text) for lang, text in generated(8000, breaks=True) if lang in known]
+    made = generated(12_000, breaks=True)
+    texts = [(lang, text) for lang, text in made if lang in known and len(text) < 300]
     assert len(texts) > 5000
     for i, (language, text) in enumerate(texts):
         words = words_of(tokenizer, text, language, **settings_of(i))

@@ -51,6 +51,7 @@ def test_a_short_text_is_counted_as_it_is(tts: nightingale.TTS) -> None:
         assert tts._tokenizer.count(text) == len(tts.tokenize(text))
 
 
+@pytest.mark.nightly
 def test_prepared_text_is_spoken_as_the_text_is(quick_tts: nightingale.TTS) -> None:
     text = "Dr. Lee paid $5. [pause 1s] Did you?"
     plain = [chunk for chunk in quick_tts.stepwise(text, seed=2) if chunk is not None]
