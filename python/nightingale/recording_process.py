@@ -10,7 +10,7 @@ import json
 import logging
 import os
 import resource
-import sys
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -72,7 +72,9 @@ def main() -> None:
             result = read_recording(file)
     except (ValueError, Error) as error:
         result = error
-    sys.stdout.buffer.write(pack(result, told.messages))
+    # Whoever asked for it may have been killed meanwhile.
+    with suppress(BrokenPipeError), open(1, "wb", closefd=False) as out:
+        out.write(pack(result, told.messages))
 
 
 if __name__ == "__main__":

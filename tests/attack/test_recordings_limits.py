@@ -110,6 +110,20 @@ def test_a_process_that_was_ended_is_told(monkeypatch: pytest.MonkeyPatch, tmp_p
         read_outside(file)
 
 
+def test_a_process_whose_reader_was_killed_says_nothing(tmp_path: Path) -> None:
+    file = tmp_path / "a.wav"
+    file.write_bytes(wav_bytes(speech(2, 24000), 24000))
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [sys.executable, "-m", "nightingale.recording_process"]
+    with file.open("rb") as given:
+        done = subprocess.run(
+            command, stdin=given, stdout=writer, stderr=subprocess.PIPE, timeout=PATIENCE
+        )
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
 def test_a_process_ends_when_nobody_waits_for_it(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
