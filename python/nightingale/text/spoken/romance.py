@@ -25,6 +25,12 @@ _HYPHEN_RULES: Rules = {
     r"(?<=[^\W\d_])-(?=[0-9])|(?<=[0-9])-(?=[^\W\d_])": " ",
 }
 
+# "20° C" is written "20 °C"; so is "20 ºC", where the sign of an ordinal often stands for a degree.
+_SPACED = r"(?<=[0-9])\s°\s?(?=[CF]\b)|(?<=[0-9])°\s(?=[CF]\b)"
+SPACED_DEGREES: Rules = {_SPACED: " °"}
+ORDINAL_DEGREES: Rules = {rf"(?<=[0-9])\s?º\s?(?=[CF]\b)|{_SPACED}": " °"}
+SHORT_YEARS: Rules = {r"(?<![\w.,])[’']([0-9]{2})(?!\w)": r"\1"}  # '99
+
 
 @dataclass(frozen=True)
 class Agreement:

@@ -8,7 +8,7 @@ from ..engine import Normalizer, Rules
 from ..language import Language
 from ..number_words import NumberWords, by_hundreds
 from ..roman import numeral, roman_rules
-from ..romance import Agreement, normalizer
+from ..romance import SHORT_YEARS, SPACED_DEGREES, Agreement, normalizer
 
 _TENS = (
     "0: zéro|un|deux|trois|quatre|cinq|six|sept|huit|neuf|dix|onze|douze|treize|quatorze|quinze|"
@@ -220,10 +220,7 @@ _LANGUAGE = Language(
             # The number of a law: "no 78-17".
             r"(?<=\bno )([0-9]+)-(?=[0-9])|(?<=\bn° )([0-9]+)-(?=[0-9])": r"\1\2 ",
         },
-        "units": {
-            r"(?<=[0-9])\s°\s?(?=[CF]\b)|(?<=[0-9])°\s(?=[CF]\b)": " °",
-            r"(?<![\w.,])[’']([0-9]{2})(?!\w)": r"\1",
-        },
+        "units": SPACED_DEGREES | SHORT_YEARS,
     },
 )
 

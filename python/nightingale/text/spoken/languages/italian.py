@@ -8,7 +8,7 @@ from ..engine import Normalizer, Rules
 from ..language import Language
 from ..number_words import NumberWords
 from ..roman import roman_rules
-from ..romance import Agreement, normalizer
+from ..romance import SHORT_YEARS, SPACED_DEGREES, Agreement, normalizer
 
 _TENS = "venti trenta quaranta cinquanta sessanta settanta ottanta novanta".split()
 _UNITS = "uno due tre quattro cinque sei sette otto nove".split()
@@ -196,11 +196,7 @@ _LANGUAGE = Language(
     ordinal=_ordinal,
     fraction=_fraction,
     extra={
-        "units": _AGREEMENT.degree_ordinals(_ordinal)
-        | {
-            r"(?<=[0-9])\s°\s?(?=[CF]\b)|(?<=[0-9])°\s(?=[CF]\b)": " °",
-            r"(?<![\w.,])[’']([0-9]{2})(?!\w)": r"\1",
-        },
+        "units": _AGREEMENT.degree_ordinals(_ordinal) | SPACED_DEGREES | SHORT_YEARS,
         "numbers": {
             r"\bkm\s(?=[0-9])": "chilometro ",
             # "un'ora", "uno studente"

@@ -8,7 +8,7 @@ from ..engine import Normalizer, Rules
 from ..language import Language
 from ..number_words import NumberWords
 from ..roman import numeral, roman_rules
-from ..romance import Agreement, normalizer
+from ..romance import ORDINAL_DEGREES, SHORT_YEARS, Agreement, normalizer
 
 _MASCULINE = (
     "0: cero|uno|dos|tres|cuatro|cinco|seis|siete|ocho|nueve|diez|once|doce|trece|catorce|quince|"
@@ -219,11 +219,7 @@ _LANGUAGE = Language(
     fraction=_fraction,
     extra={
         "numbers": {r"\bkm\s(?=[0-9])": "kilómetro "},
-        "units": _AGREEMENT.degree_ordinals(_ordinal)
-        | {
-            r"(?<=[0-9])\s?º\s?(?=[CF]\b)|(?<=[0-9])\s°\s?(?=[CF]\b)|(?<=[0-9])°\s(?=[CF]\b)": " °",
-            r"(?<![\w.,])[’']([0-9]{2})(?!\w)": r"\1",
-        },
+        "units": _AGREEMENT.degree_ordinals(_ordinal) | ORDINAL_DEGREES | SHORT_YEARS,
     },
 )
 
