@@ -17,8 +17,9 @@ from nightingale.torch_file import open_tensors
 
 from ..command import run
 
+# A process that is started inherits ru_maxrss of the one that started it: VmHWM is its own.
 LOAD = """
-import resource, signal, sys
+import re, signal, sys
 import nightingale
 
 signal.alarm(60)
@@ -26,7 +27,8 @@ try:
     nightingale.load(sys.argv[1], device="cpu")
 except nightingale.Error as error:
     print(error)
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
+with open("/proc/self/status") as status:
+    print(int(re.search(r"VmHWM:\\s+(\\d+)", status.read())[1]) // 1024)
 """
 
 
