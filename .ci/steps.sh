@@ -2,10 +2,13 @@
 # Each is quiet unless it fails, and says how long it took.
 
 work=$(mktemp -d)
-background=
+background=()
+# Python compiles what it imports; most of what pip installs never is.
+export PIP_NO_COMPILE=1
 
 clean_up() {
-  if [ -n "$background" ]; then kill -- "-$background" 2>/dev/null || true; fi
+  local group
+  for group in "${background[@]}"; do kill -- "-$group" 2>/dev/null || true; done
   rm -rf "$work"
 }
 trap clean_up EXIT
@@ -27,7 +30,7 @@ step() {
   echo "$name: $(tail -n 1 "$log") [$((SECONDS - started)) s]"
 }
 
-# Runs a function beside what follows, in a process group of its own; `wait_for_background` ends it.
+# Runs a function beside what follows, in a process group of its own, until `wait_for_background`.
 in_background() {
   set -m
   (
@@ -35,15 +38,14 @@ in_background() {
     renice -n 10 "$BASHPID" >/dev/null
     "$@"
   ) &
-  background=$!
+  background+=($!)
   set +m
 }
 
 wait_for_background() {
-  if [ -n "$background" ]; then
-    wait "$background"
-    background=
-  fi
+  local group
+  for group in "${background[@]}"; do wait "$group"; done
+  background=()
 }
 
 system_packages() {
