@@ -234,6 +234,11 @@ def test_no_grapheme_is_cut(cluster: str) -> None:
         ("[ Pause .5s ]", 0.5),
         ("[pause 30s]", 30.0),
         ("[pause 0s]", 0.0),
+        ("[pause:0.5]", 0.5),
+        ("[pause:500ms]", 0.5),
+        ("[Pause : 2 S]", 2.0),
+        ("[pause: .25]", 0.25),
+        ("[pause:30]", 30.0),
     ],
 )
 def test_a_mark_is_a_pause_after_what_stands_before_it(mark: str, seconds: float) -> None:
@@ -245,7 +250,10 @@ def test_a_mark_is_a_pause_after_what_stands_before_it(mark: str, seconds: float
 
 @pytest.mark.parametrize(
     "mark",
-    ["[pause -3s]", "[pause soon]", "[pause 31s]", "[pause 30001ms]", "[pause 5]", "[pause 1m]"],
+    [
+        *("[pause -3s]", "[pause soon]", "[pause 31s]", "[pause 30001ms]", "[pause 5]"),
+        *("[pause 1m]", "[pause:31]", "[pause:-1]", "[pause:]", "[pause:1m]", "[pause:1,5]"),
+    ],
 )
 def test_a_malformed_mark_is_refused(mark: str) -> None:
     with pytest.raises(ValueError, match=r"\[pause 500ms\].* at most 30 s") as error:

@@ -20,7 +20,10 @@ _DEFAULT_PAUSE = 0.5  # seconds of a bare [pause]
 _LONGEST_PAUSE = 30.0  # of one mark, and of all that nothing spoken stands between
 
 PAUSE_MARK = re.compile(r"\[\s*pause(?![a-z_])([^\[\]]*)\]", re.IGNORECASE)
-_LENGTH = re.compile(r"\s+([0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*(ms|s)\s*", re.IGNORECASE)
+# After a colon the unit may be left out: seconds.
+_LENGTH = re.compile(
+    r"(?:\s+(?=.*s)|\s*:\s*)([0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*(ms|s|)\s*", re.IGNORECASE
+)
 _PARAGRAPH_AFTER = re.compile(r"\n[^\S\n]*\n\s*\Z")
 _PARAGRAPH_BEFORE = re.compile(r"\A[^\S\n]*\n[^\S\n]*\n")
 SENTENCE_END = re.compile(r"[.．!?…‥。｡！？؟۔।॥׃‽\u037e][\"'”’»)\]」』）]*\Z")
@@ -186,7 +189,7 @@ def _seconds(mark: re.Match[str]) -> float:
         seconds = float(length[1]) / (1000 if length[2].lower() == "ms" else 1)
     if seconds > _LONGEST_PAUSE:
         raise ValueError(
-            f"{mark[0]!r} is no pause: write [pause], [pause 500ms] or [pause 1.5s], "
+            f"{mark[0]!r} is no pause: write [pause], [pause 500ms], [pause 1.5s] or [pause:1.5], "
             f"at most {_LONGEST_PAUSE:g} s"
         )
     return seconds
