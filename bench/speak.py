@@ -61,7 +61,6 @@ def spoken(tts: Any, tokens: int, steps: int, whole: bool = False) -> Iterator[A
     options = SpeechOptions(exaggeration=0.5, max_tokens=tokens, steps=steps, **chunks)
     speaker = Speaker(
         tts._engine,
-        tts._tokenizer,
         segments=tts.prepare(TEXT),
         voice=voice,
         options=tts._resolved(options, voice),

@@ -16,8 +16,7 @@ from .engine import Engine
 from .model_settings import LOOKAHEAD_TOKENS
 from .options import SpeechOptions
 from .streaming import SentenceSound
-from .text import Segment, Tokenizer
-from .text.traced import Traced
+from .text import Segment
 from .voice import Voice
 from .word_times import Word, WordTimes
 
@@ -61,8 +60,7 @@ class Speaker:
     """Says a text. `run` yields None after each token and flow step, and chunks."""
 
     engine: Engine
-    tokenizer: Tokenizer
-    segments: Sequence[Segment]
+    segments: Sequence[Segment]  # tokenised
     voice: Voice
     options: SpeechOptions  # resolved
     started: float  # by time.perf_counter
@@ -89,16 +87,14 @@ class Speaker:
         """A segment that is being spoken or is about to be."""
         if number not in self._begun:
             began = time.perf_counter()
-            text, options = _said(self.segments[number]), self.options
-            text_tokens, words, word_of = self.tokenizer.encode_words(text, options.language)
-            encoded = time.perf_counter()
+            encoded, options = self.segments[number].encoded, self.options
+            assert encoded is not None, "the segment has not been tokenised"
             speech = self.engine.speak(
-                text_tokens, self.voice, options, sentence=number, min_tokens=self.min_tokens
+                encoded.ids, self.voice, options, sentence=number, min_tokens=self.min_tokens
             )
-            times = WordTimes(words, word_of, options.speed)
-            self._begun[number] = _Utterance(len(text_tokens), times, speech)
-            self._seconds["text"] += encoded - began
-            self._seconds["t3"] += time.perf_counter() - encoded
+            times = WordTimes(encoded.words, encoded.word_of, options.speed)
+            self._begun[number] = _Utterance(len(encoded.ids), times, speech)
+            self._seconds["t3"] += time.perf_counter() - began
         return self._begun[number]
 
     def _ahead(self, number: int) -> list[_core.SpeechTokens]:
@@ -140,7 +136,7 @@ class Speaker:
             yield from advance(next(silence, np.zeros(0, np.float32)))
             yield from map(self._chunk, silence)
         else:
-            logger.warning("the model said nothing for %r", _said(self.segments[number]))
+            logger.warning("the model said nothing for %r", self.segments[number].said)
 
     def _speak(self, number: int, tokens: list[int]) -> Iterator[None]:
         """Puts what T3 says in `tokens`, one a turn; what it says astray goes at the end."""
@@ -189,12 +185,6 @@ class Speaker:
         """Characters that are left out of the text, each once; the first chunk has them."""
         found = (c for segment in self.segments for c in segment.unspoken)
         return [] if index else list(dict.fromkeys(found))
-
-
-def _said(segment: Segment) -> Traced:
-    """A segment's text; one that ends inside a clause gets a comma, so that the voice stays up."""
-    inside = segment.ends == "cut" and segment.text[-1].isalnum()
-    return segment.text + "," if inside else segment.text
 
 
 def _silence(segment: Segment, last: bool) -> Iterator[np.ndarray]:

@@ -8,7 +8,6 @@ import time
 import warnings
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import asdict, replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +25,7 @@ from .recording import Recording, Source, read_recording
 from .speech import Chunk, Speaker
 from .streaming import fade_in
 from .text import Segment, Tokenizer, prepare
+from .text.encoded import SegmentEncoder
 from .text.unspoken import UnspokenWarning, named, nothing_to_speak, speakable
 from .voice import Voice
 
@@ -94,13 +94,13 @@ class TTS:
         check: is called many times on the way, and ends the work where it raises.
         """
         language = self._tokenizer.known_language(language)
-        count = partial(self._tokenizer.count, language=language, check=check)
-        segments = prepare(text, language, count=count)
+        encoder = SegmentEncoder(self._tokenizer, language, check)
+        segments = prepare(text, language, count=encoder.count, count_at_most=encoder.count_at_most)
         found = speakable(segments, lambda character: self._tokenizer.reads(character, language))
         if not any(segment.text for segment in found) and any(s.text for s in segments):
             unspoken = list(dict.fromkeys(c for segment in found for c in segment.unspoken))
             raise ValueError(nothing_to_speak(unspoken, language, self.languages))
-        return found
+        return encoder.encoded(found)
 
     def generate(
         self, text: str, options: SpeechOptions | None = None, **overrides: Unpack[SpeechOverrides]
@@ -292,7 +292,6 @@ class TTS:
         self._engine.check_voice(voice)
         return Speaker(
             self._engine,
-            self._tokenizer,
             text if _is_prepared(text) else self.prepare(text, options.language),
             voice,
             self._resolved(options, voice),
@@ -340,7 +339,10 @@ class TTS:
 
 
 def _is_prepared(text: Any) -> TypeIs[list[Segment]]:
-    return isinstance(text, list) and all(isinstance(part, Segment) for part in text)
+    """Whether `TTS.prepare` gave it, which tokenises it too."""
+    return isinstance(text, list) and all(
+        isinstance(part, Segment) and (part.encoded is not None or not part.text) for part in text
+    )
 
 
 def _without_steps(spoken: Iterator[Chunk | None]) -> Generator[Chunk, None, None]:

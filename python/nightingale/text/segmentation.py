@@ -38,6 +38,7 @@ class Segmenter:
     count: Callable[[str], int] | None
     max_tokens: int
     expand: bool
+    count_at_most: Callable[[str], float] | None = None
     sizes: dict[str, float] = field(default_factory=dict)  # counting tokens is not cheap
 
     def segments(self, text: str) -> list[Segment]:
@@ -75,10 +76,13 @@ class Segmenter:
         size = self.sizes.get(text)
         if size is None:
             size = speaking_time(text) / self.limit
-            if self.count is not None:
+            if self.count is not None and self._may_have_more(text, size * self.max_tokens):
                 size = max(size, self.count(text) / self.max_tokens)
             self.sizes[text] = size
         return size
+
+    def _may_have_more(self, text: str, tokens: float) -> bool:
+        return self.count_at_most is None or self.count_at_most(text) > tokens
 
     def _units(self, part: Traced, following: str | None) -> list[Segment]:
         """The sentences between two pause marks, each with spoken text unless none has any."""

@@ -17,12 +17,14 @@ def prepare(
     count: Callable[[str], int] | None = None,
     *,
     max_tokens: int = MAX_TOKENS,
+    count_at_most: Callable[[str], float] | None = None,
     expand: bool = True,
 ) -> list[Segment]:
     """Splits a text of any length into segments.
 
     limit: estimated seconds of speech in a segment; None is 15. count: gives the number of tokens
-    of a text, at most max_tokens in a segment. expand: numbers and abbreviations become words.
+    of a text, at most max_tokens in a segment; count_at_most: a bound of it, where that is faster.
+    expand: numbers and abbreviations become words.
     Marks such as [pause 500ms] become the pause of the segment before them; several in a row add
     up, to 30 s at most.
     """
@@ -37,4 +39,5 @@ def prepare(
     # Imported here: its patterns take a while to compile and not every command speaks.
     from .segmentation import Segmenter
 
-    return Segmenter(language.lower(), limit, count, max_tokens, expand).segments(text)
+    segmenter = Segmenter(language.lower(), limit, count, max_tokens, expand, count_at_most)
+    return segmenter.segments(text)

@@ -1,5 +1,6 @@
 """A checkpoint's tokenizer: text to token ids, as the reference does it."""
 
+import math
 import re
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -10,6 +11,7 @@ import numpy as np
 from .._core import Error
 from ..checkpoint import known_language
 from .front_ends import front_ends
+from .segment import Encoded
 from .traced import Traced, joined, traced
 
 _REPLACED_PUNCTUATION = (
@@ -27,7 +29,9 @@ _REPLACED_PUNCTUATION = (
     ("’", "'"),
 )
 # Characters that are counted at once: the time of Japanese grows with the square of the length.
-_COUNTED = 500
+COUNTED = 500
+# What `normalise_punctuation` puts two characters in place of.
+_LONGER_WHEN_NORMALISED = ("…", ";")
 _FIRST = re.compile(r"\A.", re.DOTALL)
 _ENDERS = (".", "!", "?", "-", ",")
 _MULTILINGUAL_ENDERS = (*_ENDERS, "、", "，", "。", "？", "！")
@@ -78,7 +82,7 @@ class Tokenizer:
 
     def encode(self, text: str, language: str = "en") -> np.ndarray:
         """Token ids of one segment of text, without start and stop, its punctuation normalised."""
-        return self.encode_as_is(self._normalised(text), self.known_language(language))
+        return self.encode_as_is(self.normalised(text), self.known_language(language))
 
     def count(
         self, text: str, language: str = "en", check: Callable[[], None] | None = None
@@ -94,20 +98,36 @@ class Tokenizer:
             tokens += len(self.encode(part, language))
         return tokens
 
+    def count_at_most(self, text: str, language: str) -> float:
+        """A bound of what `count` gives, without tokenising: a token has a byte at least."""
+        if language in self._front_ends:
+            return math.inf
+        put_in = 2 + sum(map(text.count, _LONGER_WHEN_NORMALISED))  # 2: the tag and the last mark
+        # Compatibility characters decompose, upper case may have another length in lower case.
+        read = normalize("NFKD", text.lower()) if not text.isascii() else text
+        return len(read.encode("utf-8", "replace")) + put_in
+
     def encode_as_is(self, text: str, language: str) -> np.ndarray:
         """Token ids of text that has been checked and normalised; `language` is a known code."""
-        return self._ids(self._read(text, language), language)
+        return self.read_ids(text, language)[1]
 
-    def encode_words(self, text: str, language: str) -> tuple[np.ndarray, list[Traced], list[int]]:
+    def read_ids(self, text: str, language: str) -> tuple[str, np.ndarray]:
+        """Normalised text as the model was taught to read it, and its token ids."""
+        read = self._read(text, language)
+        return read, self._ids(read, language)
+
+    def encode_words(self, text: str, language: str) -> Encoded:
         """What `encode` gives, the words of the text, and which of them each token is in."""
-        written, language = self._normalised(text), self.known_language(language)
-        read = self._read(written, language)
-        ids = self._ids(read, language)
+        written = self.normalised(text)
+        return self.with_words(written, *self.read_ids(written, self.known_language(language)))
+
+    def with_words(self, written: Traced, read: str, ids: np.ndarray) -> Encoded:
+        """Token ids with the words they are in. written: normalised; read: what was tokenised."""
         places, words = _spoken_words(_shown(written, read))
         spaces = np.cumsum(ids == self._tokenizer.token_to_id("[SPACE]"))
         # A [SPACE] that stands in the text itself would count too many.
         word_of = [places[min(count, len(places) - 1)] for count in spaces] if words else []
-        return ids, words, word_of
+        return Encoded(ids, words, word_of)
 
     def reads(self, character: str, language: str) -> bool:
         """Whether the model knows a letter, digit or sign, as `language` reads it."""
@@ -120,7 +140,7 @@ class Tokenizer:
             self._known[language, character] = known
         return known
 
-    def _normalised(self, text: str) -> Traced:
+    def normalised(self, text: str) -> Traced:
         """The text with plain punctuation, or a ValueError where it cannot be spoken."""
         if not isinstance(text, str):
             raise ValueError(f"text must be a string, not {type(text).__name__}")
@@ -151,9 +171,9 @@ class Tokenizer:
 def _counted_parts(text: str) -> Iterator[str]:
     """A text in parts of bounded length, between words where it has spaces."""
     begin = 0
-    while len(text) - begin > _COUNTED:
-        space = text.rfind(" ", begin + 1, begin + _COUNTED)
-        end = space if space > 0 else begin + _COUNTED
+    while len(text) - begin > COUNTED:
+        space = text.rfind(" ", begin + 1, begin + COUNTED)
+        end = space if space > 0 else begin + COUNTED
         if text[begin:end].strip():
             yield text[begin:end]
         begin = end
