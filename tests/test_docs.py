@@ -299,8 +299,10 @@ OWNERS: dict[str, Any] = {
     "Voice": nightingale.Voice,
     "voice": nightingale.Voice,
     "folder": VoiceFolder,
+    "Lexicon": nightingale.Lexicon,
+    "lexicon": nightingale.Lexicon,
 }
-RESULTS = (nightingale.Audio, nightingale.Chunk, nightingale.Voice)
+RESULTS = (nightingale.Audio, nightingale.Chunk, nightingale.Lexicon, nightingale.Voice)
 
 
 def parameters(function: Callable[..., Any]) -> list[tuple[str, Any, Any]]:

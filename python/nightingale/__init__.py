@@ -7,6 +7,7 @@ from .audio import Audio
 from .loading import load
 from .options import LoadOptions, SpeechOptions
 from .speech import Chunk
+from .text.lexicon import Lexicon
 from .text.spoken import normalize
 from .text.unspoken import UnspokenWarning
 from .tts import TTS
@@ -18,6 +19,7 @@ __all__ = [
     "Audio",
     "Chunk",
     "Error",
+    "Lexicon",
     "LoadOptions",
     "SpeechOptions",
     "UnspokenWarning",

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from unicodedata import category
 
 from .characters import is_spoken, shorten_runs, speaking_time
+from .lexicon import Lexicon
 from .long_sentences import balanced_groups, cut
 from .segment import Segment
 from .sentences import Sentence, sentences
@@ -39,10 +40,11 @@ class Segmenter:
     max_tokens: int
     expand: bool
     count_at_most: Callable[[str], float] | None = None
+    lexicon: Lexicon | None = None
     sizes: dict[str, float] = field(default_factory=dict)  # counting tokens is not cheap
 
     def segments(self, text: str) -> list[Segment]:
-        parts = _split_pauses(traced(text))
+        parts = [(self._respelled(part), pause) for part, pause in _split_pauses(traced(text))]
         found: list[Segment] = []
         silence = 0.0  # before the first text
         unspoken = Traced("")  # marks before the first text
@@ -70,6 +72,10 @@ class Segmenter:
         if not found and len(parts) == 1:
             raise ValueError("there is no text to speak")
         return [Segment(Traced(""), silence, "cut"), *found] if silence or not found else found
+
+    def _respelled(self, text: Traced) -> Traced:
+        """Before sentences are found, since a phrase may hold a full stop."""
+        return text if self.lexicon is None else self.lexicon.applied(text, self.language)
 
     def _measure(self, text: str) -> float:
         """The share of a segment that the text fills; 1 is full."""

@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable
 
 from ..option import number, whole
+from .lexicon import Lexicon
 from .segment import Segment
 
 LIMIT = 15.0  # seconds of speech in a segment; T3 can speak 40, but not as well
@@ -18,13 +19,14 @@ def prepare(
     *,
     max_tokens: int = MAX_TOKENS,
     count_at_most: Callable[[str], float] | None = None,
+    lexicon: Lexicon | None = None,
     expand: bool = True,
 ) -> list[Segment]:
     """Splits a text of any length into segments.
 
     limit: estimated seconds of speech in a segment; None is 15. count: gives the number of tokens
     of a text, at most max_tokens in a segment; count_at_most: a bound of it, where that is faster.
-    expand: numbers and abbreviations become words.
+    lexicon: respellings of words. expand: numbers and abbreviations become words.
     Marks such as [pause 500ms] become the pause of the segment before them; several in a row add
     up, to 30 s at most.
     """
@@ -39,5 +41,7 @@ def prepare(
     # Imported here: its patterns take a while to compile and not every command speaks.
     from .segmentation import Segmenter
 
-    segmenter = Segmenter(language.lower(), limit, count, max_tokens, expand, count_at_most)
+    segmenter = Segmenter(
+        language.lower(), limit, count, max_tokens, expand, count_at_most, lexicon
+    )
     return segmenter.segments(text)

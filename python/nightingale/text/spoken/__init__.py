@@ -3,8 +3,10 @@
 from collections.abc import Callable
 from functools import cache
 from importlib import import_module
+from typing import Any
 
 from ...checkpoint import LANGUAGES
+from ..lexicon import Lexicon
 from ..traced import Traced, traced
 from .engine import Normalizer
 
@@ -38,15 +40,18 @@ _MODULES = {
 }
 
 
-def normalize(text: str, language: str = "en") -> str:
+def normalize(text: str, language: str = "en", lexicon: Any = None) -> str:
     """The text as it will be spoken: numbers, dates, units and abbreviations in words.
 
-    language: a code such as "es". This is what `generate` does with each sentence.
+    language: a code such as "es". lexicon: respellings of words, as `generate` takes them.
+    This is what `generate` does with each sentence.
     """
     if not isinstance(text, str):
         raise ValueError(f"text must be a string, not {type(text).__name__}")
     if not isinstance(language, str) or language.lower() not in LANGUAGES:
         raise ValueError(f"unknown language {language!r}; expected one of {', '.join(LANGUAGES)}")
+    if (respellings := Lexicon.of(lexicon)) is not None:
+        text = respellings.applied(text, language.lower())
     return str(written_out(text, language.lower()))
 
 
