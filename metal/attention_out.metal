@@ -10,6 +10,10 @@
 // outputs: y weights
 #include "gemv.h"
 
+// Where no head is watched, `weights` is another name of y, which may have
+// 16 bits, and MSL converts to bfloat only when told to.
+template <typename T> METAL_FUNC void put(device T* to, float v) { *to = T(v); }
+
 // Over all parts of a head: the peak, and what the exponentials add up to.
 METAL_FUNC float common_peak(const device float* head, int parts) {
   float peak = -INFINITY;
@@ -105,6 +109,6 @@ if (first == 0) {
     float peak = common_peak(from, parts);
     float total = common_total(from, parts, peak);
     for (int t = i; t < length; t += THREADS)
-      weights[h * length + t] = precise::exp(scores[h * length + t] - peak) / total;
+      put(weights + (h * length + t), precise::exp(scores[h * length + t] - peak) / total);
   }
 }

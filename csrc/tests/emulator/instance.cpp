@@ -61,7 +61,8 @@ const Command kLanguage{
     "-Xclang",
     "-fbfloat16-excess-precision=none"};
 
-// MSL is C++14 with `if constexpr` and a little more.
+// MSL is C++14 with `if constexpr` and a little more. It converts float to
+// bfloat only where the text says so.
 const Command kTyped{
     "-std=c++14",
     "-S", // zig wants a file to come out
@@ -70,6 +71,7 @@ const Command kTyped{
     "-DMSL_TYPED",
     "-pedantic-errors",
     "-Wno-c++17-extensions",
+    "-Werror=implicit-float-conversion",
     "-Werror=uninitialized",
     "-Werror=sometimes-uninitialized"};
 

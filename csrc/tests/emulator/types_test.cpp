@@ -94,6 +94,18 @@ TEST_CASE("emulator: bfloat16 rounds to nearest, ties to even") {
   check_rounding<mx::bfloat16_t>(mx::bfloat16);
 }
 
+TEST_CASE("emulator: floats are rounded only where the text says so") {
+  TinyKernel kernel{
+      .body = kThread + "y[t] = x[t] + 0.5f;", .dtype = mx::bfloat16};
+  check_fault(kernel, "does not compile");
+  kernel.body = kThread + "for (int i = 0; i < N; ++i) y[t] = x[t];\n" +
+      "y[t] = bfloat16_t(0.0f);";
+  kernel.constants = {{"N", 0}}; // what never runs is compiled too
+  check_fault(kernel, "does not compile");
+  kernel.body = kThread + "y[t] = bfloat16_t(x[t] + 0.5f);";
+  CHECK(float(run(kernel).data<mx::bfloat16_t>()[5]) == 5.5f);
+}
+
 TEST_CASE("emulator: half-precision arithmetic rounds after every operation") {
   auto x = mx::linspace(0.1, 40.0, 64, mx::float32, mx::Device::cpu);
   auto chain = [&](mx::Dtype dtype) {
