@@ -11,26 +11,34 @@ METAL_FUNC float offset_of(uint affine) { return as_type<float>(affine & 0xffff0
 
 // Eight channels of a vector as they came from memory, so that all a lane needs
 // can be under way at once.
-template <typename C, int BITS> struct Held8 {
+template <typename C> struct HeldFloats8 {
   Raw8<C> raw;
-  METAL_FUNC void load(const device C* row, int channel) { raw.fetch(row + channel); }
-  METAL_FUNC void get(thread float* to) { raw.unpack(to); }
+  METAL_FUNC void load(const device C* row, int channel) thread { raw.fetch(row + channel); }
+  METAL_FUNC void get(thread float* to) const thread { raw.unpack(to); }
 };
 template <int BITS> struct HeldQuantized8 {
   Quantized8<BITS> quantized;
   uint affine;
-  METAL_FUNC void load(const device uint* row, int channel) {
+  METAL_FUNC void load(const device uint* row, int channel) thread {
     quantized.fetch(row + channel * BITS / 32);
     affine = row[2 * BITS + channel / 32];
   }
-  METAL_FUNC void get(thread float* to) {
+  METAL_FUNC void get(thread float* to) const thread {
     float scale = scale_of(affine), offset = offset_of(affine);
     quantized.unpack(to);
     for (int i = 0; i < 8; ++i) to[i] = fma(scale, to[i], offset);
   }
 };
-template <typename C> struct Held8<C, 8> : HeldQuantized8<8> {};
-template <typename C> struct Held8<C, 4> : HeldQuantized8<4> {};
+template <typename C, int BITS> struct HeldOf {
+  using type = HeldFloats8<C>;
+};
+template <typename C> struct HeldOf<C, 8> {
+  using type = HeldQuantized8<8>;
+};
+template <typename C> struct HeldOf<C, 4> {
+  using type = HeldQuantized8<4>;
+};
+template <typename C, int BITS> using Held8 = typename HeldOf<C, BITS>::type;
 
 // The bits of the bfloat16 next to v, away from 0.
 METAL_FUNC uint outward(float v) { return (as_type<uint>(v) + 0xffffu) & 0xffff0000u; }

@@ -20,7 +20,7 @@
 struct SharedRows {
   threadgroup const uint4* parts;
 
-  METAL_FUNC uint4 part(int row, int column, int quarter) const {
+  METAL_FUNC uint4 part(int row, int column, int quarter) const thread {
     return parts[(column / 32 * 16 + row) * 4 + quarter];
   }
 };

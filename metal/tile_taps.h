@@ -9,7 +9,7 @@ template <typename T, int TAPS, int CX, int CS, typename X, typename S> struct T
   const device S* skip;
   int rows;
 
-  METAL_FUNC uint4 part(int row, int column, int quarter) const {
+  METAL_FUNC uint4 part(int row, int column, int quarter) const thread {
     constexpr int C = CX + CS;
     int from = min(row, rows - 1) - (TAPS - 1 - column / C), c = column % C;
     int at = max(from, 0); // so that lanes stay together

@@ -9,7 +9,7 @@ template <typename T, int C, typename X> struct WindowRows {
   const device X* before;
   int split, count, dilation, pad;
 
-  METAL_FUNC uint4 part(int row, int column, int quarter) const {
+  METAL_FUNC uint4 part(int row, int column, int quarter) const thread {
     int from = row + column / C * dilation - pad, c = column % C;
     int at = min(max(from, 0), count - 1); // so that lanes stay together
     bool old = at < split; // chosen before loading: loads in branches would wait for each other

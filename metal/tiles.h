@@ -34,7 +34,7 @@ template <int K, typename T> struct PlainRows {
   const device T* x;
   int rows;
 
-  METAL_FUNC uint4 part(int row, int column, int quarter) const {
+  METAL_FUNC uint4 part(int row, int column, int quarter) const thread {
     return tile_part(x + (min(row, rows - 1) * K + column), quarter);
   }
 };

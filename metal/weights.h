@@ -5,8 +5,8 @@
 // As they came from memory, so that many can be under way at once.
 template <typename T> struct Raw8 {
   uint4 q;
-  METAL_FUNC void fetch(const device T* p) { q = *(const device uint4*)p; }
-  METAL_FUNC void unpack(thread float* v) {
+  METAL_FUNC void fetch(const device T* p) thread { q = *(const device uint4*)p; }
+  METAL_FUNC void unpack(thread float* v) const thread {
     unpack_pair<T>(q.x, v);
     unpack_pair<T>(q.y, v + 2);
     unpack_pair<T>(q.z, v + 4);
@@ -15,11 +15,11 @@ template <typename T> struct Raw8 {
 };
 template <> struct Raw8<float> {
   float4 a, b;
-  METAL_FUNC void fetch(const device float* p) {
+  METAL_FUNC void fetch(const device float* p) thread {
     a = *(const device float4*)p;
     b = *(const device float4*)(p + 4);
   }
-  METAL_FUNC void unpack(thread float* v) {
+  METAL_FUNC void unpack(thread float* v) const thread {
     v[0] = a.x; v[1] = a.y; v[2] = a.z; v[3] = a.w;
     v[4] = b.x; v[5] = b.y; v[6] = b.z; v[7] = b.w;
   }
@@ -55,8 +55,8 @@ METAL_FUNC float byte_float(uint q, uint i) {
 template <int BITS> struct Quantized8 {};
 template <> struct Quantized8<8> {
   uint2 q;
-  METAL_FUNC void fetch(const device uint* p) { q = *(const device uint2*)p; }
-  METAL_FUNC void unpack(thread float* v) {
+  METAL_FUNC void fetch(const device uint* p) thread { q = *(const device uint2*)p; }
+  METAL_FUNC void unpack(thread float* v) const thread {
     for (uint i = 0; i < 4; ++i) {
       v[i] = byte_float(q.x, i);
       v[i + 4] = byte_float(q.y, i);
@@ -65,8 +65,8 @@ template <> struct Quantized8<8> {
 };
 template <> struct Quantized8<4> {
   uint q;
-  METAL_FUNC void fetch(const device uint* p) { q = *p; }
-  METAL_FUNC void unpack(thread float* v) {
+  METAL_FUNC void fetch(const device uint* p) thread { q = *p; }
+  METAL_FUNC void unpack(thread float* v) const thread {
     uint even = q & 0x0f0f0f0fu, odd = (q >> 4) & 0x0f0f0f0fu;
     for (uint i = 0; i < 4; ++i) {
       v[2 * i] = byte_float(even, i);

@@ -109,12 +109,22 @@ struct Scan {
     while (name > first && tokens[name].kind != Token::Kind::word) {
       --name;
     }
-    bool inlined = std::any_of(
-        tokens.begin() + first,
-        tokens.begin() + parenthesis,
-        [](const Token& token) { return token.is("METAL_FUNC"); });
+    auto has = [&](size_t from, size_t to, std::string_view word) {
+      return std::any_of(
+          tokens.begin() + from, tokens.begin() + to, [&](const Token& token) {
+            return token.is(word);
+          });
+    };
     functions.push_back(
-        {name, scope, arguments(tokens, parenthesis), begin, end, inlined});
+        {.name = name,
+         .scope = scope,
+         .parameters = arguments(tokens, parenthesis),
+         .begin = begin,
+         .end = end,
+         .inlined = has(first, parenthesis, "METAL_FUNC"),
+         .of_object = !scope.empty() && !has(first, parenthesis, "static"),
+         .of_thread =
+             has(closing(tokens, parenthesis, "(", ")"), begin, "thread")});
   }
 };
 

@@ -25,6 +25,8 @@ struct Function {
   int parameters;
   size_t begin, end; // of its body
   bool inlined; // METAL_FUNC
+  bool of_object; // of a struct, and not static
+  bool of_thread; // `thread` behind its parameters
 };
 
 std::vector<Function> functions_in(const std::vector<Token>& tokens);

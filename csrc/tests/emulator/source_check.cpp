@@ -178,6 +178,19 @@ void check_brackets(const Tokens& tokens) {
   }
 }
 
+// The MSL specification has no derived structs.
+void check_base_clauses(const Tokens& tokens) {
+  for (size_t i = 0; i + 2 < tokens.size(); ++i) {
+    if (!tokens[i].is("struct") && !tokens[i].is("class")) {
+      continue;
+    }
+    size_t behind = behind_template(tokens, i + 2);
+    if (behind < tokens.size() && tokens[behind].is(":")) {
+      reject(tokens[i + 1], "structs have no base classes");
+    }
+  }
+}
+
 void check_header(const Tokens& tokens) {
   for (const auto& token : tokens) {
     if (is_attribute(token.text)) {
@@ -191,6 +204,10 @@ void check_header(const Tokens& tokens) {
     }
     if (is_library_function(name.text)) {
       reject(name, "Metal or MLX has a function of this name");
+    }
+    // From MSL 4.1 on, `this` would be a generic pointer without it.
+    if (function.of_object && !function.of_thread) {
+      reject(name, "functions of structs are `thread` or `const thread`");
     }
     for (size_t i = function.begin; i < function.end; ++i) {
       bool declares = tokens[i].is("threadgroup") &&
@@ -246,6 +263,7 @@ void check_source(
   check_numbers(all);
   check_address_spaces(all, types_in(all, constants));
   check_brackets(all);
+  check_base_clauses(all);
   check_header(tokens_of(source.header));
   check_body(tokens_of(source.body));
 }

@@ -163,6 +163,53 @@ TEST_CASE("emulator: helpers are inlined and have names of their own") {
       "not MSL: kernels do without function pointers");
 }
 
+TEST_CASE("emulator: structs have no base classes") {
+  std::string base = "struct Base { float v; };\n";
+  check_fault(
+      with("", base + "struct Derived : Base {};"),
+      "not MSL: structs have no base classes, at `Derived` in line 2");
+  check_fault(
+      with("", base + "class Derived : public Base {};"),
+      "not MSL: structs have no base classes");
+  check_fault(
+      with(
+          "",
+          base +
+              "template <typename T, int N> struct Two {};\n"
+              "template <typename T> struct Two<T, 8> : Base {};"),
+      "not MSL: structs have no base classes, at `Two` in line 3");
+  auto y = run(
+      {.body = kThread + "Two<float, 8>::type two;\n" +
+           "two.v = t > 4u ? x[t] : 0.0f;\ny[t] = two.v;",
+       .header = base +
+           "template <typename T, int N> struct Two {};\n"
+           "template <class T> struct Two<T, 8> { using type = Base; };"});
+  CHECK(values(y)[5] == 5);
+}
+
+TEST_CASE("emulator: functions of structs name their object's address space") {
+  std::string without =
+      "not MSL: functions of structs are `thread` or `const thread`, at `get`";
+  auto of = [](const std::string& function) {
+    return "template <int N> struct S { float v[N];\n" + function + " };";
+  };
+  check_fault(
+      with("", of("METAL_FUNC float get(int i) { return v[i]; }")), without);
+  check_fault(
+      with("", of("METAL_FUNC float get(int i) const { return v[i]; }")),
+      without);
+  check_fault(
+      with("", of("METAL_FUNC void get(thread float* to) { to[0] = v[0]; }")),
+      without);
+  auto y = run(
+      {.body = kThread + "S<2> s;\ns.set(x[t]);\ny[t] = s.get(1) + s.one();",
+       .header =
+           of("METAL_FUNC void set(float a) thread { v[0] = v[1] = a; }\n"
+              "METAL_FUNC float get(int i) const thread { return v[i]; }\n"
+              "METAL_FUNC static float one() { return 1.0f; }")});
+  CHECK(values(y)[5] == 6);
+}
+
 TEST_CASE("emulator: what is later than MSL's C++ does not compile") {
   check_fault(
       with("", "template <typename T> concept Any = true;"),
