@@ -48,6 +48,18 @@ mx::array launch_epilogue(
       s);
 }
 
+// Whether the kernel finds the residual of a result of this shape: it counts
+// elements, and does not broadcast.
+bool reads_residual(
+    const ops::FrameSpan& residual,
+    const mx::Shape& shape,
+    int begin) {
+  const auto& x = residual.x;
+  bool one_row = x.shape(0) == 1 && shape[0] == 1 && x.shape(2) == shape[2] &&
+      begin + shape[1] <= residual.count();
+  return one_row || (!residual.before && begin == 0 && x.shape() == shape);
+}
+
 } // namespace
 
 mx::array apply_epilogue(
@@ -58,7 +70,8 @@ mx::array apply_epilogue(
   if (is_empty(epilogue)) {
     return mx::astype(y, epilogue.result_dtype(x), s);
   }
-  if (!has_kernels(s) || !is_device_array(y)) {
+  bool broadcast = epilogue.residual && epilogue.residual->size() != y.size();
+  if (!has_kernels(s) || !is_device_array(y) || broadcast) {
     return reference::apply_epilogue(y, x, epilogue, s);
   }
   auto dtype = epilogue.result_dtype(x);
@@ -73,7 +86,8 @@ mx::array apply_epilogue(
     const std::optional<ops::FrameSpan>& residual,
     int begin,
     mx::Stream s) {
-  if (!is_device_array(y) || (is_empty(epilogue) && !residual)) {
+  if (!is_device_array(y) || (is_empty(epilogue) && !residual) ||
+      (residual && !reads_residual(*residual, shape, begin))) {
     ops::Epilogue plain = epilogue;
     if (residual) {
       auto rows = ops::to_array(*residual, s);

@@ -17,19 +17,24 @@ namespace nightingale::gpu {
 
 namespace {
 
-// MLX passes smaller arrays to Metal as `constant`, which cannot be written.
-constexpr int kLeastState = 8;
-
 std::atomic<long> launches{0}, first_runs{0};
 
 Arrays all_inputs(const Launch& launch) {
   Arrays inputs = launch.inputs;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    // Metal passes these by reference, everything else as pointers.
+    if (inputs[i].ndim() == 0) {
+      throw Error(
+          std::string(launch.kernel) + ": input " + std::to_string(i) +
+          " has no dimensions; expected an array of one element");
+    }
+  }
   for (const auto& x : launch.state) {
-    if (x.size() < kLeastState) {
+    if (!is_device_array(x)) {
       throw Error(
           std::string(launch.kernel) + ": state of " +
           std::to_string(x.size()) + " elements; expected at least " +
-          std::to_string(kLeastState));
+          std::to_string(kLeastDeviceSize));
     }
     inputs.push_back(x);
   }

@@ -26,7 +26,8 @@ using Constant = std::pair<std::string, mx::fast::TemplateArg>;
 
 struct Launch {
   const char* kernel;
-  std::vector<mx::array> inputs; // row-major where there is state
+  // Row-major where there is state; of one dimension at least.
+  std::vector<mx::array> inputs;
   // Written in place. Later readers of this memory must take the launch's first
   // output, or a result of it, as an input: only that orders the two.
   std::vector<mx::array> state = {};
@@ -76,6 +77,15 @@ inline Constant float_constant(const char* name, float value) {
 // Product of all dimensions but the last.
 inline int row_count(const mx::array& x) {
   return x.size() / x.shape(-1);
+}
+
+// MLX passes smaller arrays to Metal as `constant` memory, which cannot be
+// written and which helpers in kernels do not take.
+constexpr int kLeastDeviceSize = 8;
+
+// Whether Metal gets the array as `device` memory.
+inline bool is_device_array(const mx::array& x) {
+  return x.size() >= kLeastDeviceSize;
 }
 
 // Launches so far in this process.

@@ -175,10 +175,6 @@ class Primitives {
     for (int size : sized.launch.groups) {
       key.add(static_cast<uint64_t>(size));
     }
-    for (const auto& x : sized.inputs) {
-      // Metal keeps small arrays in other memory.
-      key.add(static_cast<uint64_t>(x.size() < 8));
-    }
     return key.value();
   }
 

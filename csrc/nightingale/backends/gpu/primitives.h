@@ -51,8 +51,8 @@ inline Fingerprint text_of(const Launch& launch) {
   return text;
 }
 
-// Also the constants and types that it is compiled for, which decide which
-// group sizes are accepted.
+// Also what it is compiled for, which decides which group sizes are accepted:
+// constants, types and whether Metal has an input in `constant` memory.
 inline Fingerprint instance_of(const Launch& launch) {
   auto instance = text_of(launch);
   for (const auto& constant : launch.constants) {
@@ -60,6 +60,7 @@ inline Fingerprint instance_of(const Launch& launch) {
   }
   for (const auto& x : launch.inputs) {
     instance.add(x.dtype());
+    instance.add(static_cast<uint64_t>(is_device_array(x)));
   }
   for (const auto& x : launch.state) {
     instance.add(x.dtype());

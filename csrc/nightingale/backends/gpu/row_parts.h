@@ -26,18 +26,13 @@ inline mx::array pair(int first, int second) {
   return numbers(std::vector<int>{first, second});
 }
 
-// Whether Metal gets the array as `device` memory, which helpers in kernels
-// expect: MLX passes smaller arrays as `constant`.
-inline bool is_device_array(const mx::array& x) {
-  return x.size() >= 8;
-}
-
 // Whether kernels run on `s` and take these frames.
 inline bool reads_spans(const ops::FrameSpan& frames, const mx::Stream& s) {
   return has_kernels(s) && is_device_array(frames.x);
 }
 
-// Concatenated where kernels cannot read one of the two arrays.
+// Concatenated where kernels cannot read one of the two arrays. The frames have
+// kLeastDeviceSize elements together: without `before`, x has.
 inline ops::FrameSpan readable(const ops::FrameSpan& frames, mx::Stream s) {
   bool both = !frames.before ||
       (is_device_array(*frames.before) && is_device_array(frames.x));

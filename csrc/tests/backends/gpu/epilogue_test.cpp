@@ -132,3 +132,26 @@ TEST_CASE("kernel epilogue: every size of a group gives the same") {
         gpu::apply_epilogue(y, y, epilogue, kernel_stream()), expected));
   }
 }
+
+TEST_CASE("epilogue: a residual that the kernel cannot read as it is") {
+  auto s = kernel_stream();
+  auto check = [&](const mx::Shape& shape,
+                   const ops::FrameSpan& residual,
+                   int begin) {
+    CAPTURE(shape[0]);
+    CAPTURE(begin);
+    auto y = noise_array(shape, 1);
+    auto found = gpu::apply_epilogue(
+        mx::reshape(y, {-1, shape[2]}, s), shape, y, {}, residual, begin, s);
+    auto rows = ops::to_array(residual, s);
+    auto part = *ops::slice_frames(rows, begin, begin + shape[1], s);
+    CHECK(same_bits(found, mx::add(y, part, s)));
+  };
+  // Fewer than 8 elements, for all rows of the batch, and more.
+  check({2, 2, 3}, {std::nullopt, noise_array({1, 2, 3}, 2)}, 0);
+  check({2, 4, 3}, {std::nullopt, noise_array({1, 4, 3}, 2)}, 0);
+  // Frames of two rows do not lie behind each other.
+  check({2, 3, 4}, {std::nullopt, noise_array({2, 5, 4}, 2)}, 1);
+  check({2, 3, 4}, {noise_array({2, 2, 4}, 2), noise_array({2, 2, 4}, 3)}, 1);
+  check({1, 3, 4}, {noise_array({1, 2, 4}, 2), noise_array({1, 2, 4}, 3)}, 1);
+}
