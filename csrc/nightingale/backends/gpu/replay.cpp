@@ -138,14 +138,18 @@ class Replay : public mx::Primitive {
     keep(std::move(between), outputs.back());
   }
 
-  // MLX keeps the memory of an op's outputs until the GPU is done with it. The
-  // intermediate arrays are tied to one of them, as their memory would
-  // otherwise be reused once nothing on the host refers to it.
-  static void keep(std::shared_ptr<Arrays> arrays, mx::array& until) {
+  // MLX keeps the memory of an op's inputs and outputs until the GPU is done
+  // with it. What a replay uses besides is tied to one of the outputs, as its
+  // memory would otherwise be reused once nothing on the host refers to it: the
+  // intermediate arrays, and the recording, whose constants are weights and
+  // caches that are written in place.
+  void keep(std::shared_ptr<Arrays> between, mx::array& until) {
     auto& memory = mx::allocator::allocator();
-    until.set_data({memory.malloc(until.nbytes()), [arrays, &memory](auto own) {
-                      memory.free(own);
-                    }});
+    until.set_data(
+        {memory.malloc(until.nbytes()),
+         [between, recording = recording_, &memory](auto own) {
+           memory.free(own);
+         }});
   }
 
   std::shared_ptr<const Recording> recording_;

@@ -1,6 +1,14 @@
 #include "nightingale/backends/gpu/replay.h"
+
+#include <algorithm>
+#include <future>
+#include <stdexcept>
+
 #include "emulated_gpu.h"
+#include "mlx/allocator.h"
+#include "mlx/backend/cpu/encoder.h"
 #include "mlx/ops.h"
+#include "mlx/primitives.h"
 #include "mlx/transforms.h"
 #include "nightingale/backends/gpu/attention.h"
 #include "nightingale/backends/gpu/kernel.h"
@@ -81,7 +89,73 @@ struct Decoder {
   }
 };
 
+// x + 1, computed later, as on a GPU: by a thread that first waits for `begin`
+// and then notes whether `memory` is still referred to.
+class Observer : public mx::UnaryPrimitive {
+ public:
+  struct Notes {
+    std::promise<void> begin;
+    std::weak_ptr<mx::array::Data> memory;
+    bool referenced = false;
+  };
+
+  Observer(mx::Stream s, std::shared_ptr<Notes> notes)
+      : UnaryPrimitive(s), notes_(std::move(notes)) {}
+
+  void eval_cpu(const Arrays& inputs, mx::array& out) override {
+    out.set_data(mx::allocator::malloc(out.nbytes()));
+    const float* from = inputs[0].data<float>();
+    float* to = out.data<float>();
+    auto task = [from, to, size = out.size(), notes = notes_] {
+      notes->begin.get_future().wait();
+      notes->referenced = !notes->memory.expired();
+      std::transform(
+          from, from + size, to, [](float value) { return value + 1.0f; });
+    };
+    mx::cpu::get_command_encoder(stream()).dispatch(task);
+  }
+  void eval_gpu(const Arrays&, mx::array&) override {
+    throw std::logic_error("runs on the CPU");
+  }
+  const char* name() const override {
+    return "Observer";
+  }
+
+ private:
+  std::shared_ptr<Notes> notes_;
+};
+
 } // namespace
+
+TEST_CASE("a replay keeps the recording's constants until it has run") {
+  auto s = mx::default_stream(mx::Device::cpu);
+  auto notes = std::make_shared<Observer::Notes>();
+  auto input = noise_array({64}, 1);
+  std::optional<mx::array> result;
+  {
+    auto constant = mx::ones({64}, mx::float32, s);
+    mx::eval(constant);
+    mx::array observed(
+        {64},
+        mx::float32,
+        std::make_shared<Observer>(s, notes),
+        {constant, input});
+    auto recording = gpu::Recording::of({input}, {observed});
+    REQUIRE(recording);
+    notes->memory = constant.data_shared_ptr();
+    result = gpu::Recording::replay(recording, {input}, s)[0];
+    mx::async_eval(*result);
+  }
+  // Whoever spoke is gone, with caches and weights; the step still has to run.
+  CHECK_FALSE(notes->memory.expired());
+  notes->begin.set_value();
+  mx::eval(*result);
+  mx::synchronize(s);
+  CHECK(notes->referenced);
+  CHECK(values(*result)[0] == 2.0f);
+  // Only until it has run: the result alone keeps nothing.
+  CHECK(notes->memory.expired());
+}
 
 TEST_CASE("a recording gives for other inputs what the graph would give") {
   Chain chain;
