@@ -24,7 +24,8 @@ import soundfile
 
 import nightingale
 from nightingale import cli
-from nightingale.batch import Journal, Requests, locked, shares
+from nightingale.batch import Journal, locked, shares
+from nightingale.batch_requests import Requests
 from nightingale.checkpoint import find_checkpoint
 from nightingale.manifest import Line
 from nightingale.options import LoadOptions

@@ -10,7 +10,7 @@ import pytest
 
 import nightingale
 from nightingale import _core, cli
-from nightingale.batch import Requests
+from nightingale.batch_requests import Requests
 from nightingale.checkpoint import find_checkpoint
 from nightingale.engine import cache_bits
 from nightingale.loading import on_device

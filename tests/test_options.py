@@ -15,7 +15,7 @@ import pytest
 
 import nightingale
 from nightingale import LoadOptions, SpeechOptions, _overrides, cli
-from nightingale.batch import Requests
+from nightingale.batch_requests import Requests
 from nightingale.checkpoint import find_checkpoint
 from nightingale.manifest import Line
 from nightingale.option import Options, names_of, options_of
@@ -154,7 +154,7 @@ def test_a_batch_is_made_again_with_other_options_of_speech(checkpoint: Path) ->
     given = {"language": "fr", "seed": 1, "speed": 1.5, "temperature": 0.5, "cfg_weight": 0.3}
     given |= {"exaggeration": 0.7, "repetition_penalty": 1.5, "min_p": 0.1, "top_p": 0.9}
     given |= {"max_tokens": 20, "steps": 4}
-    assert {"voice", *given} == set(names_of(SpeechOptions, "manifest"))
+    assert {"voice", "lexicon", *given} == set(names_of(SpeechOptions, "manifest"))
     digests = {digest(checkpoint, {name: value}) for name, value in given.items()}
     plain = digest(checkpoint, {})
     assert len({plain, *digests}) == 1 + len(given)

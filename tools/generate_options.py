@@ -46,6 +46,7 @@ def overrides(options: ModuleType) -> str:
         "if TYPE_CHECKING:",
         "    from pathlib import Path",
         "",
+        "    from .text.lexicon import LexiconSource",
         "    from .voice import Voice",
     ]
     for kind in (options.LoadOptions, options.SpeechOptions):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypedDict
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from .text.lexicon import LexiconSource
     from .voice import Voice
 
 
@@ -28,6 +29,7 @@ class LoadOverrides(TypedDict, total=False):
 class SpeechOverrides(TypedDict, total=False):
     voice: Voice | str | Path | None
     language: str
+    lexicon: LexiconSource | Path | None
     seed: int
     speed: float
     temperature: float

@@ -16,39 +16,21 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, redirect_stdout
-from dataclasses import dataclass, replace
-from importlib.metadata import PackageNotFoundError, version
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from . import _core
 from ._core import Error
 from .atomic_files import atomic_path, unfinished_files
-from .checkpoint import Checkpoint, known_language
-from .draft import KINDS, find_draft
+from .batch_requests import Request
 from .loading import load
-from .manifest import Line
-from .model_settings import SETTINGS_FILE
-from .option import options_of
-from .options import LoadOptions, SpeechOptions
+from .options import LoadOptions
+from .text.lexicon import Lexicon
 from .voice import Voice
-from .voice_folder import VoiceFolder, find_voice
 
 JOURNAL = "results.jsonl"
 LOCK = ".lock"
 MOST_BLOCKS = 10_000  # Ray takes a millisecond for each before it begins
-READ_BYTES = 1 << 20
-# Packages that change how a text is read, where they are installed.
-TEXT_PACKAGES = ("dicta-onnx", "pykakasi", "russian-text-stresser", "spacy-pkuseg")
-
-
-@dataclass(frozen=True)
-class Request:
-    """A line with all of its options."""
-
-    line: Line
-    options: dict[str, Any]
-    digest: str  # of all that the sound depends on
 
 
 @contextmanager
@@ -148,108 +130,20 @@ class Journal:
                 file.unlink()
 
 
-class Requests:
-    """Makes requests of lines: with the command's options and the voices they name."""
-
-    def __init__(
-        self, checkpoint: Checkpoint, loading: LoadOptions, defaults: dict[str, Any]
-    ) -> None:
-        self.voices: dict[str, Voice] = {}  # those that do not come with the model
-        self._voice_digests: dict[str | None, Any] = {None: _content_digest(checkpoint.voice)}
-        self._defaults = defaults
-        self._checkpoint = checkpoint
-        self._model = _model_digest(checkpoint, loading)
-        self.check(defaults)
-
-    def check(self, options: dict[str, Any]) -> None:
-        """Refuses a language that the model does not speak and a voice that is not there."""
-        known_language(options.get("language", "en"), self._checkpoint.languages)
-        voice: Any = options.get("voice")
-        if voice in self._voice_digests:
-            return
-        found = find_voice(voice, self._checkpoint.voice_names, VoiceFolder())
-        if isinstance(found, Voice):
-            self.voices[voice] = found
-            self._voice_digests[voice] = _voice_digest(found)
-        else:
-            file = self._checkpoint.voices.get(found, self._checkpoint.voice)
-            self._voice_digests[voice] = _content_digest(file)
-
-    def request(self, line: Line) -> Request:
-        options = self._defaults | line.options
-        # With the defaults, so that giving an option its default value changes nothing.
-        spoken = {
-            option.name: options.get(option.name, option.default)
-            for option in options_of(SpeechOptions, "manifest")
-            if option.changes_audio
-        }
-        voice = self._voice_digests[spoken.pop("voice")]
-        digest = _digest([self._model, line.text, spoken, voice])
-        return Request(line, options, digest)
-
-
-def _digest(content: Any) -> str:
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
-
-
-def _model_digest(checkpoint: Checkpoint, loading: LoadOptions) -> str:
-    """Of all that the sound depends on beside text, voice and options of speech: the package, those
-    that read texts, the model's files and how they are loaded."""
-    files = (checkpoint.t3, checkpoint.s3gen, checkpoint.tokenizer, checkpoint.cangjie)
-    settings = checkpoint.folder / SETTINGS_FILE
-    loaded = {
-        option.name: getattr(loading, option.name)
-        for option in options_of(LoadOptions)
-        if option.changes_audio
-    }
-    on_gpu = loading.device == "auto" and _core.gpu_available()
-    versions = [version("nightingale-tts"), *map(_installed_version, TEXT_PACKAGES)]
-    contents = [_content_digest(file) for file in (*files, checkpoint.dicta, settings)]
-    return _digest([versions, contents, loaded, on_gpu, _draft_digest(loading.draft)])
-
-
-def _installed_version(package: str) -> str | None:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return None
-
-
-def _draft_digest(draft: str | Path | None) -> str | None:
-    """Of the file of a smaller model; those that are part of the model change nothing."""
-    return None if draft is None or draft in KINDS else _content_digest(find_draft(draft))
-
-
-def _content_digest(file: Path | None) -> str | None:
-    """Of all bytes, as size and time do not tell a replaced file; None where there is no file."""
-    if file is None or not file.is_file():
-        return None
-    digest = hashlib.sha256()
-    with open(file, "rb") as opened:
-        while part := opened.read(READ_BYTES):
-            digest.update(part)
-    return digest.hexdigest()
-
-
-def _voice_digest(voice: Voice) -> str:
-    digest = hashlib.sha256()
-    for name, value in vars(voice).items():
-        shape = getattr(value, "shape", value)
-        digest.update(f"{name}{shape}".encode())
-        if hasattr(value, "tobytes"):
-            digest.update(value.tobytes())
-    return digest.hexdigest()
-
-
 class LineSpeaker:
     """Ray's actor: loads the model once and speaks line after line."""
 
     def __init__(
-        self, model: str | None, loading: LoadOptions, voices: Mapping[str, Voice]
+        self,
+        model: str | None,
+        loading: LoadOptions,
+        voices: Mapping[str, Voice],
+        lexicons: Mapping[str, Lexicon],
     ) -> None:
         # Ray calls from several threads, and MLX's streams belong to the one that loaded the model.
         self._thread = ThreadPoolExecutor(max_workers=1)
         self._voices = voices
+        self._lexicons = lexicons
         self._refused = ""
         try:
             self._tts = self._thread.submit(load, model, loading).result()
@@ -272,6 +166,7 @@ class LineSpeaker:
         options = request["options"]
         if options.get("voice") in self._voices:
             options["voice"] = self._voices[options["voice"]]
+        options["lexicon"] = self._lexicons.get(options["lexicon"])
         audio = self._tts.generate(request["text"], **options)
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / f"speech{Path(request['output']).suffix}"
@@ -286,6 +181,7 @@ def speak_lines(
     model: str | None,
     loading: LoadOptions,
     voices: Mapping[str, Voice],
+    lexicons: Mapping[str, Lexicon],
     *,
     workers: int = 1,
     address: str | None = None,
@@ -300,7 +196,7 @@ def speak_lines(
     if not rows:
         return
     with cluster(address), journal.recording() as record:
-        for answer in _answers(rows, min(workers, len(rows)), model, loading, voices):
+        for answer in _answers(rows, min(workers, len(rows)), model, loading, voices, lexicons):
             if answer["refused"]:
                 raise Error(answer["refused"])
             number, content = answer["line"], answer["file"]
@@ -326,6 +222,7 @@ def _answers(
     model: str | None,
     loading: LoadOptions,
     voices: Mapping[str, Voice],
+    lexicons: Mapping[str, Lexicon],
 ) -> Iterator[dict[str, Any]]:
     """What the actors give for each row, as it comes."""
     import ray
@@ -340,7 +237,12 @@ def _answers(
         ray.data.from_items(rows, override_num_blocks=min(len(rows), MOST_BLOCKS))
         .map(
             LineSpeaker,
-            fn_constructor_kwargs={"model": model, "loading": loading, "voices": voices},
+            fn_constructor_kwargs={
+                "model": model,
+                "loading": loading,
+                "voices": voices,
+                "lexicons": lexicons,
+            },
             compute=ray.data.ActorPoolStrategy(size=workers),
             num_cpus=cpus,
             num_gpus=gpus,

@@ -46,6 +46,7 @@ class Option:
     control: Control | None = None  # on the page
     stage: str = "speech"  # "sound" and "chunks": without effect on speech tokens
     max_length: int = 200  # of a string over HTTP
+    several: bool = False  # a list of values is accepted too
     model_checks: bool = False  # which values there are depends on the loaded model
     changes_audio: bool = True
     core: bool = True  # part of the C++ struct
@@ -93,6 +94,8 @@ class Option:
         """The value in the field's type; ValueError for one of another type."""
         if value is None and self.optional:
             return None
+        if self.several and isinstance(value, (list, tuple)):
+            return [replace(self, several=False).typed(each) for each in value]
         if self.choices:
             return self._chosen(value)
         if self.kind == "float":

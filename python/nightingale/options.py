@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from .option import Control, Options, option, options_of, whole
 
 if TYPE_CHECKING:
+    from .text.lexicon import LexiconSource
     from .voice import Voice
 
 # What None stands for in options that depend on the model or the voice.
@@ -118,6 +119,15 @@ class SpeechOptions(Options):
     )
     language: str = option(
         "en", "code of the language, such as fr", max_length=20, model_checks=True
+    )
+    lexicon: LexiconSource | Path | None = option(
+        None,
+        "a file with respellings of words; of several, later ones win over earlier ones",
+        unset="no respellings",
+        interfaces=LOCAL,
+        several=True,
+        model_checks=True,
+        core=False,
     )
     seed: int = option(
         0,
@@ -249,6 +259,14 @@ class ServerOptions(Options):
     INTERFACES = ("cli", "ray")
 
     voices: Path | None = option(None, "voice folder", unset="the user's")
+    lexicon: LexiconSource | Path | None = option(
+        None,
+        "a file with respellings of words, for all requests; of several, later ones win over "
+        "earlier ones",
+        unset="no respellings",
+        several=True,
+        model_checks=True,
+    )
     max_queue: int = option(32, "requests that may wait; more get status 429", range=(1, None))
     max_concurrent: int = option(4, "requests that are spoken in turns", range=(1, None))
     max_characters: int = option(10_000, "characters of a text", range=(1, None))

@@ -13,7 +13,7 @@ from fastapi import FastAPI
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from .hub import find_model
-from .option import Options, names_of, options_of
+from .option import Option, Options, names_of, options_of
 from .options import LoadOptions, ServerOptions
 from .server import Settings, create_app
 from .server.app import make_engine
@@ -27,10 +27,14 @@ _OTHERS = 100
 
 
 def _fields(kind: type[Options]) -> dict[str, Any]:
-    return {
-        each.name: (each.plain_type | None if each.optional else each.plain_type, each.default)
-        for each in options_of(kind, "ray")
-    }
+    return {each.name: (_type(each), each.default) for each in options_of(kind, "ray")}
+
+
+def _type(option: Option) -> Any:
+    kind: Any = option.plain_type
+    if option.several:
+        kind = kind | list[kind]
+    return kind | None if option.optional else kind
 
 
 Arguments = create_model(

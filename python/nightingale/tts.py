@@ -26,6 +26,7 @@ from .speech import Chunk, Speaker
 from .streaming import fade_in
 from .text import Segment, Tokenizer, prepare
 from .text.encoded import SegmentEncoder
+from .text.lexicon import Lexicon, LexiconSource
 from .text.unspoken import UnspokenWarning, named, nothing_to_speak, speakable
 from .voice import Voice
 
@@ -87,15 +88,27 @@ class TTS:
         return self._tokenizer.encode(text, language)
 
     def prepare(
-        self, text: str, language: str = "en", *, check: Callable[[], None] | None = None
+        self,
+        text: str,
+        language: str = "en",
+        *,
+        lexicon: LexiconSource | None = None,
+        check: Callable[[], None] | None = None,
     ) -> list[Segment]:
         """The sentences that `generate` and `stream` speak, with their pauses.
 
-        check: is called many times on the way, and ends the work where it raises.
+        lexicon: respellings of words. check: is called many times on the way, and ends the work
+        where it raises.
         """
         language = self._tokenizer.known_language(language)
         encoder = SegmentEncoder(self._tokenizer, language, check)
-        segments = prepare(text, language, count=encoder.count, count_at_most=encoder.count_at_most)
+        segments = prepare(
+            text,
+            language,
+            count=encoder.count,
+            count_at_most=encoder.count_at_most,
+            lexicon=Lexicon.of(lexicon),
+        )
         found = speakable(segments, lambda character: self._tokenizer.reads(character, language))
         if not any(segment.text for segment in found) and any(s.text for s in segments):
             unspoken = list(dict.fromkeys(c for segment in found for c in segment.unspoken))
@@ -164,6 +177,8 @@ class TTS:
         """
         options = SpeechOptions.merged("iter_speech_tokens", options, overrides)
         voice = self._voice(options.voice)
+        if isinstance(text, str) and (lexicon := Lexicon.of(options.lexicon)) is not None:
+            text = lexicon.applied(text, self._tokenizer.known_language(options.language))
         text_tokens = self.tokenize(text, options.language)
         speech = self._engine.speak(text_tokens, voice, self._resolved(options, voice))
         return self._engine.tokens(speech)
@@ -292,7 +307,9 @@ class TTS:
         self._engine.check_voice(voice)
         return Speaker(
             self._engine,
-            text if _is_prepared(text) else self.prepare(text, options.language),
+            text
+            if _is_prepared(text)
+            else self.prepare(text, options.language, lexicon=options.lexicon),
             voice,
             self._resolved(options, voice),
             started,

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from nightingale import batch
-from nightingale.batch import Requests
+from nightingale import batch_requests
+from nightingale.batch_requests import Requests
 from nightingale.checkpoint import find_checkpoint
 from nightingale.manifest import Line
 from nightingale.options import LoadOptions
@@ -100,8 +100,10 @@ def test_another_version_makes_another_digest(
     model: Path, monkeypatch: pytest.MonkeyPatch, package: str
 ) -> None:
     before = digest(model)
-    installed: Callable[[str], str] = batch.version
-    monkeypatch.setattr(batch, "version", lambda name: "99" if name == package else installed(name))
+    installed: Callable[[str], str] = batch_requests.version
+    monkeypatch.setattr(
+        batch_requests, "version", lambda name: "99" if name == package else installed(name)
+    )
     assert digest(model) != before
 
 

@@ -37,7 +37,8 @@ def add_commands(commands: Any) -> None:
 
 
 def _batch(args: Arguments) -> int:
-    from ..batch import Journal, Requests, locked, speak_lines
+    from ..batch import Journal, locked, speak_lines
+    from ..batch_requests import Requests
     from ..manifest import ManifestError, read_manifest
 
     at_least(1, "workers", args.workers)
@@ -63,6 +64,7 @@ def _batch(args: Arguments) -> int:
                 model,
                 loading,
                 requests.voices,
+                requests.lexicons,
                 workers=args.workers,
                 address=args.address,
                 told=bar.update,

@@ -16,6 +16,7 @@ from starlette.requests import HTTPConnection
 
 from .._core import Error
 from ..options import LoadOptions, ServerOptions
+from ..text.lexicon import Lexicon
 from ..voice import Voice
 from ..voice_folder import VoiceFolder
 from .errors import ApiError, api_error
@@ -47,6 +48,8 @@ class Settings(ServerOptions):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        # Read here: a bad file is told at the start, and other processes get what is in it.
+        object.__setattr__(self, "lexicon", Lexicon.of(self.lexicon))
         for proxy in self.trusted_proxies:
             ipaddress.ip_network(proxy)
         if self.key is not None and (len(self.key) < 8 or not self.key.isascii()):

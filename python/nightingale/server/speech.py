@@ -61,9 +61,9 @@ class Preparing:
         self._engine = engine
         self._rested = 0.0  # when it last did, by time.monotonic
 
-    def run(self, tts: TTS, text: str, language: str) -> list[Segment]:
+    def run(self, tts: TTS, text: str, language: str, lexicon: Any) -> list[Segment]:
         self._rested = time.monotonic()
-        return tts.prepare(text, language, check=self._check)
+        return tts.prepare(text, language, lexicon=lexicon, check=self._check)
 
     def _check(self) -> None:
         worked = time.monotonic() - self._rested
@@ -89,7 +89,9 @@ class _Speaking(BaseModel):
         options["voice"] = server.find_voice(name, tts.voices)
         preparing = Preparing(server.engine)
         try:
-            segments = server.text_threads.submit(preparing.run, tts, text, options["language"])
+            segments = server.text_threads.submit(
+                preparing.run, tts, text, options["language"], server.settings.lexicon
+            )
             yield segments
             yield from tts.stepwise(segments.result(), SpeechOptions(**options))
         finally:

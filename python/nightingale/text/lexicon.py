@@ -9,7 +9,7 @@ from functools import cached_property, lru_cache
 from hashlib import sha256
 from os import PathLike
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Union
 from unicodedata import category, normalize
 
 from ..arguments import a_path
@@ -47,6 +47,10 @@ class _Found(NamedTuple):
         length = self.end - self.start
         shared = entry.language is None
         return (-entry.priority, -length, entry.any_case, shared, -self.order, self.start)
+
+
+# What options take for a lexicon; a path may also be a Path.
+LexiconSource = Union["Lexicon", str, Path, Mapping[str, str], Sequence["LexiconSource"]]
 
 
 @dataclass(frozen=True)

@@ -3,10 +3,9 @@
 from collections.abc import Callable
 from functools import cache
 from importlib import import_module
-from typing import Any
 
 from ...checkpoint import LANGUAGES
-from ..lexicon import Lexicon
+from ..lexicon import Lexicon, LexiconSource
 from ..traced import Traced, traced
 from .engine import Normalizer
 
@@ -40,7 +39,7 @@ _MODULES = {
 }
 
 
-def normalize(text: str, language: str = "en", lexicon: Any = None) -> str:
+def normalize(text: str, language: str = "en", lexicon: LexiconSource | None = None) -> str:
     """The text as it will be spoken: numbers, dates, units and abbreviations in words.
 
     language: a code such as "es". lexicon: respellings of words, as `generate` takes them.
