@@ -12,7 +12,8 @@ from unicodedata import category, east_asian_width
 
 from ._core import Error
 from .text.long_sentences import CLAUSE_END
-from .text.segmentation import PAUSE_MARK, SENTENCE_END
+from .text.pauses import PAUSE_MARK
+from .text.segmentation import SENTENCE_END
 from .word_times import Word
 
 LINE = 42  # characters; East Asian ones count twice

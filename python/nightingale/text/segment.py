@@ -1,7 +1,7 @@
 """What a text is split into."""
 
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,6 +17,29 @@ class Encoded(NamedTuple):
 
 
 @dataclass(frozen=True)
+class Style:
+    """How a part of a text is spoken where markup says it; the rest is as the options say."""
+
+    language: str | None = None  # code; None: that of the text
+    voice: Any = None  # a name, or what a name was resolved to; None: that of the text
+    rate: float = 1.0  # multiplies the speed
+
+
+PLAIN = Style()
+
+
+@dataclass(frozen=True)
+class Passage:
+    """Text with one style, up to where markup ends a sentence, asks for a pause or changes the
+    style."""
+
+    text: Traced
+    ends: str = ""  # a "sentence" or a "paragraph" ends with it; "": the text may go on
+    pause: float | None = None  # seconds of silence after it; None: no pause was asked for
+    style: Style = PLAIN
+
+
+@dataclass(frozen=True)
 class Segment:
     """Text that is spoken as one utterance, and the pause after it.
 
@@ -27,6 +50,7 @@ class Segment:
     pause: float  # seconds of silence after it, as marked
     ends: str  # at the end of a "sentence", "clause" or "paragraph", or at a "cut" within a clause
     unspoken: tuple[str, ...] = ()  # characters that the model cannot speak, left out of the text
+    style: Style = PLAIN
     encoded: Encoded | None = field(default=None, compare=False, repr=False)  # `said`, in tokens
 
     @property

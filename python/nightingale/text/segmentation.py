@@ -1,30 +1,24 @@
-"""Sentences to segments: long ones are split, short ones merged, `[pause 500ms]` marks read."""
+"""Sentences to segments: long ones are split, short ones merged."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from itertools import zip_longest
 from unicodedata import category
 
 from .characters import is_spoken, shorten_runs, speaking_time
 from .lexicon import Lexicon
-from .long_sentences import balanced_groups, cut
-from .segment import Segment
+from .long_sentences import CLAUSE_END, balanced_groups, cut
+from .pauses import split_pauses, together
+from .segment import Passage, Segment
 from .sentences import Sentence, sentences
 from .spoken import written_out
-from .traced import Traced, joined, traced
+from .traced import Traced, joined
 
 _COMFORTABLE = 0.6  # of a segment, up to which sentences are merged
 _VERY_SHORT = 1.0  # seconds; a shorter sentence is merged with its neighbour
 _GAP = 0.3  # seconds between two sentences
 
-_DEFAULT_PAUSE = 0.5  # seconds of a bare [pause]
-_LONGEST_PAUSE = 30.0  # of one mark, and of all that nothing spoken stands between
-
-PAUSE_MARK = re.compile(r"\[\s*pause(?![a-z_])([^\[\]]*)\]", re.IGNORECASE)
-# After a colon the unit may be left out: seconds.
-_LENGTH = re.compile(
-    r"(?:\s+(?=.*s)|\s*:\s*)([0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*(ms|s|)\s*", re.IGNORECASE
-)
 _PARAGRAPH_AFTER = re.compile(r"\n[^\S\n]*\n\s*\Z")
 _PARAGRAPH_BEFORE = re.compile(r"\A[^\S\n]*\n[^\S\n]*\n")
 SENTENCE_END = re.compile(r"[.．!?…‥。｡！？؟۔।॥׃‽\u037e][\"'”’»)\]」』）]*\Z")
@@ -36,46 +30,74 @@ class Segmenter:
 
     language: str
     limit: float
-    count: Callable[[str], int] | None
+    count: Callable[[str, str], int] | None  # of a text in a language
     max_tokens: int
     expand: bool
-    count_at_most: Callable[[str], float] | None = None
+    count_at_most: Callable[[str, str], float] | None = None
     lexicon: Lexicon | None = None
     sizes: dict[str, float] = field(default_factory=dict)  # counting tokens is not cheap
+    others: dict[str, "Segmenter"] = field(default_factory=dict)  # by language
 
-    def segments(self, text: str) -> list[Segment]:
-        parts = [(self._respelled(part), pause) for part, pause in _split_pauses(traced(text))]
+    def segments(self, passages: Iterable[Passage]) -> list[Segment]:
+        parts = [self._respelled(part) for passage in passages for part in split_pauses(passage)]
         found: list[Segment] = []
+        units: list[Segment] = []  # not yet in segments
         silence = 0.0  # before the first text
         unspoken = Traced("")  # marks before the first text
-        for i, (part, pause) in enumerate(parts):
-            units = self._units(part, parts[i + 1][0] if i + 1 < len(parts) else None)
-            if units and not is_spoken(units[0].text):
-                if found:
-                    text = found[-1].text + " " + units[0].text
-                    if self._measure(text) <= 1:
-                        found[-1] = replace(found[-1], text=text)
+        glued = False  # may marks follow the last part without a space?
+        for part, following in zip_longest(parts, parts[1:]):
+            segmenter = self._in_language(part.style.language)
+            new = segmenter._units(part, following)
+            if new and not is_spoken(new[0].text):
+                before = units or found
+                if before:
+                    before[-1] = segmenter._with_marks(
+                        before[-1], new[0].text, glued and not part.text[0].isspace()
+                    )
                 else:
-                    unspoken = (unspoken + " " + units[0].text).strip()
-                units = []
-            if units:
-                if unspoken:
-                    units[0] = replace(units[0], text=unspoken + " " + units[0].text)
-                    unspoken = Traced("")
-                found += self._grouped(units, first=not found)
+                    unspoken = (unspoken + " " + new[0].text).strip()
+                new = []
+            if new and unspoken:
+                new[0] = replace(new[0], text=unspoken + " " + new[0].text)
+                unspoken = Traced("")
+            units += new
+            glued = part.pause is None and not part.text[-1:].isspace()
+            if part.pause is None and following is not None and following.style == part.style:
+                continue
+            grouped = segmenter._grouped(units, first=not found)
+            found += [replace(segment, style=part.style) for segment in grouped]
+            units = []
             if found:
-                found[-1] = replace(found[-1], pause=_together(found[-1].pause, pause))
+                found[-1] = replace(found[-1], pause=together(found[-1].pause, part.pause or 0.0))
             else:
-                silence = _together(silence, pause)
+                silence = together(silence, part.pause or 0.0)
         if unspoken:
             return [Segment(unspoken, silence, "paragraph")]
-        if not found and len(parts) == 1:
+        if not found and all(part.pause is None for part in parts):
             raise ValueError("there is no text to speak")
         return [Segment(Traced(""), silence, "cut"), *found] if silence or not found else found
 
-    def _respelled(self, text: Traced) -> Traced:
+    def _respelled(self, part: Passage) -> Passage:
         """Before sentences are found, since a phrase may hold a full stop."""
-        return text if self.lexicon is None else self.lexicon.applied(text, self.language)
+        if self.lexicon is None:
+            return part
+        language = part.style.language or self.language
+        return replace(part, text=self.lexicon.applied(part.text, language))
+
+    def _with_marks(self, segment: Segment, marks: Traced, glued: bool) -> Segment:
+        """A segment and what is not spoken after it, where both fit in one."""
+        text = segment.text + ("" if glued else " ") + marks
+        if self._measure(text) > 1:
+            return segment
+        ends = _natural_end(text) if segment.ends == "cut" else segment.ends
+        return replace(segment, text=text, ends=ends)
+
+    def _in_language(self, language: str | None) -> "Segmenter":
+        if language is None or language == self.language:
+            return self
+        if language not in self.others:
+            self.others[language] = replace(self, language=language, sizes={}, others={})
+        return self.others[language]
 
     def _measure(self, text: str) -> float:
         """The share of a segment that the text fills; 1 is full."""
@@ -83,22 +105,23 @@ class Segmenter:
         if size is None:
             size = speaking_time(text) / self.limit
             if self.count is not None and self._may_have_more(text, size * self.max_tokens):
-                size = max(size, self.count(text) / self.max_tokens)
+                size = max(size, self.count(text, self.language) / self.max_tokens)
             self.sizes[text] = size
         return size
 
     def _may_have_more(self, text: str, tokens: float) -> bool:
-        return self.count_at_most is None or self.count_at_most(text) > tokens
+        if self.count_at_most is None:
+            return True
+        return self.count_at_most(text, self.language) > tokens
 
-    def _units(self, part: Traced, following: str | None) -> list[Segment]:
-        """The sentences between two pause marks, each with spoken text unless none has any."""
+    def _units(self, part: Passage, following: Passage | None) -> list[Segment]:
+        """The sentences of a part, each with spoken text unless none has any."""
         units: list[Segment] = []
-        for texts, ends_paragraph in _spoken_runs(sentences(part, self.language)):
+        for texts, ends_paragraph in _spoken_runs(sentences(part.text, self.language)):
             ends = "paragraph" if ends_paragraph else "sentence"
             units.append(Segment(self._written_out(joined(texts, " ")), 0.0, ends))
-        if units and following is not None and not _paragraph_between(part, following):
-            ends = "sentence" if SENTENCE_END.search(units[-1].text) else "clause"
-            units[-1] = replace(units[-1], ends=ends)
+        if units and following is not None:
+            units[-1] = replace(units[-1], ends=_end(part, following, units[-1].text))
         return units
 
     def _written_out(self, sentence: Traced) -> Traced:
@@ -160,6 +183,23 @@ def _spoken_runs(found: Iterable[Sentence]) -> Iterator[tuple[list[Traced], bool
         yield texts, ends_paragraph
 
 
+def _end(part: Passage, following: Passage, text: str) -> str:
+    """How a part ends that another follows; text: its last sentence."""
+    if part.ends:
+        return part.ends
+    if part.pause is not None and _paragraph_between(part.text, following.text):
+        return "paragraph"
+    ends = _natural_end(text)
+    return "clause" if ends == "cut" and part.pause is not None else ends
+
+
+def _natural_end(text: str) -> str:
+    """What ends with a text, by its last marks."""
+    if SENTENCE_END.search(text):
+        return "sentence"
+    return "clause" if CLAUSE_END.search(text) else "cut"
+
+
 def _paragraph_between(part: str, following: str) -> bool:
     return bool(_PARAGRAPH_AFTER.search(part) or _PARAGRAPH_BEFORE.match(following))
 
@@ -172,34 +212,3 @@ def _joined(units: list[Segment]) -> Segment:
             text += "。" if east_asian else "."
         text += unit.text if east_asian and unit.text[0] > "\u3000" else " " + unit.text
     return replace(units[-1], text=text)
-
-
-def _split_pauses(text: Traced) -> list[tuple[Traced, float]]:
-    """The text between the marks, each with the seconds of silence asked for after it."""
-    parts = []
-    start = 0
-    for mark in PAUSE_MARK.finditer(text):
-        parts.append((text[start : mark.start()], _seconds(mark)))
-        start = mark.end()
-    parts.append((text[start:], 0.0))
-    return parts
-
-
-def _together(first: float, second: float) -> float:
-    """The seconds of two pauses in a row."""
-    return min(first + second, _LONGEST_PAUSE)
-
-
-def _seconds(mark: re.Match[str]) -> float:
-    if not mark[1].strip():
-        return _DEFAULT_PAUSE
-    length = _LENGTH.fullmatch(mark[1])
-    seconds = _LONGEST_PAUSE + 1
-    if length is not None:
-        seconds = float(length[1]) / (1000 if length[2].lower() == "ms" else 1)
-    if seconds > _LONGEST_PAUSE:
-        raise ValueError(
-            f"{mark[0]!r} is no pause: write [pause], [pause 500ms], [pause 1.5s] or [pause:1.5], "
-            f"at most {_LONGEST_PAUSE:g} s"
-        )
-    return seconds

@@ -1,11 +1,11 @@
 """Text of any length as segments that T3 can speak, with the pauses that are marked in it."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from ..option import number, whole
 from .lexicon import Lexicon
-from .segment import Segment
+from .segment import Passage, Segment
 
 LIMIT = 15.0  # seconds of speech in a segment; T3 can speak 40, but not as well
 MAX_TOKENS = 400  # text tokens in a segment
@@ -21,6 +21,7 @@ def prepare(
     count_at_most: Callable[[str], float] | None = None,
     lexicon: Lexicon | None = None,
     expand: bool = True,
+    markup: str | None = None,
 ) -> list[Segment]:
     """Splits a text of any length into segments.
 
@@ -28,7 +29,8 @@ def prepare(
     of a text, at most max_tokens in a segment; count_at_most: a bound of it, where that is faster.
     lexicon: respellings of words. expand: numbers and abbreviations become words.
     Marks such as [pause 500ms] become the pause of the segment before them; several in a row add
-    up, to 30 s at most.
+    up, to 30 s at most. markup: one of MARKUPS; None is "ssml" for a text that begins with
+    <speak>, else "plain".
     """
     if not isinstance(text, str):
         raise ValueError(f"text must be a string, not {type(text).__name__}")
@@ -39,9 +41,35 @@ def prepare(
         raise ValueError(f"limit must be a number of seconds above 0, not {limit}")
     max_tokens = whole("max_tokens", max_tokens, 1, 2**31 - 1)
     # Imported here: its patterns take a while to compile and not every command speaks.
+    from .markup import passages_of
+    from .segmentation import Segmenter
+
+    passages = passages_of(text, language.lower(), markup)
+    counted = None if count is None else (lambda text, _: count(text))
+    bound = None if count_at_most is None else (lambda text, _: count_at_most(text))
+    segmenter = Segmenter(language.lower(), limit, counted, max_tokens, expand, bound, lexicon)
+    return segmenter.segments(passages)
+
+
+def prepare_passages(
+    passages: Sequence[Passage],
+    language: str,
+    count: Callable[[str, str], int],
+    *,
+    count_at_most: Callable[[str, str], float] | None = None,
+    lexicon: Lexicon | None = None,
+) -> list[Segment]:
+    """What `prepare` makes of a text whose passages are known; what counts also gets the
+    language."""
     from .segmentation import Segmenter
 
     segmenter = Segmenter(
-        language.lower(), limit, count, max_tokens, expand, count_at_most, lexicon
+        language,
+        LIMIT,
+        count,
+        MAX_TOKENS,
+        expand=True,
+        count_at_most=count_at_most,
+        lexicon=lexicon,
     )
-    return segmenter.segments(text)
+    return segmenter.segments(passages)

@@ -45,11 +45,11 @@ class Traced(str):
         return text
 
     def __add__(self, other: str) -> Traced:
-        added = other if isinstance(other, Traced) else _placed(other, *self._edge(-1))
+        added = other if isinstance(other, Traced) else placed(other, *self._edge(-1))
         return Traced(super().__add__(other), self.starts + added.starts, self.ends + added.ends)
 
     def __radd__(self, other: str) -> Traced:
-        return _placed(other, *self._edge(0)) + self
+        return placed(other, *self._edge(0)) + self
 
     def strip(self, characters: str | None = None) -> Traced:
         return self.lstrip(characters).rstrip(characters)
@@ -68,7 +68,7 @@ class Traced(str):
 
     def replaced_by(self, text: str) -> Traced:
         """Another text that all of this one became."""
-        return _placed(text, *self.source)
+        return placed(text, *self.source)
 
     def words(self) -> list[Traced]:
         """What stands between white space: `split()`."""
@@ -107,11 +107,11 @@ class Traced(str):
         if old == text:
             return old
         if not old:
-            return _placed(text, *self[: found.start()]._edge(-1))
+            return placed(text, *self[: found.start()]._edge(-1))
         head = _shared_words(old, text)
         tail = _shared_words(old[head:][::-1], text[head:][::-1])
         changed = old[head : len(old) - tail] or old
-        put_in = _placed(text[head : len(text) - tail], *changed.source)
+        put_in = placed(text[head : len(text) - tail], *changed.source)
         return joined([old[:head], put_in, old[len(old) - tail :]])
 
     def _edge(self, index: int) -> tuple[int, int]:
@@ -137,14 +137,14 @@ def joined(parts: Iterable[str], separator: str = "") -> Traced:
         for text in added:
             if not isinstance(text, Traced):
                 at = ends[-1] if ends else 0
-                text = _placed(text, at, at)
+                text = placed(text, at, at)
             texts.append(text)
             starts += text.starts
             ends += text.ends
     return Traced("".join(texts), starts, ends)
 
 
-def _placed(text: str, start: int, end: int) -> Traced:
+def placed(text: str, start: int, end: int) -> Traced:
     """A text that all of this part of the source became."""
     return Traced(text, array("l", [start]) * len(text), array("l", [end]) * len(text))
 
