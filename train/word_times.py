@@ -60,7 +60,7 @@ def model_starts(tts: nightingale.TTS, said: TeacherClip) -> np.ndarray:
     reached. T3 uses the clip's own voice if the model has it."""
     tokens = tts.bake_voice(said.clip, RATE).prompt_token
     voice = tts._voice(said.voice if said.voice in tts.voices else None)
-    text, words, word_of = tts._tokenizer.encode_words(said.text, "en")
+    text, words, word_of, _ = tts._tokenizer.encode_words(said.text, "en")
     times = WordTimes(words, word_of)
     for position in tts._engine.text_positions(text, tokens, voice):
         times.add_token(position)

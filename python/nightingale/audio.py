@@ -21,6 +21,7 @@ class Audio:
     timings: dict[str, float] = field(default_factory=dict)  # seconds by stage, and rtf
     sample_rate: int = SAMPLE_RATE
     text: str = ""  # that was spoken, as it was given
+    language: str = ""  # code of the language it was read in
     unspoken: list[str] = field(default_factory=list)  # characters of it that were left out
     words: list[Word] = field(default_factory=list)  # with times and places in the text
 

@@ -17,13 +17,14 @@ from .manifest import Line
 from .model_settings import SETTINGS_FILE
 from .option import options_of
 from .options import LoadOptions, SpeechOptions
+from .text.detection import is_auto
 from .text.lexicon import Lexicon
 from .voice import Voice
 from .voice_folder import VoiceFolder, find_voice
 
 READ_BYTES = 1 << 20
 # Packages that change how a text is read, where they are installed.
-TEXT_PACKAGES = ("dicta-onnx", "pykakasi", "russian-text-stresser", "spacy-pkuseg")
+TEXT_PACKAGES = ("dicta-onnx", "py3langid", "pykakasi", "russian-text-stresser", "spacy-pkuseg")
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,8 @@ class Requests:
     def check(self, options: dict[str, Any]) -> None:
         """Refuses a language that the model does not speak, a voice that is not there and a bad
         lexicon."""
-        known_language(options.get("language", "en"), self._checkpoint.languages)
+        if not is_auto(options.get("language")):
+            known_language(options.get("language", "en"), self._checkpoint.languages)
         self._lexicon_digest(options)
         voice: Any = options.get("voice")
         if voice in self._voice_digests:

@@ -118,7 +118,10 @@ class SpeechOptions(Options):
         core=False,
     )
     language: str = option(
-        "en", "code of the language, such as fr", max_length=20, model_checks=True
+        "en",
+        "code of the language, such as fr; auto: that of the text",
+        max_length=20,
+        model_checks=True,
     )
     lexicon: LexiconSource | Path | None = option(
         None,

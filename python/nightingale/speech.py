@@ -44,6 +44,7 @@ class Chunk:
     unspoken: list[str] = field(default_factory=list)  # left out of the text; in the first chunk
     sample_rate: int = SAMPLE_RATE
     text_tokens: int = 0  # of the sentence that begins with it
+    language: str = ""  # code of the language that the text is read in
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,7 +179,14 @@ class Speaker:
         index, self._chunks = self._chunks, self._chunks + 1
         new = np.array(tokens, np.int32)
         return Chunk(
-            samples, new, shifted, index, timings, self._unspoken(index), text_tokens=text_tokens
+            samples,
+            new,
+            shifted,
+            index,
+            timings,
+            self._unspoken(index),
+            text_tokens=text_tokens,
+            language=self.options.language,
         )
 
     def _unspoken(self, index: int) -> list[str]:

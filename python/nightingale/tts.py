@@ -25,6 +25,7 @@ from .recording import Recording, Source, read_recording
 from .speech import Chunk, Speaker
 from .streaming import fade_in
 from .text import Segment, Tokenizer, prepare
+from .text.detection import detect, is_auto
 from .text.encoded import SegmentEncoder
 from .text.lexicon import Lexicon, LexiconSource
 from .text.unspoken import UnspokenWarning, named, nothing_to_speak, speakable
@@ -85,7 +86,7 @@ class TTS:
 
     def tokenize(self, text: str, language: str = "en") -> np.ndarray:
         """Text tokens, int32: punctuation normalised, language tag in, no start and stop."""
-        return self._tokenizer.encode(text, language)
+        return self._tokenizer.encode(text, self._language(text, language))
 
     def prepare(
         self,
@@ -100,7 +101,7 @@ class TTS:
         lexicon: respellings of words. check: is called many times on the way, and ends the work
         where it raises.
         """
-        language = self._tokenizer.known_language(language)
+        language = self._language(text, language)
         encoder = SegmentEncoder(self._tokenizer, language, check)
         segments = prepare(
             text,
@@ -134,6 +135,7 @@ class TTS:
             np.concatenate([chunk.tokens for chunk in chunks]),
             chunks[-1].timings,
             text=text,
+            language=chunks[0].language,
             unspoken=chunks[0].unspoken,
             words=[word for chunk in chunks for word in chunk.words],
         )
@@ -177,9 +179,10 @@ class TTS:
         """
         options = SpeechOptions.merged("iter_speech_tokens", options, overrides)
         voice = self._voice(options.voice)
+        language = self._language(text, options.language)
         if isinstance(text, str) and (lexicon := Lexicon.of(options.lexicon)) is not None:
-            text = lexicon.applied(text, self._tokenizer.known_language(options.language))
-        text_tokens = self.tokenize(text, options.language)
+            text = lexicon.applied(text, language)
+        text_tokens = self.tokenize(text, language)
         speech = self._engine.speak(text_tokens, voice, self._resolved(options, voice))
         return self._engine.tokens(speech)
 
@@ -302,7 +305,7 @@ class TTS:
         """Chunks, and None after every token and flow step; arguments are checked at the call."""
         started = time.perf_counter()
         self._engine.s3gen()
-        options = replace(options, language=self._tokenizer.known_language(options.language))
+        options = replace(options, language=self._language(text, options.language))
         voice = self._voice(options.voice)
         self._engine.check_voice(voice)
         return Speaker(
@@ -315,6 +318,17 @@ class TTS:
             started,
             together,
         ).run()
+
+    def _language(self, text: str | list[Segment], language: str) -> str:
+        """The code of a language of this model: the text's own where it is to be detected."""
+        if not is_auto(language):
+            return self._tokenizer.known_language(language)
+        if _is_prepared(text):
+            read = (segment.encoded.language for segment in text if segment.encoded is not None)
+            return next(read, "") or detect("", self.languages)
+        if not isinstance(text, str):
+            raise ValueError(f"text must be a string, not {type(text).__name__}")
+        return detect(text, self.languages)
 
     def _resolved(self, options: SpeechOptions, voice: Voice) -> SpeechOptions:
         """With the values of the model and the voice where none was given."""

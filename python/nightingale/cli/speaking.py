@@ -85,6 +85,7 @@ class _Speech:
     samples: int = 0
     tokens: list[int] = field(default_factory=list)
     words: list[Word] = field(default_factory=list)
+    language: str = ""
     timings: dict[str, float] = field(default_factory=dict)
     digest: Any = field(default_factory=hashlib.sha256)
 
@@ -96,6 +97,7 @@ class _Speech:
         self.samples += len(chunk.samples)
         self.tokens += chunk.tokens.tolist()
         self.words += chunk.words
+        self.language = chunk.language
         self.timings = chunk.timings
         self.digest.update(chunk.samples.astype("<f4").tobytes())
 
@@ -114,6 +116,7 @@ def _say(args: Arguments) -> None:
             "seconds": speech.seconds,
             "samples": speech.samples,
             "sample_rate": SAMPLE_RATE,
+            "language": speech.language,
             "tokens": speech.tokens,
             "words": speech.words,
             "timings": speech.timings,
@@ -131,6 +134,7 @@ def _stream(args: Arguments) -> None:
                 "index": chunk.index,
                 "start": speech.seconds - len(chunk.samples) / SAMPLE_RATE,
                 "samples": len(chunk.samples),
+                "language": chunk.language,
                 "tokens": chunk.tokens.tolist(),
                 "words": chunk.words,
                 "timings": chunk.timings,

@@ -13,6 +13,7 @@ from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
 from ..audio import SAMPLE_RATE
 from ..speech import GAPS
+from ..text.detection import is_auto
 from ..text.sentence_buffer import SentenceBuffer
 from .context import ENDING, Server, ServerContext
 from .encoding import Encoder
@@ -130,6 +131,7 @@ class _Session:
         self._incoming = SentenceBuffer(self._settings.language)
         self._open = False  # text has come that no `end` has followed
         self._ending = False
+        self._detected = ""  # the language of what is being said, where it is to be detected
         self._idle = asyncio.Event()
         self._begin()
 
@@ -224,6 +226,7 @@ class _Session:
         """Says passages up to an `end`."""
         encoder: Encoder | None = None
         samples, gap = 0, 0.0
+        self._detected = ""
         while (passage := await self._passages.get()) is not None:
             try:
                 if encoder is None:
@@ -250,13 +253,17 @@ class _Session:
     async def _pass(self, encoder: Encoder, passage: Passage, before: int) -> int:
         """Says one passage; gives its samples."""
         start, samples = before / SAMPLE_RATE, 0
-        work = partial(passage.settings.work, passage.text, self._server)
+        settings = passage.settings
+        if self._detected and is_auto(settings.language):
+            settings = settings.model_copy(update={"language": self._detected})
+        work = partial(settings.work, passage.text, self._server)
         job = self._server.submit(self._socket, work)
         try:
             await self._emit({"type": "sentence", "text": passage.text.strip()})
             chunk = await job.next(self._server.settings.first_audio_timeout)
             while chunk is not None:
                 samples += await self._send(encoder, chunk.samples)
+                await self._tell_language(settings, chunk.language)
                 if chunk.unspoken:
                     await self._emit({"type": "unspoken", "characters": chunk.unspoken})
                 words = [word.later(start, passage.offset) for word in chunk.words]
@@ -269,6 +276,14 @@ class _Session:
         finally:
             self._server.engine.cancel(job)
         return samples
+
+    async def _tell_language(self, settings: Begin, language: str) -> None:
+        """The first sentence's is that of all up to the `end`, where it is to be detected."""
+        if is_auto(settings.language) and not self._detected:
+            self._detected = language
+            if settings is self._settings:  # else the next text has begun, with its own
+                self._incoming.language = language
+            await self._emit({"type": "language", "language": language})
 
     async def _send(self, encoder: Encoder, samples: np.ndarray) -> int:
         data = await asyncio.to_thread(encoder.write, samples)

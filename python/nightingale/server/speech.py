@@ -39,7 +39,7 @@ MODEL_NAMES = (MODEL_NAME, "tts-1", "tts-1-hd", "gpt-4o-mini-tts", "gpt-4o-mini-
 
 OPTIONS = options_of(SpeechOptions, "http")
 
-UNSPOKEN_HEADER = "nightingale-unspoken"
+UNSPOKEN_HEADER, LANGUAGE_HEADER = "nightingale-unspoken", "nightingale-language"
 MOST_NAMED = 50  # code points in it
 
 WORK_BEFORE_REST = 0.02  # seconds of preparing a text
@@ -195,6 +195,7 @@ class SoundResponse(Response):
         self._began = time.monotonic()
         self._samples = 0
         self._unspoken: list[str] = []
+        self._language = ""
         self._usage = {"input_tokens": 0, "output_tokens": 0}
         self._job = server.submit(request, partial(body.work, body.input, server))
 
@@ -231,6 +232,7 @@ class SoundResponse(Response):
         metrics.first_sound.observe(time.monotonic() - self._began)
         if chunk.unspoken:
             self.headers[UNSPOKEN_HEADER] = _code_points(chunk.unspoken)
+        self.headers[LANGUAGE_HEADER] = self._language = chunk.language
         self._unspoken = chunk.unspoken
         await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
         try:
@@ -260,6 +262,7 @@ class SoundResponse(Response):
         """What a framing may tell at the end."""
         total = sum(self._usage.values())
         return {
+            "language": self._language,
             "unspoken": self._unspoken,
             "seconds": self._samples / SAMPLE_RATE,
             "usage": {**self._usage, "total_tokens": total},

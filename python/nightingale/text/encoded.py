@@ -48,7 +48,7 @@ class SegmentEncoder:
         self._go_on()
         written = self._tokenizer.normalised(segment.said)
         read, ids = self._ids(written)
-        return self._tokenizer.with_words(written, read, ids)
+        return self._tokenizer.with_words(written, read, ids, self._language)
 
     def _ids(self, written: str) -> tuple[str, np.ndarray]:
         found = self._read.get(written)

@@ -14,6 +14,7 @@ class Encoded(NamedTuple):
     ids: np.ndarray  # [n] int32
     words: list[Traced]
     word_of: list[int]  # for each token, which of the words it is in
+    language: str  # as which it was read
 
 
 @dataclass(frozen=True)

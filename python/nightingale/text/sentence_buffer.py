@@ -14,7 +14,7 @@ class SentenceBuffer:
     """Collects text until a sentence is complete, which the start of the next one shows."""
 
     def __init__(self, language: str = "en") -> None:
-        self._language = language
+        self.language = language  # whose rules of sentences apply from here on
         self._text = ""
         self._next_split = SPLIT_EVERY  # characters that must be there
         self._can_end = False  # a sentence, somewhere in the text
@@ -25,13 +25,13 @@ class SentenceBuffer:
     def add(self, text: str) -> str:
         """Removes and returns the text up to the last complete sentence; "" where there is none."""
         self._text += text
-        self._can_end = self._can_end or can_end_sentence(text, self._language)
+        self._can_end = self._can_end or can_end_sentence(text, self.language)
         if len(self._text) < self._next_split:
             return ""
         self._wait()
         if not self._can_end:
             return ""
-        found = split_sentences(self._text, self._language)
+        found = split_sentences(self._text, self.language)
         last = found.pop() if found else ""
         while found and len(last) < LOOKAHEAD:
             last = found.pop() + last
@@ -43,7 +43,7 @@ class SentenceBuffer:
 
     def _take(self, end: int) -> str:
         taken, self._text = self._text[:end], self._text[end:]
-        self._can_end = can_end_sentence(self._text, self._language)
+        self._can_end = can_end_sentence(self._text, self.language)
         self._wait()
         return taken
 

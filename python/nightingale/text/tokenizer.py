@@ -118,16 +118,16 @@ class Tokenizer:
 
     def encode_words(self, text: str, language: str) -> Encoded:
         """What `encode` gives, the words of the text, and which of them each token is in."""
-        written = self.normalised(text)
-        return self.with_words(written, *self.read_ids(written, self.known_language(language)))
+        written, language = self.normalised(text), self.known_language(language)
+        return self.with_words(written, *self.read_ids(written, language), language)
 
-    def with_words(self, written: Traced, read: str, ids: np.ndarray) -> Encoded:
+    def with_words(self, written: Traced, read: str, ids: np.ndarray, language: str) -> Encoded:
         """Token ids with the words they are in. written: normalised; read: what was tokenised."""
         places, words = _spoken_words(_shown(written, read))
         spaces = np.cumsum(ids == self._tokenizer.token_to_id("[SPACE]"))
         # A [SPACE] that stands in the text itself would count too many.
         word_of = [places[min(count, len(places) - 1)] for count in spaces] if words else []
-        return Encoded(ids, words, word_of)
+        return Encoded(ids, words, word_of, language)
 
     def reads(self, character: str, language: str) -> bool:
         """Whether the model knows a letter, digit or sign, as `language` reads it."""
