@@ -7,6 +7,9 @@ from .engine import Rules
 from .tables import either, kept_stop, word_table
 
 _CAPITAL = r"[^\W\d_a-zà-ÿ]"
+_RANGE = re.compile(r"[0-9]+\s?[-–]\s?[0-9]")
+_PAGES = {"página": "páginas", "page": "pages", "pagina": "pagine"}  # "p. 45-52"
+_UNITS = r"(?<![0-9])(?<![0-9][ \u00a0\u202f])(?=(?:min|sec|seg|gr)\.)|(?!(?:min|sec|seg|gr)\.)"
 
 
 def abbreviation_rules(
@@ -24,18 +27,28 @@ def abbreviation_rules(
         return lambda match: _cased(spoken, match[0]) + kept_stop(match, code)
 
     def before_number(match: re.Match[str]) -> str:
-        return f"{_cased(_entry(counted, match[1]), match[1])} "
+        spoken = _entry(counted, match[1])
+        if _RANGE.match(match.string, match.end()):
+            spoken = _PAGES.get(spoken, spoken)
+        return f"{_cased(spoken, match[1])} "
 
     return {
         **{pattern: phrase(spoken) for pattern, spoken in phrases.items()},
-        rf"(?<![\w.])((?i:{either(counted)}))(?:\.\s?[ºo°]?|[º°])\s?(?=[0-9]|(?:[IVX]+|"
+        rf"(?<![\w.])(?:(?<![A-Z]\.\s)|(?=[a-zà-ÿ]))((?i:{either(counted)}))(?:\.\s?[ºo°]?|[º°])\s?(?=[0-9]|(?:[IVX]+|"
         rf"[IVXLC]{{2,}})\b)": (before_number),
-        rf"(?<![\w.])({either(named)})\.(?=[\s\u00a0]?(?:{_CAPITAL}|\w+\.\s)"
+        rf"(?<![\w.])({either(named)})\.(?!{_CAPITAL}\.)(?=[\s\u00a0]?(?:{_CAPITAL}|\w+\.\s)"
         r"|(?<=\w\w\.)\s(?:e|y|et|o|ou)\s)\s?": lambda match: f"{named[match[1]]} ",
-        rf"(?<![\w.])({either(anywhere)}|{either(map(str.capitalize, anywhere))})\.(?!\w)": (
+        rf"(?<![\w.])(?:{_UNITS})({either(anywhere)}|{either(map(str.capitalize, anywhere))})"
+        r"\.(?!\w)": (
             lambda match: _cased(_entry(anywhere, match[1]), match[1]) + kept_stop(match, code)
         ),
     }
+
+
+def at_end(words: str) -> str:
+    """A pattern of the abbreviations in a table where the text ends, or another alternative."""
+    table = word_table(words)
+    return rf"|\b(?:{either(table)})\.\W*\Z"
 
 
 def _entry(table: dict[str, str], written: str) -> str:

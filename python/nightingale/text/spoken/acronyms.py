@@ -7,6 +7,16 @@ from functools import cached_property, lru_cache
 from .engine import Rules
 
 _VOWELS = frozenset("aeiouyáéíóúàèìòùâêîôûãõ")
+# Consonants that a word can begin and end with; others make an acronym unpronounceable.
+_ONSETS = frozenset(
+    "bl br cl cr dr fl fr gl gr pl pr tr ch ph th st sc sp sch qu gn kr ps sm sn sl sw sr "
+    "sh".split()
+)
+_CODAS = frozenset(
+    "ns rs nt rt nd st ct rc rn rd lt nc rm ls ts ps ck ch th ng sc sk cks "
+    "lf rf lk rk nk mp rl rb lm rp".split()
+)
+_EDGES = re.compile(r"([^aeiouy]*).*?([^aeiouy]*)\Z")
 _WORD = re.compile(r"[^\W\d_]{2,}")
 
 # Acronyms with vowels that every language spells.
@@ -30,6 +40,7 @@ class Letters:
 
     names: str
     spelled_words: str = ""
+    said_words: str = ""  # acronyms that are words against the odds
 
     @cached_property
     def _names(self) -> dict[str, str]:
@@ -40,13 +51,26 @@ class Letters:
     def _spelled(self) -> frozenset[str]:
         return frozenset((*_COMMON.split(), *self.spelled_words.split()))
 
+    @cached_property
+    def _said(self) -> frozenset[str]:
+        return frozenset(self.said_words.split())
+
     def spelled(self, letters: str) -> str:
         """Letter by letter."""
         return " ".join(self._names.get(letter, letter) for letter in letters.lower())
 
     def is_spelled(self, word: str) -> bool:
         """Whether the letters of a word are said one by one."""
-        return not _VOWELS & set(word.lower()) or word in self._spelled
+        if not _VOWELS & set(word.lower()) or word in self._spelled:
+            return True
+        return word.isupper() and len(word) <= 5 and not self._is_pronounceable(word)
+
+    def _is_pronounceable(self, word: str) -> bool:
+        edges = _EDGES.match(word.lower())
+        if word in self._said or edges is None:
+            return True
+        onset, coda = edges.groups()
+        return (len(onset) < 2 or onset in _ONSETS) and (len(coda) < 2 or coda in _CODAS)
 
     def rules(self) -> Rules:
         """Spells acronyms; in a text that is all in capitals, only those without a vowel."""

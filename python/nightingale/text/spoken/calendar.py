@@ -4,7 +4,7 @@ import re
 
 from .engine import Rules
 from .language import DASH, SPACES, Language
-from .tables import either, kept_stop
+from .tables import either, kept_stop, word_table
 
 _ISO = (
     r"(?<![\w-])(?P<year>[0-9]{4})(?P<separator>[-/])(?P<month>[0-9]{1,2})(?P=separator)"
@@ -13,8 +13,8 @@ _ISO = (
     r"(?:Z|[+-][0-9]{2}:?[0-9]{2})?)?(?![0-9A-Za-z/-])"
 )
 _NUMERIC = (
-    r"(?<![0-9A-Za-z./-])(?P<first>[0-9]{1,2})(?P<separator>[/.-])\s?(?P<second>[0-9]{1,2})"
-    r"(?P=separator)\s?(?P<year>[0-9]{4}|[0-9]{2}(?<=/..))(?![0-9A-Za-z/-]|\.[0-9])"
+    r"(?<![0-9A-Za-z./-])(?P<first>[0-9]{1,2})[º°]?(?P<separator>[/.-])\s?(?P<second>[0-9]{1,2})"
+    r"(?P=separator)\s?(?P<year>[0-9]{4}|[0-9]{2}(?<=/..)|[4-9][0-9](?<=-..))(?![0-9A-Za-z/-]|\.[0-9])"
 )
 
 
@@ -37,13 +37,33 @@ def date_rules(language: Language) -> Rules:
     def short(match: re.Match[str]) -> str:
         return _date(language, int(match["day"]), int(match["month"]), None) or match[0]
 
+    def seasons(match: re.Match[str]) -> str:
+        """ "2023/24": two years in a row."""
+        first, last = int(match["first"]), int(match["last"])
+        if last not in (first + 1, (first + 1) % 100):
+            return match[0]
+        return f"{language.cardinal(first)} {language.cardinal(last)}"
+
     rules: Rules = {
         _ISO: iso,
         _NUMERIC: numeric,
         # Without a year it could be a fraction; a month with a zero before it is none.
         r"(?<![0-9A-Za-z./-])(?P<day>0?[1-9]|[12][0-9]|3[01])/(?P<month>0[1-9])"
         r"(?![0-9A-Za-z/])": short,
+        # Nor is one of the last months after a late day.
+        r"(?<![0-9A-Za-z./-])(?P<day>1[3-9]|2[0-9]|3[01])/(?P<month>1[0-2])(?![0-9A-Za-z/])": short,
     }
+    if language.joint:
+        rules[
+            r"(?<![\w/.,-])(?P<first>(?:19|20)[0-9]{2})/(?P<last>(?:19|20)?[0-9]{2})(?![\w/])"
+        ] = seasons
+    if "dated" in language.patterns:
+        rules[
+            rf"(?i:\b(?P<before>{language.patterns['dated']}))\s(?P<day>[0-9]{{1,2}})/"
+            r"(?P<month>1[0-2]|[1-9])(?![\w/]|[.,][0-9]|\s(?:de|d['’]|dei|delle|do|da|dos|das)\b)"
+        ] = lambda match: (
+            f"{match['before']} {words}" if (words := short(match)) != match[0] else words
+        )
     return rules | (_named_month_rules(language) if language.joint else {})
 
 
@@ -62,8 +82,10 @@ def _named_month_rules(language: Language) -> Rules:
         names += rf"|(?P<short>{either(language.month_forms)})\b\.?"
     names += ")"
     of = language.patterns.get("date_link", "")
-    link = rf"(?:{of}\s)?" if of else ""
-    year = rf"(?:,?\s{link}(?P<year>[12][0-9]{{3}})(?![\w]|[.,][0-9]|-[0-9]))?"
+    days = word_table(language.patterns["days"]) if "days" in language.patterns else {}
+    link = rf"(?:(?P<month_link>{of})\s)?" if of else "(?P<month_link>)"
+    year_link = rf"(?:(?P<link>{of})\s)?" if of else "(?P<link>)"
+    year = rf"(?:,?\s{year_link}(?P<year>[12][0-9]{{3}})(?![\w]|[.,][0-9]|-[0-9]))?"
 
     def month_of(match: re.Match[str]) -> int:
         groups = match.groupdict()
@@ -79,20 +101,39 @@ def _named_month_rules(language: Language) -> Rules:
         if match["first"]:
             first = language.date(language, int(match["first"]), month_of(match), None)
             words = f"{_shared(first, words)} {language.word['to']} {words}"
+        if match["month_link"] == "del":
+            words = words.replace(" de ", " del ", 1)
+        if written and match["link"] == "del":
+            before, _, after = words.rpartition(" de ")
+            words = f"{before} del {after}"
         return words + kept_stop(match, language.code)
+
+    def named_days(match: re.Match[str]) -> str:
+        return f"{days[match['day'].lower()]} "
+
+    def slashed(match: re.Match[str]) -> str:
+        return f"{language.month_names[month_of(match) - 1]} de "
 
     def month_and_year(match: re.Match[str]) -> str:
         return f"{language.month_names[month_of(match) - 1]} "
 
     day_end = language.patterns.get("day_end", "")
-    rules: Rules = {
+    rules: Rules = {}
+    if days:
+        rules[rf"(?i:\b(?P<day>{either(days)}))\.,?\s(?=[0-9])"] = named_days
+    rules[
         rf"(?<![\w.,:/-])(?:(?P<first>[0-9]{{1,2}}){DASH})?0?(?P<day>[0-9]{{1,2}}){day_end}"
-        rf"[{SPACES}]{link}(?i:{names})(?!\w){year}": date,
-    }
+        rf"[{SPACES}]{link}(?i:{names})(?!\w){year}"
+    ] = date
     if language.month_forms:
-        rules[rf"(?i:\b(?P<short>{either(language.month_forms)}))\b\.?\s(?=[12][0-9]{{3}}\b)"] = (
-            month_and_year
-        )
+        rules[
+            rf"(?i:\b(?P<short>{either(language.month_forms)}))\b(?:\.?\s(?=[12][0-9]{{3}}\b)"
+            rf"|\.\s(?={of or '(?!)'}\s[12][0-9]{{3}}\b))"
+        ] = month_and_year
+        if of:  # "jan/2024"
+            rules[rf"(?i:\b(?P<short>{either(language.month_forms)}))/(?=[12][0-9]{{3}}\b)"] = (
+                slashed
+            )
     return rules
 
 
@@ -113,11 +154,14 @@ def time_rules(language: Language) -> Rules:
 
     def duration(match: re.Match[str]) -> str:
         parts = zip(("h", "min", "s"), match.group("hour", "minute", "second"), strict=True)
-        return " ".join(
+        counts = [
             language.count(language.unit_nouns[unit], str(int(number)))
             for unit, number in parts
             if number
-        )
+        ]
+        link = language.word.get("and_minutes")
+        last = (f" {link} " if link else " ").join(counts[-2:])
+        return " ".join([*counts[:-2], last]) + kept_stop(match, language.code)
 
     def time(match: re.Match[str]) -> str:
         hour, minute = int(match["hour"]), int(match["minute"] or 0)
@@ -133,10 +177,21 @@ def time_rules(language: Language) -> Rules:
             words += f" {language.word['late' if late else half]}"
         return words + kept_stop(match, language.code)
 
+    def from_to(match: re.Match[str]) -> str:
+        """ "9.30 a 18.00"."""
+        first, last = (
+            language.clock(language, *map(int, time.split("."))) for time in match.group(1, 2)
+        )
+        hours = language.unit_nouns["h"].forms[-1]
+        marked = match[3] and match[2].endswith("00") and not last.endswith(hours)
+        return f"{first} {language.word['to']} {last}{f' {hours}' if marked else ''}"
+
     digits = r"(?P<hour>[0-9]{1,2})"
     rules: Rules = {
         rf"(?<![0-9:])([0-9]{{1,2}}(?::|{hours})[0-9]{{2}})\s?[-–]\s?"
         rf"(?=[0-9]{{1,2}}(?::|{hours})[0-9]{{2}}(?![0-9:]))": rf"\1 {language.word['to']} ",
+        rf"(?<![\w:])([0-9]{{1,2}}\s?(?:{hours})(?:[0-9]{{2}})?)\s?[-–]\s?"
+        rf"(?=[0-9]{{1,2}}\s?(?:{hours})(?![^\W\d_]))": rf"\1 {language.word['to']} ",
         rf"(?<![\w:.,]){digits}:(?P<minute>[0-9]{{2}})(?::(?P<second>[0-9]{{2}}))?(?!:?[0-9]|[.,][0-9])"
         rf"(?:\s?(?:{halves}|(?:{hours})(?![\w/])\.?))?": time,
         rf"(?<![\w:.,]){digits}\s?(?:{hours})\s?(?P<minute>[0-9]{{1,2}})\s?(?:min|mn)(?![^\W\d_])\.?"
@@ -150,7 +205,14 @@ def time_rules(language: Language) -> Rules:
         ] = time
     if "dotted_hour" in language.patterns:
         rules[
-            rf"{language.patterns['dotted_hour']}{digits}\.(?P<minute>[0-5][0-9])(?!\w|[.,][0-9])"
+            rf"{language.patterns['dotted_hour']}{digits}[.,](?P<minute>[0-5][0-9])(?!\w|[.,][0-9])"
             rf"(?:\s?(?:{hours})(?![\w/]))?"
         ] = time
+        whole = r"(?:[01]?[0-9]|2[0-4])\.[0-5][05]"
+        rules[
+            rf"(?<![\w.,])({whole})\s?(?:a|-|–)\s?({whole})(?!\w|[.,][0-9])(\s?(?:{hours})\b)?"
+        ] = from_to
+        rules[rf"(?<![\w.,]){digits}\.(?P<minute>[0-5][0-9])\s?(?:{hours}|horas|ore)(?![\w/])"] = (
+            time
+        )
     return rules

@@ -48,6 +48,8 @@ def web_rules(language: Language, letters: Letters) -> Rules:
         for part in _PARTS.findall(address):
             if part[0] in "0123456789":
                 words.append(language.in_words(part) if len(part) < 5 else language.digits(part))
+            elif part == "www":
+                words.append(language.word["www"])
             elif part.isalpha():
                 words.append(letters.spelled(part) if letters.is_spelled(part) else part)
             else:
@@ -55,7 +57,7 @@ def web_rules(language: Language, letters: Letters) -> Rules:
         return " ".join(filter(None, words))
 
     def address(match: re.Match[str]) -> str:
-        found = re.sub(r"^(?:mailto:)?(?:[a-z]+://)?(?:www\.)?", "", match[0])
+        found = re.sub(r"^(?:mailto:)?(?:[a-z]+://)?", "", match[0])
         trailing = _TRAILING.search(found)
         end = trailing.start() if trailing else len(found)
         return aloud(found[:end]) + found[end:].replace("/", "")
@@ -78,17 +80,26 @@ def web_rules(language: Language, letters: Letters) -> Rules:
     }
 
 
-def number_rules(language: Language, phones: tuple[str, ...], by_groups: bool) -> Rules:
+def number_rules(
+    language: Language, letters: Letters, phones: tuple[str, ...], by_groups: bool
+) -> Rules:
     """Telephone numbers, card numbers, versions and addresses of machines."""
     group = "[ .\u00a0\u202f-]"
 
+    free_calls = re.compile(language.patterns.get("free_calls", "(?!)"))
+
     def spell(written: str) -> str:
+        if free_calls.fullmatch(written):  # "zero oitocentos"
+            zero = f"{language.cardinal(0)} " if written[0] == "0" else ""
+            return zero + language.cardinal(int(written))
         if not by_groups or len(written) != 2:
             return language.digits(written)
         return language.cardinal(int(written)) if written[0] != "0" else language.digits(written)
 
     def telephone(match: re.Match[str]) -> str:
         groups = re.findall("[0-9]+", match["number"])
+        if by_groups and len(groups) == 1 and len(groups[0]) == 10:
+            groups = re.findall("[0-9]{2}", groups[0])
         plus = f"{language.word['plus']} " if match["number"].lstrip("(")[0] == "+" else ""
         if plus:
             return plus + ", ".join([language.cardinal(int(groups[0])), *map(spell, groups[1:])])
@@ -103,7 +114,15 @@ def number_rules(language: Language, phones: tuple[str, ...], by_groups: bool) -
         dot = language.word["dot" if len(parts) == 4 else "point"]
         return f" {dot} ".join(language.in_words(part) for part in parts)
 
+    def account(match: re.Match[str]) -> str:
+        groups = [letters.spelled(match[0][:2]), match[0][2:4], *match[0][4:].split()]
+        return ", ".join(
+            [f"{groups[0]} {language.digits(groups[1])}", *map(language.digits, groups[2:])]
+        )
+
     rules: Rules = {
+        # An IBAN.
+        r"(?<!\w)[A-Z]{2}[0-9]{2}(?: [0-9]{4}){3,7}(?: [0-9]{1,3})?(?!\w)": account,
         rf"(?<![\w+])(?P<number>\+[0-9]{{1,3}}(?:{group}?\(?[0-9]{{1,4}}\)?)?"
         rf"(?:{group}?[0-9]{{2,5}}){{2,5}})(?!\w)": checked,
         r"(?<![\w.,-])(?P<number>[0-9]{4}(?:[ -][0-9]{4}){3})(?![\w-]|[.,][0-9])": telephone,

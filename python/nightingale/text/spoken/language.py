@@ -144,6 +144,10 @@ class Language:
             and len(decimals) == 3
             and whole[:1] != "0"
         )
+        # "5,000" as in English: nobody measures to three zeros.
+        grouped = grouped or (
+            last == "," and decimals == "000" and len(whole) <= 3 and whole[:1] != "0"
+        )
         if grouped:
             return numeral.replace(".", "").replace(",", ""), "", ""
         whole = whole.replace(".", "").replace(",", "")

@@ -18,6 +18,8 @@ DIGIT_RULES: Rules = {
 }
 ANY_OTHER_DIGIT = f"[{_OTHER_DIGITS}]"
 
+_MIXED_HALF = re.compile(r"[0-9]+(?:\s?½|\s1/2)")
+
 
 def plain_rules(language: Language) -> Rules:
     """Ranges and single numbers, which every language has."""
@@ -34,6 +36,12 @@ def plain_rules(language: Language) -> Rules:
         form = language.agreement(match, _count(whole, ""))
         return language.span(match[1], match[2], form)
 
+    def in_turn(match: re.Match[str]) -> str:
+        """ "90-60-90"; the digits of what has longer groups."""
+        groups = match[0].split("-")
+        short = all(len(group) < 3 and group[0] != "0" for group in groups)
+        return ", ".join(map(language.in_words if short else language.digits, groups))
+
     def ratio(match: re.Match[str]) -> str:
         return language.joint.join(
             (language.in_words(match[1]), language.word["to"], language.in_words(match[2]))
@@ -41,9 +49,7 @@ def plain_rules(language: Language) -> Rules:
 
     return {
         r"(?<=[0-9])\.{2,3}(?=[-−]?[0-9])": f" {language.word['to']} ",
-        r"(?<![\w.,-])[0-9]+(?:-[0-9]+){2,}(?![\w-])": lambda match: ", ".join(
-            map(language.digits, match[0].split("-"))
-        ),
+        r"(?<![\w.,-])[0-9]+(?:-[0-9]+){2,}(?![\w-])": in_turn,
         rf"{start}({SIGN}{numeral})(?:-|\s?–\s?)({numeral}){end}(?!-[0-9])": between,
         r"(?<=[0-9])\s[-−]\s(?=[0-9])": f" {language.word['minus']} ",
         r"(?<![\w:.])([0-9]+):([0-9]+)(?![\w:]|[.,][0-9])": ratio,
@@ -103,11 +109,24 @@ def fraction_rules(language: Language) -> Rules:
             return " ".join(filter(None, words))
         return _fraction(language, over, under, whole, form)
 
+    def and_half(match: re.Match[str]) -> str:
+        """ "una taza y media"."""
+        number = _MIXED_HALF.match(match.string, match.start())
+        form = language.agreement(number, int(match["whole"])) if number is not None else ""
+        noun = match["noun"]
+        if match["whole"] == "1" and noun.endswith("s"):
+            noun = noun.removesuffix("s")
+        elif form not in ("m", "f") or (match["whole"] == "1" and language.code == "it"):
+            return match[0]
+        half = language.word["and_half_f" if form == "f" else "and_half"]
+        return f"{language.in_words(match['whole'], form)} {noun} {half}"
+
     def half(match: re.Match[str]) -> str:
         form = language.agreement(match, 1)
         return language.word[f"half_{form}"] if form else match[0]
 
     return {
+        rf"{start}(?P<whole>[0-9]+)(?:\s?½|\s1/2)\s(?P<noun>[^\W\d_]{{3,}})(?!\w)": and_half,
         rf"{start}(?:(?<![0-9]\s)½|(?<![0-9]\s)1/2(?![0-9/]))(?=\s[^\W\d_]{{3,}})": half,
         r"(?<![\w/.,])24/7(?![\w/])": f"{language.cardinal(24)} {language.cardinal(7)}",
         r"(?<![\w/.,])50/50(?![\w/])": f"{language.cardinal(50)} {language.cardinal(50)}",

@@ -8,6 +8,8 @@ from .language import DASH, SIGN, SPACES, Language, Noun
 from .numbers import VULGAR
 from .tables import either, kept_stop, word_table
 
+_HEIGHT = re.compile("([1-9]),([1-9][0-9])m")  # "1,80 m" is one metre eighty
+
 
 def money_rules(language: Language) -> Rules:
     """ "R$ 10", "3,50 €", "5 M€", "USD 10"."""
@@ -42,13 +44,14 @@ def money_rules(language: Language) -> Rules:
             return sign + words + language.after(words, noun.forms[-1])
         return sign + _amount(language, match["symbol"], noun, numeral, last)
 
-    per = word_table(language.per) if language.per else {}
     before = r"(?P<sign>(?<![\w)])[-−])?"
     gap = f"[{SPACES}]?"
     start = language.start
     to = f"{language.joint}{language.word['to']}{language.joint}"
     return {
-        rf"(?<=[0-9€$£])/({either(per) or '(?!)'})(?![\w/])": lambda match: f" {per[match[1]]}",
+        rf"{start}(?P<units>[0-9]+)\s?(?P<sign>[€$£])(?P<cents>[0-9]{{2}})(?!\w|[.,][0-9])": (
+            rf"\g<units>{language.decimal}\g<cents> \g<sign>"  # "12€50"
+        ),
         rf"(?<=[0-9]){DASH}(?=(?:{symbols}){gap}[0-9])": to,
         rf"{before}(?<![A-Za-z$])(?P<symbol>{leading}){gap}(?P<first>{numeral})"
         rf"(?:{DASH}(?P<last>{numeral}))?(?:{scale_after}|{long}){language.end}": amount,
@@ -59,6 +62,8 @@ def money_rules(language: Language) -> Rules:
 
 def _amount(language: Language, symbol: str, noun: Noun, numeral: str, last: str | None) -> str:
     whole, _, decimals = language.split(numeral)
+    if len(decimals) == 3 and whole.strip("0"):  # "$1,500" where others write "$1.500"
+        numeral, decimals = whole + decimals, ""
     if last or len(decimals) != 2 or symbol not in language.hundredth_nouns:
         return language.count(noun, numeral, last)
     units = language.count(noun, whole)
@@ -72,6 +77,25 @@ def _amount(language: Language, symbol: str, noun: Noun, numeral: str, last: str
     return language.money.format(units=units, cents=words, cent=name)
 
 
+PER_NEEDED = r"[0-9€$£²]\s?\w{0,5}/[^\W\d_]"
+
+
+def per_rules(language: Language) -> Rules:
+    """ "4/jour", "3,6 MB/seg", "12 €/kg"; what the table of units has stays."""
+    per = word_table(language.per)
+
+    def spoken(match: re.Match[str]) -> str:
+        if f"{match['unit'].strip()}/{match['per']}" in language.unit_nouns:
+            return match[0]
+        return f"{match['unit']} {per[match['per']]}"
+
+    units = either(language.unit_nouns)
+    return {
+        rf"(?<=[0-9€$£])(?P<unit>(?:[{SPACES}]?(?:{units}))?)/(?P<per>{either(per)})"
+        r"(?![\w/²³])": spoken
+    }
+
+
 def unit_rules(language: Language) -> Rules:
     """ "5 km", "20 °C", "10-15 %", "½ kg"."""
     units = language.unit_nouns
@@ -83,6 +107,13 @@ def unit_rules(language: Language) -> Rules:
     gap = f"[{SPACES}]?"
 
     def measure(match: re.Match[str]) -> str:
+        tall = _HEIGHT.fullmatch(match["first"] + match["unit"])
+        if tall and not match["last"] and "height" in language.patterns:
+            metres = language.count(units["m"], tall[1])
+            rest = language.cardinal(int(tall[2]))
+            return language.patterns["height"].format(metres=metres, rest=rest) + kept_stop(
+                match, language.code
+            )
         return language.count(units[match["unit"]], match["first"], match["last"]) + kept_stop(
             match, language.code
         )
@@ -101,7 +132,7 @@ def unit_rules(language: Language) -> Rules:
             words = half if halved else f"{language.word['and']} {language.fraction(over, under)}"
             return f"{language.count(noun, whole)} {words}"
         if halved:
-            return f"{language.word[f'half_{noun.gender}']} {noun.forms[0]}"
+            return f"{language.word['half_f' if noun.gender == 'f' else 'half_m']} {noun.forms[0]}"
         return language.fraction(over, under) + language.of_millions(noun.forms[0])
 
     rules: Rules = {}
@@ -112,20 +143,21 @@ def unit_rules(language: Language) -> Rules:
         ] = part
     if "with_stop" in language.patterns:
         rules[
-            rf"{language.start}(?P<first>{SIGN}{language.numeral})(?P<last>){gap}"
+            rf"{language.start}(?P<first>{SIGN}{language.numeral})"
+            rf"(?:{DASH}(?P<last>{language.numeral}))?{gap}"
             rf"(?P<unit>{language.patterns['with_stop']})\.(?!\w)"
-        ] = lambda match: (
-            language.count(units[match["unit"]], match["first"]) + kept_stop(match, language.code)
-        )
+        ] = measure
     rules[
         rf"{language.start}(?<!/)(?P<first>{SIGN}{language.numeral})"
-        rf"(?:\s?(?:%|°)?{DASH}(?P<last>{language.numeral}))?{gap}-?(?P<unit>{names}){end}"
+        rf"(?:\s?(?:%|°)?{DASH}(?P<last>{language.numeral}))?{gap}-?"
+        rf"(?!(?<=[0-9])K\b)(?P<unit>{names}){end}"
     ] = measure
     if language.scales:
         scales = word_table(language.scales)
         words = either(scale for scale in scales if len(scale) > 1)
         rules[
-            rf"{language.start}(?P<number>{language.numeral})(?P<scale>[kKM]|{gap}(?:{words}))\b\.?"
+            rf"{language.start}(?P<number>{language.numeral})"
+            rf"(?P<scale>[kKM]|{gap}M(?=\s(?:de|di)\s|\sd['’])|{gap}(?:{words}))\b\.?"
         ] = lambda match: _scaled(language, match, scales) + kept_stop(match, language.code)
     return rules
 
@@ -134,5 +166,7 @@ def _scaled(language: Language, match: re.Match[str], scales: dict[str, str]) ->
     if match[0] in ("2K", "4K", "8K"):  # screens
         return match[0]
     one, _, many = scales[match["scale"].strip(SPACES)].partition("/")
+    if one in ("mil", "mille", "mila") and match["number"].isdecimal():
+        return language.cardinal(1000 * int(match["number"]))
     words = language.in_words(match["number"], "m")
     return f"{words} {one if match['number'] == '1' or not many else many}"

@@ -10,7 +10,7 @@ VALID = re.compile(r"M{0,3}(?:CM|CD|D?C{0,3})(?:XC|XL|L?X{0,3})(?:IX|IV|V?I{0,3}
 NEEDED = r"[IVXLC]\b|[IVXLC](?:e|er|ère|re|ème|ᵉ|º|°|ª)"
 # A single L or C is a letter: "tipo C".
 _ANY = r"(?P<numeral>[IVX]+|[IVXLC]{2,})\b(?![.'’]\w)"
-_SEVERAL = r"(?P<numeral>[IVX]{2,}|[IVX]+[LC]?[IVX]+)\b(?![.'’]\w)"
+_SEVERAL = r"(?P<numeral>[IVX]{2,}|[IVX]+[LC]?[IVX]+|[LC][LXVI]{2,})\b(?![.'’]\w)"
 
 
 def value(numeral: str) -> int:
@@ -47,6 +47,7 @@ def roman_rules(
     heading: Callable[[int, str], str],
     ranked: Callable[[int, str], str],
     alone: Callable[[int, str], str],
+    ordinal: Callable[[int, str], str] | None = None,
 ) -> Rules:
     """Rules from patterns of the words around a numeral, each with how it is read there."""
 
@@ -62,7 +63,13 @@ def roman_rules(
         numerals[::2] = [century(value(found), match["before"]) for found in numerals[::2]]
         return f"{match['before']} {''.join(numerals)}"
 
+    def with_sign(match: re.Match[str]) -> str:
+        if ordinal is None or not VALID.fullmatch(match["numeral"]):
+            return match[0]
+        return ordinal(value(match["numeral"]), "f" if match["sign"] == "ª" else "m")
+
     return {
+        r"\b(?P<numeral>[IVXLC]+)\.?(?P<sign>[ªº])": with_sign,
         rf"\b(?P<before>(?i:{centuries}))\s(?P<numerals>[IVXLC]+\b(?:(?:\s\w{{1,2}}\s|-|"
         rf"–)[IVXLC]+\b)*)": (several),
         rf"\b(?P<numeral>[IVXLC]+)\s(?P<noun>{counted})\b": before_noun,

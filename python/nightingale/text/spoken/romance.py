@@ -11,7 +11,7 @@ from .engine import Normalizer, Rules
 from .identifiers import WEB_NEEDED, model_rules, number_rules, web_rules
 from .language import Language
 from .numbers import VULGAR, fraction_rules, leftover_rules, plain_rules
-from .quantities import money_rules, unit_rules
+from .quantities import PER_NEEDED, money_rules, per_rules, unit_rules
 from .roman import NEEDED as ROMAN_NEEDED
 from .tables import either
 
@@ -30,6 +30,56 @@ _SPACED = r"(?<=[0-9])\s°\s?(?=[CF]\b)|(?<=[0-9])°\s(?=[CF]\b)"
 SPACED_DEGREES: Rules = {_SPACED: " °"}
 ORDINAL_DEGREES: Rules = {rf"(?<=[0-9])\s?º\s?(?=[CF]\b)|{_SPACED}": " °"}
 SHORT_YEARS: Rules = {r"(?<![\w.,])[’']([0-9]{2})(?!\w)": r"\1"}  # '99
+# Where no word loses a vowel to an apostrophe: "Win'95".
+ANY_SHORT_YEARS: Rules = SHORT_YEARS | {r"(?<=[^\W\d_])[’'](?=[0-9]{2}(?!\w))": " "}
+_PRIME = r"(?<![\w.,'’])(?P<number>[0-9]{1,3})[′'’](?=[\s,.;:)]|\Z)"
+
+
+def _minutes(language: Language) -> Rules:
+    """ "35'": minutes, where no quotation ends."""
+
+    def spoken(match: re.Match[str]) -> str:
+        if re.search(r"(?<!\w)['‘’](?=\w)", match.string[: match.start()]):
+            return match[0]
+        return language.count(language.unit_nouns["min"], match["number"])
+
+    def inches(match: re.Match[str]) -> str:
+        if match.string.count('"', 0, match.start()) % 2:
+            return match[0]
+        return language.count(language.unit_nouns["″"], match["number"])
+
+    def with_seconds(match: re.Match[str]) -> str:
+        counts = (
+            language.count(language.unit_nouns["min"], str(int(match[1]))),
+            language.count(language.unit_nouns["s"], str(int(match[2]))),
+        )
+        link = language.word.get("and_minutes")
+        return (f" {link} " if link else " ").join(counts)
+
+    return {
+        r"(?<![\w.,'’])([0-9]{1,3})[′'’]\s?([0-9]{1,2})(?:[″\"”]|''|(?!\w|['’]))": with_seconds,
+        r"(?<![\w.,'’])([0-9]{1,3})\s?min\s?([0-9]{1,2})\s?(?:s|seg|sec)\b": with_seconds,
+        _PRIME: spoken,
+        r"(?<![\w.,'’])(?P<number>[0-9]{1,3}(?:[.,][0-9])?)[\"”](?=[\s,.;:)]|\Z)": inches,
+    }
+
+
+# "1m75" is 1,75 m.
+_METRES: Rules = {r"(?<![\w.,])([0-9])\s?m\s?([0-9]{2})(?!\w|[.,][0-9])": r"\1,\2 m"}
+_POWERS: Rules = {r"(?<=[a-z])\^2(?![0-9])": "²", r"(?<=[a-z])\^3(?![0-9])": "³"}
+
+_WEATHER = re.compile(r"(?i)temperat|máx|mín|grados|graus|term[óô]metro|calor|fr[íi]o|horno|forno")
+
+
+def _weather_degrees(match: re.Match[str]) -> str:
+    cold = match[0][0] in "-−"
+    return f"{match[1]}°" if cold or _WEATHER.search(match.string) else match[0]
+
+
+# "31º" for "31°", where the text is about temperatures.
+WEATHER_DEGREES: Rules = {
+    r"(?<![\w.,])([-−]?[0-9]{1,3})\s?º(?=[\s,.;:)]|\Z)(?!\s[CF]\b)": _weather_degrees
+}
 
 
 @dataclass(frozen=True)
@@ -41,9 +91,11 @@ class Agreement:
     function_words: frozenset[str]  # what follows a number that stands by itself
     labels: frozenset[str]  # nouns that a number names: "page 1"
     plural: re.Pattern[str]
+    adjectives: frozenset[str]  # those that may stand before a noun and tell no gender of it
     thousand: str  # what is counted may follow it
     millions: frozenset[str]  # masculine nouns themselves
     label_form: str = ""
+    feminine_part: str = "(?!)"  # after a number: "200 de las casas"
     only_one: bool = False  # no number but one has a gender
 
     def __call__(self, match: re.Match[str], number: int) -> str:
@@ -58,6 +110,10 @@ class Agreement:
             found = _WORD_AFTER.match(match.string, found.end())
         if found is not None and found[1].lower() in self.millions:
             return "m"
+        if found is not None and found[1].lower() in self.adjectives:
+            found = _WORD_AFTER.match(match.string, found.end()) or found
+        if re.match(rf"\s(?:{self.feminine_part})\b", match.string[match.end() : match.end() + 12]):
+            return "f"
         form = self._form(match, number, found)
         return form or ("m" if thousands else "")
 
@@ -120,21 +176,35 @@ def normalizer(
             (
                 r"[0-9][ .()\u00a0\u202f/-]*[0-9][ "
                 r".()\u00a0\u202f/-]*[0-9]|[0-9][eE.]|v\.?\s?[0-9]",
-                number_rules(language, phones, phones_by_groups),
+                number_rules(language, letters, phones, phones_by_groups),
             ),
-            ("[<>#№±~≈∼+xX×](?=.?[-−0-9$£€])", symbols.before_number_rules(language)),
+            (
+                "[-−–<>#№±~≈∼+xX×:/$](?=.?[-−0-9$£€])|[0-9][x×]",
+                language.extra.get("signs", {}) | symbols.before_number_rules(language),
+            ),
             (date, language.extra.get("dates", {}) | date_rules(language)),
             (rf"[0-9]\s?(?::|{hours}|[aApP]\.?\s?[mM])|[0-9]\.[0-9]", time_rules(language)),
-            (rf"\.\s?[\w,;:)ªº-]|[º°ªᵒ/]|{abbreviated}", abbreviations),
+            (
+                rf"\.\s?[\w,;:)ªº-]|[º°ªᵒ/]|[0-9]\s(?:págs?|pagg?|pp?)\.|{abbreviated}",
+                abbreviations,
+            ),
+            (PER_NEEDED, per_rules(language)),
             (currency, money_rules(language)),
             (
-                rf"[0-9{VULGAR}]\S?\s?(?:(?:{units})(?!\w)|[°º])|[’'][0-9]|[0-9]\s?[kKMBmb]",
-                language.extra.get("units", {}) | unit_rules(language),
+                rf"[0-9{VULGAR}]\S?\s?(?:(?:{units})(?!\w)|[°º])|[’'][0-9]|[0-9][′'’\"”]|[0-9]\s?m|[0-9]\s?[kKMBmb]",
+                _POWERS
+                | _METRES
+                | language.extra.get("units", {})
+                | _minutes(language)
+                | unit_rules(language),
             ),
             (ROMAN_NEEDED, roman),
             (r"[0-9]\s?[^\W\d_]|[0-9][.º°]", ordinals),
-            (rf"[{VULGAR}²³^⁄/]", fraction_rules(language)),
-            ("[0-9]", _HYPHEN_RULES | language.extra.get("numbers", {}) | plain_rules(language)),
+            (
+                rf"[{VULGAR}²³^⁄/]",
+                language.extra.get("fractions", {}) | fraction_rules(language),
+            ),
+            ("[0-9]", language.extra.get("numbers", {}) | _HYPHEN_RULES | plain_rules(language)),
             ("[0-9]", model_rules(language, letters) | leftover_rules(language)),
             (symbols.NEEDED, symbols.rules(language)),
             ("[A-Z]{2}|[A-Z][.]", letters.rules()),

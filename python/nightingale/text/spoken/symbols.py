@@ -3,7 +3,7 @@
 from .engine import Rules
 from .language import Language
 
-NEEDED = "[&@#+=<>≤≥≠≈±×÷→%‰§©/√π∞∑∆*№·−^|~]"
+NEEDED = r"[&@#+=<>≤≥≠≈±×÷→%‰§©/√π∞∑∆*№·−^|~]|\w\.[a-z]"
 
 
 def before_number_rules(language: Language) -> Rules:
@@ -17,6 +17,14 @@ def before_number_rules(language: Language) -> Rules:
         r"(?<!\w)±\s?(?=[0-9])": f"{word['plus_minus']} ",
         rf"(?<![\w~])[~≈∼]\s?(?={number})": f"{word['about']} ",
         r"(?<![\w+])\+(?=[0-9])": f"{word['plus']} ",
+        # "10 : 2 = 5"
+        r"(?<=[0-9])\s[:/]\s(?=[0-9.,]+\s?=)": f" {word['divided']} ",
+        r"(?<=[0-9])[:](?=[0-9.,]+\s?=)": f" {word['divided']} ",
+        r"(?<=[0-9])[-−–](?=[0-9.,]+\s?=)": f" {word['minus']} ",
+        r"(?<=[0-9])\s?[xX×]\s?(?=[0-9.,]+\s?=)": f" {word['times']} ",
+        r"(?<=[0-9])(\s?[cmk]?m)\s?[x×]\s?(?=[0-9])": rf"\g<1> {word['by']} ",
+        r"(?<=[0-9])[x×](?=\s[^\W\d_]{2}|[,.;)]|\Z)": f" {word['so_often']}",
+        r"(?<=[a-z] )[x×](?= [0-9])": word["by"],
         r"(?<=[0-9])(?:\s?[xX]\s?|×)(?=[0-9])"
         r"|(?<=[0-9])\s×\s(?=[0-9.,]+(?:\s[xX×]\s[0-9.,]+)?\s?(?:[cmk]?m|px)\b)": f" {word['by']} ",
     }
@@ -32,6 +40,7 @@ def rules(language: Language) -> Rules:
         r"\s*&\s*": f" {word['and']} ",
         r"\s@\s": f" {word['at']} ",
         r"\s\+\s|(?<=\w)\+(?=\w)": f" {word['plus']} ",
+        r"\A\+\s(?=\w)": f"{word['plus']} ",
         r"(?<=\w)\+(?![\w+])": f" {word['plus']}",
         r"(?<=[\w)])\s*(?<![=<>!])=(?![=>])\s*(?=[\w(-])": f" {word['equals']} ",
         r"(?<=[\w)])\s<\s(?=\w)": f" {word['less']} ",
@@ -50,8 +59,12 @@ def rules(language: Language) -> Rules:
         r"∞": word["infinity"],
         r"(?<=\w)\s*→\s*(?=\w)": f" {word['to']} ",
         r"(?<=\w)\s?%": f" {word['percent']}",
+        r"%(?=\w)": f"{word['percent']} ",
         r"§§?\s?(?=\w)": f"{word['section']} ",
+        r"(?<=[Cc]opyright)\s?©": "",
         r"©\s?(?=\w)": "copyright ",
+        # A name with a stop in it: "main.cf".
+        r"(?<=\w\w)\.(?=[a-z]{2})": f" {word['dot']} ",
         r"(?<=\w)/(?=\w)": f" {word['slash']} ",
         r"(?<!\S)/(?=\w)": f"{word['slash']} ",
         r"(?<=\w)\s/\s(?=\w)": f" {word['slash']} ",

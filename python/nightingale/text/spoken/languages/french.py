@@ -2,13 +2,14 @@
 
 import re
 
-from ..abbreviations import abbreviation_rules
+from ..abbreviations import abbreviation_rules, at_end
 from ..acronyms import Letters
 from ..engine import Normalizer, Rules
 from ..language import Language
 from ..number_words import NumberWords, by_hundreds
 from ..roman import numeral, roman_rules
 from ..romance import SHORT_YEARS, SPACED_DEGREES, Agreement, normalizer
+from .french_nouns import FEMININE, MASCULINE
 
 _TENS = (
     "0: zéro|un|deux|trois|quatre|cinq|six|sept|huit|neuf|dix|onze|douze|treize|quatorze|quinze|"
@@ -69,31 +70,13 @@ def _of_millions(noun: str) -> str:
 
 
 _AGREEMENT = Agreement(
-    feminine=re.compile(
-        r".*(?:tions?|sions?|xions?|tés?|ances?|ences?|ettes?|elles?|euses?|trices?|ures?|ades?|"
-        r"esses?|tudes?|ées?|ies?|ines?|illes?|onnes?|ennes?|ières?|iques?|ades?|ailles?|ites?)|"
-        r"années?|heures?|minutes?|secondes?|semaines?|personnes?|femmes?|filles?|fois|pages?|"
-        r"maisons?|chambres?|tables?|villes?|places?|pièces?|lignes?|langues?|tonnes?|livres? f|"
-        r"mains?|voix|portes?|routes?|rues?|écoles?|chaises?|voitures?|lettres?|étoiles?|images?|"
-        r"réponses?|questions?|demandes?|parts?|clés?|clefs?|nuits?|chansons?|raisons?|tâches?|"
-        r"couches?|pommes?|tasses?|cuillères?|tranches?|œuvres?|équipes?|victimes?|bouteilles?|"
-        r"mesures?|marches?|branches?|cartes?|photos?|notes?|formes?|salles?|copies?|fenêtres?|"
-        r"adresses?|erreurs?|valeurs?|couleurs?|fleurs?|sœurs?|mères?|fêtes?|îles?|têtes?|dents?|"
-        r"jambes?|banques?|entreprises?|boîtes?|cases?|bases?|classes?|étapes?|plages?|montagnes?|"
-        r"balles?|primes?|nouvelles?|autres?|tours? f|colonnes?|touches?|commandes?|variables?|"
-        r"licences?|feuilles?|cibles?|lampes?|tentes?|zones?|régions?|vaches?|poules?|brebis"
-    ),
-    masculine=frozenset(
-        "musée musées lycée lycées trophée trophées été étés côté côtés comité comités traité "
-        "traités député députés magazine magazines domaine domaines incendie incendies génie "
-        "génies "
-        "parapluie foie silence silences murmure site sites satellite satellites mérite modèle "
-        "modèles pétale élève élèves article quille kiosques domestique domestiques graphique "
-        "graphiques plastique mécanique moustiques pique stade stades grade grades camarade "
-        "camarades dictionnaire cimetière cimetières squelette capitaine capitaines patrimoine "
-        "employé employés délégué invité invités abonné marié blessé blessés intérêt pâté café "
-        "cafés thé thés bébé bébés millésime degré degrés carré carrés kilomètre mois point "
-        "vélo couteau".split()
+    feminine=FEMININE,
+    masculine=MASCULINE,
+    adjectives=frozenset(
+        "autre autres petit petite petits petites grand grande grands grandes jeune jeunes même "
+        "mêmes seul seule nouveau nouvelle nouveaux nouvelles autre premier première premiers "
+        "premières dernier dernière derniers dernières bon bonne bons bonnes vieux vieille "
+        "simple simples vrai vraie".split()
     ),
     function_words=frozenset(
         "et ou à au aux de du des en dans par pour que qui est sont a ont sur sous avec sans le la "
@@ -113,6 +96,12 @@ _AGREEMENT = Agreement(
     millions=frozenset("million millions milliard milliards".split()),
 )
 
+# "plus d'un million"; not "de 1 à 10"
+_ELISION: Rules = {
+    r"\b([dD])e (?=1(?:[0-9]{6}|[ \u00a0\u202f.][0-9]{3}[ \u00a0\u202f.][0-9]{3}|,[0-9]+)?"
+    r"(?:[ \u00a0\u202f](?!(?:à|et|ou|-) |[0-9])|[,.;] |\.?\Z))": r"\1'",
+}
+
 _LANGUAGE = Language(
     code="fr",
     numbers=NUMBERS,
@@ -127,7 +116,8 @@ _LANGUAGE = Language(
         "less: inférieur à, greater: supérieur à, at_most: inférieur ou égal à, "
         "at_least: supérieur ou égal à, unequal: différent de, almost: environ, about: environ, "
         "number: numéro, plus_minus: plus ou moins, root: racine carrée de, infinity: infini, "
-        "section: paragraphe, and_or: et ou, of: d[e'], am: du matin, pm: de l'après-midi, "
+        "section: paragraphe, and_or: et ou, so_often: fois, www: trois double vé, of: d[e'], "
+        "am: du matin, pm: de l'après-midi, "
         "late: du soir, millions: million/millions/milliard/milliards/billion/billions"
     ),
     months="janvier février mars avril mai juin juillet août septembre octobre novembre décembre",
@@ -154,37 +144,40 @@ _LANGUAGE = Language(
     per=(
         "h heure: de l'heure, jour: par jour, j: par jour, mois: par mois, an: par an, "
         "kg kilo: le kilo, m²: le mètre carré, l litre: le litre, "
-        "personne pers: par personne, nuit: par nuit, min: par minute"
+        "personne pers: par personne, nuit: par nuit, min: par minute, s sec: par seconde, "
+        "sem semaine: par semaine"
     ),
     scales="k K: mille, M: million/millions, Md Mds: milliard/milliards",
     units=(
-        "km: kilomètre/kilomètres, m: mètre/mètres, cm: centimètre/centimètres, "
+        "km Km KM kms: kilomètre/kilomètres, m: mètre/mètres, cm: centimètre/centimètres, "
         "dm: décimètre/décimètres, mm: millimètre/millimètres, µm μm: micromètre/micromètres, "
         "nm: nanomètre/nanomètres, ft: pied/pieds, "
         "″: pouce/pouces, m² m2: mètre carré/mètres carrés, "
         "km² km2: kilomètre carré/kilomètres carrés, "
         "cm² cm2: centimètre carré/centimètres carrés, ha: hectare/hectares, "
         "m³ m3: mètre cube/mètres cubes, cm³ cm3: centimètre cube/centimètres cubes, "
-        "kg Kg: kilogramme/kilogrammes, g gr: gramme/grammes, mg: milligramme/milligrammes, "
+        "kg Kg kgs: kilogramme/kilogrammes, g gr: gramme/grammes, mg: milligramme/milligrammes, "
         "µg μg: microgramme/microgrammes, t: tonne/tonnes f, lb: livre/livres f, oz: once/onces f, "
         "l L: litre/litres, ml mL: millilitre/millilitres, cl cL: centilitre/centilitres, "
         "dl dL: décilitre/décilitres, hl: hectolitre/hectolitres, "
-        "km/h kmh: kilomètre par heure/kilomètres par heure, "
+        "km/h kmh Km/h: kilomètre par heure/kilomètres par heure, "
         "m/s: mètre par seconde/mètres par seconde, "
         "m/s²: mètre par seconde au carré/mètres par seconde au carré, mph: mile par heure/miles "
         "par heure, "
         "s sec: seconde/secondes f, ms: milliseconde/millisecondes f, "
         "µs μs: microseconde/microsecondes f, ns: nanoseconde/nanosecondes f, "
-        "min mn: minute/minutes f, h H: heure/heures f, j: jour/jours, "
+        "min mn: minute/minutes f, h H hrs: heure/heures f, j: jour/jours, "
         "Hz: hertz, kHz: kilohertz, MHz: mégahertz, GHz: gigahertz, "
         "ko Ko kB KB: kilooctet/kilooctets, Mo MB: mégaoctet/mégaoctets, Go GB: "
         "gigaoctet/gigaoctets, "
         "To TB: téraoctet/téraoctets, Kio KiB: kibioctet/kibioctets, Mio MiB: "
         "mébioctet/mébioctets, "
         "Gio GiB: gibioctet/gibioctets, "
-        "kbit/s kb/s: kilobit par seconde/kilobits par seconde, "
-        "Mbit/s Mb/s: mégabit par seconde/mégabits par seconde, "
-        "Gbit/s: gigabit par seconde/gigabits par seconde, ko/s kB/s: kilooctet par "
+        "bps: bit par seconde/bits par seconde, kb Kb: kilobit/kilobits, "
+        "Mb: mégabit/mégabits, Gb: gigabit/gigabits, "
+        "kbit/s kb/s kbps: kilobit par seconde/kilobits par seconde, "
+        "Mbit/s Mb/s Mbps: mégabit par seconde/mégabits par seconde, "
+        "Gbit/s Gb/s Gbps: gigabit par seconde/gigabits par seconde, ko/s kB/s: kilooctet par "
         "seconde/kilooctets par seconde, "
         "Mo/s MB/s: mégaoctet par seconde/mégaoctets par seconde, W: watt/watts, "
         "kW: kilowatt/kilowatts, MW: mégawatt/mégawatts, GW: gigawatt/gigawatts, "
@@ -198,7 +191,8 @@ _LANGUAGE = Language(
         "hab/km²: habitant par kilomètre carré/habitants par kilomètre carré, "
         "g/l: gramme par litre/grammes par litre, mg/l: milligramme par litre/milligrammes par "
         "litre, "
-        "%: pour cent, ‰: pour mille, °: degré/degrés, "
+        "pt pts: point/points, ct cts: centime/centimes, %: pour cent, ‰: pour mille, "
+        "°: degré/degrés, "
         "°C ºC ℃: degré Celsius/degrés Celsius, °F ºF: degré Fahrenheit/degrés Fahrenheit, "
         "K: kelvin/kelvins"
     ),
@@ -207,20 +201,32 @@ _LANGUAGE = Language(
         "day_end": "(?:er|ᵉʳ)?",
         "scale_words": "millions?|milliards?|mille",
         "with_stop": "min|sec|kg|km",
+        "dated": "le|du|au|lundi|mardi|mercredi|jeudi|vendredi|samedi|dimanche",
+        "days": "lun: lundi, mar: mardi, mer: mercredi, jeu: jeudi, ven: vendredi, sam: samedi, "
+        "dim: "
+        "dimanche",
+        "height": "{metres} {rest}",
         "called": r"tél\.|tél|téléphone|portable|fax|numéro|au|appelez le",
     },
     agreement=_AGREEMENT,
     ordinal=_ordinal,
     fraction=_fraction,
     extra={
-        "numbers": {r"\bkm\s(?=[0-9])": "kilomètre "},
-        "dates": {
+        "numbers": {
+            r"\b[kK]m\s(?=[0-9])": "kilomètre ",
+            **_ELISION,
+        },
+        "signs": {
             r"\b([0-9]+)\s?[hH]/24\b": r"\1 heures sur 24",
             r"\b7\s?[jJ](?:ours)?/7\b": "7 jours sur 7",
+        },
+        "dates": {
+            r"(?<=guerre de )(14|39)-(18|45)\b|(?<=guerre )(14|39)-(18|45)\b": r"\1\3 \2\4",
             # The number of a law: "no 78-17".
             r"(?<=\bno )([0-9]+)-(?=[0-9])|(?<=\bn° )([0-9]+)-(?=[0-9])": r"\1\2 ",
+            r"(?<=\bart\. )([0-9]+)-(?=[0-9])|(?<=\barticle )([0-9]+)-(?=[0-9])": r"\1\2 ",
         },
-        "units": SPACED_DEGREES | SHORT_YEARS,
+        "units": _ELISION | SPACED_DEGREES | SHORT_YEARS,
     },
 )
 
@@ -288,6 +294,16 @@ _ROMAN = _ROMAN_FIRST | roman_rules(
     alone=_counting,
 )
 
+_WORDS = (
+    "etc: et cetera, env: environ, bât Bât: bâtiment, ét: étage, apt appart: appartement, "
+    "janv: janvier, févr: février, juil: juillet, oct: octobre, "
+    "nov: novembre, déc: décembre, tél Tél: téléphone, bd boul bld: boulevard, av: avenue, "
+    "pl: place, max: maximum, min: minimum, éd: éditions, coll: collection, "
+    "cf: confer, app: appartement, dép dépt: département, St: saint, apr: après, "
+    "vs: versus, qqch: quelque chose, qqn: quelqu'un, hab: habitants, réf: référence, "
+    "ex: exemple, approx: approximativement, resp: respectivement, trad: traduction, "
+    "quot: quotidien"
+)
 _ABBREVIATIONS = abbreviation_rules(
     "fr",
     titles=(
@@ -295,18 +311,11 @@ _ABBREVIATIONS = abbreviation_rules(
         "Mgr: monseigneur, St: saint, Ste: sainte, Gal: général, Cdt: commandant, Col: colonel, "
         "Cne: capitaine, Vve: veuve, Mme: madame, Mmes: mesdames, Mlle: mademoiselle"
     ),
-    words=(
-        "etc: et cetera, env: environ, tél Tél: téléphone, bd boul bld: boulevard, av: avenue, "
-        "pl: place, max: maximum, min: minimum, éd: éditions, coll: collection, "
-        "cf: confer, app: appartement, dép dépt: département, St: saint, apr: après, "
-        "vs: versus, qqch: quelque chose, qqn: quelqu'un, hab: habitants, réf: référence, "
-        "ex: exemple, approx: approximativement, resp: respectivement, trad: traduction, "
-        "quot: quotidien"
-    ),
+    words=_WORDS,
     numbered=(
         "n no nr num: numéro, nos: numéros, p: page, pp: pages, art: article, "
         "chap ch: chapitre, vol: volume, fig: figure, t: tome, éd: édition, sect: section, "
-        "al: alinéa, réf: référence, paragr: paragraphe, tab: tableau"
+        "al: alinéa, réf: référence, paragr: paragraphe, tab: tableau, th: thermostat"
     ),
     phrases={
         r"\bMM\.(?=\s[A-ZÀ-Ý])": "messieurs",
@@ -328,10 +337,23 @@ _ABBREVIATIONS = abbreviation_rules(
         r"\bJ\.-C\b\.?": "Jésus-Christ",
         r"\b[sS]\.?\s?[vV]\.?\s?[pP]\b\.?": "s'il vous plaît",
         r"\bR\.\s?-?V\.": "rendez-vous",
+        r"\b[nN]\.?[º°](?=\s[^\W\d_])": "numéro",
         r"\b[nN](?:°|º|ᵒ|\.º|\.°)s?\s?(?=[0-9])": "numéro ",
         r"\b[nN](?:ᵒˢ|os)\s?(?=[0-9])": "numéros ",
         r"\bno\s(?=[0-9]+\b)": "numéro ",
         r"\bCie\b\.?": "compagnie",
+        r"\bSté\b\.?": "société",
+        r"\bEts\b\.?": "établissements",
+        r"\bMelle\b\.?": "mademoiselle",
+        r"\b[rR]te\b(?=\sd)": "route",
+        r"\b[rR]\.(?=\s(?:de|du|des)\b|\s[A-ZÀ-Ý][a-zà-ÿ])": "rue",
+        r"(?<=[0-9]\s)pp?\.": "pages",
+        r"(?<=[IVX]e\s)s\.|(?<=[IVX]ᵉ\s)s\.": "siècle",
+        r"\bN\.\s?B\.": "nota bene",
+        r"\bP\.-?\s?S\.": "post-scriptum",
+        r"\b[Tt]él(?=\s?:)": "téléphone",
+        r"(?<=[0-9½¼¾]\s)(?:c(?:uil)?\.?\s?à\s?s(?:oupe)?|càs|cs)\b\.?": "cuillères à soupe",
+        r"(?<=[0-9½¼¾]\s)(?:c(?:uil)?\.?\s?à\s?c(?:afé)?|càc)\b\.?": "cuillères à café",
         r"\b[bB]d\b(?=\s[A-ZÀ-Ýd])": "boulevard",
         r"\bappt\b\.?": "appartement",
         r"\b[rR]dv\b|\bRDV\b": "rendez-vous",
@@ -343,7 +365,8 @@ _LETTERS = Letters(
     "i_grec zède",
     "TVA PIB UE USB IBM URL IP PDG RATP CEE USA UMP EDF RER BNF IUT ADN ARN URSS API CPU GPU "
     "SQL ONG OGM IRM ISBN BCE FMI IA CIA FBI UHT HLM UTC RTE AFP ANPE "
-    "IVG IGN BD CD DVD TV PC CV SA AOC AOP OPA OMS OMC IUFM USTL UFC",
+    "CDI PME PMI JO DUT HEC GIGN ADSL SAV SUV TER VIP CIO OM OL RSA APL SMS GPS IVG IGN BD CD "
+    "DVD TV PC CV SA AOC AOP OPA OMS OMC IUFM USTL UFC",
 )
 
 
@@ -355,7 +378,8 @@ def french() -> Normalizer:
         abbreviations=_ABBREVIATIONS,
         ordinals=_ORDINAL_RULES,
         roman=_ROMAN,
-        abbreviated=r"\b(?:etc|Mme|Mmes|Mlle|Mlles|Mgr|Dr|Pr|Me|Ste?|Cie|[bB]d|appt|[rR]dv|RDV|no|nos|SVP|svp|env)\b",
+        abbreviated=r"\b(?:etc|Mme|Mmes|Mlle|Mlles|Mgr|Dr|Pr|Me|Ste?|Cie|[bB]d|appt|[rR]dv|RDV|Sté|Ets|Melle|[rR]te|[Tt]él|[0-9]\sp|[0-9]\spp|[IVX]e\ss|no|nos|SVP|svp|env)\b"
+        + at_end(_WORDS),
         phones=(
             r"0[1-9](?:[ .\u00a0\u202f-][0-9]{2}){4}",
             r"0[1-9][0-9]{8}",

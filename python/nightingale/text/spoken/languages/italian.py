@@ -2,13 +2,14 @@
 
 import re
 
-from ..abbreviations import abbreviation_rules
+from ..abbreviations import abbreviation_rules, at_end
 from ..acronyms import Letters
 from ..engine import Normalizer, Rules
 from ..language import Language
 from ..number_words import NumberWords
-from ..roman import roman_rules
+from ..roman import numeral, roman_rules
 from ..romance import SHORT_YEARS, SPACED_DEGREES, Agreement, normalizer
+from ..tables import kept_stop
 
 _TENS = "venti trenta quaranta cinquanta sessanta settanta ottanta novanta".split()
 _UNITS = "uno due tre quattro cinque sei sette otto nove".split()
@@ -82,16 +83,25 @@ _AGREEMENT = Agreement(
         r".*(?:a|zione|sione|gione|tà|tù|trice|tudine|agine|igine)|volta|notte|parte|classe|chiave|"
         r"rete|legge|mano|foto|auto|moto|radio|serie|specie|tesi|crisi|base|fase|madre|moglie|"
         r"stazione|chiesa|gente|carne|neve|nave|torre|frase|luce|voce|croce|radice|immagine|arte|"
-        r"fonte|mente|morte|fine|pelle|valle|canzone|ragione|regione|prigione|opzione|email|mail"
+        r"fonte|mente|morte|fine|pelle|valle|canzone|ragione|regione|prigione|opzione|email|mail|sede|"
+        r"cattedrale|finale|semifinale|corte|superficie|diocesi|capitale|band|questione|gestione|"
+        r"cornice|parete|vergine|fede|variante|ribellione|riunione|unione|opinione|corrente|salute|"
+        r"volpe|febbre|polvere|veste|stirpe|sorte|fame|chat|app|password|partita|bici|metro|notte|"
+        r"azione|lezione|carte|siepe|mente|quiete|estate|crociere|dose|tosse|bibite|bibita"
     ),
     masculine=frozenset(
         "problema sistema programma tema clima poema dramma schema sintomo diagramma teorema "
         "dilemma pianeta cinema papa poeta artista turista atleta panorama fantasma trauma "
+        "stemma pilota regista giornalista duca monarca specialista chitarrista pianista "
+        "farmacista "
+        "autista dentista ciclista diploma coma collega "
         "aroma enigma emblema telegramma chilogramma crucigramma delta boia gorilla cobra".split()
     ),
     function_words=frozenset(
         "e ed o a al alla ai alle di del della dei delle da dal in nel nella con su sul per che è "
-        "sono era fu ha hanno si il lo la i gli le un una se non come quando dove più meno ma né "
+        "sono era fu ha hanno si il lo la i gli le un una se non sulla sulle sullo sui sugli nello "
+        "nelle nei negli dalla dalle dallo dai dagli allo agli dello degli circa oggi domani "
+        "come quando dove più meno ma né "
         "anche già molto virgola punto tra fra".split()
     ),
     labels=frozenset(
@@ -101,10 +111,29 @@ _AGREEMENT = Agreement(
         "volo binario pista categoria area giorno linea".split()
     ),
     plural=re.compile(r"[aeiuàù]\Z"),
+    adjectives=frozenset("grande gran semplice breve importante giovane forte veloce".split()),
     thousand="mila",
     millions=frozenset("milione milioni miliardo miliardi".split()),
     only_one=True,
 )
+
+
+def _thousands(match: re.Match[str]) -> str:
+    return _LANGUAGE.cardinal(1000 * int(match[1]))
+
+
+def _aged(match: re.Match[str]) -> str:
+    """ "ventenne", "ventitreenne"."""
+    words = _LANGUAGE.cardinal(int(match[1]))
+    return (f"{words[:-1]}e" if words.endswith("é") else words[:-1]) + "enn"
+
+
+def _elided(match: re.Match[str]) -> str:
+    """ "un'arancia"."""
+    noun = match["noun"].lower()
+    masculine = noun in _AGREEMENT.masculine | _AGREEMENT.function_words
+    return match[0] if masculine or not _AGREEMENT.feminine.fullmatch(noun) else "un'"
+
 
 _LANGUAGE = Language(
     code="it",
@@ -120,7 +149,8 @@ _LANGUAGE = Language(
         "greater: maggiore di, at_most: minore o uguale a, at_least: maggiore o uguale a, "
         "unequal: diverso da, almost: circa, about: circa, number: numero, "
         "plus_minus: più o meno, root: radice quadrata di, infinity: infinito, section: paragrafo, "
-        "and_or: e o, of: di, am: di mattina, pm: del pomeriggio, late: di sera, "
+        "and_or: e o, and_minutes: e, so_often: volte, www: vu vu vu, of: di, am: di mattina, "
+        "pm: del pomeriggio, late: di sera, "
         "millions: milione/milioni/miliardo/miliardi/bilione/bilioni"
     ),
     months=(
@@ -148,11 +178,12 @@ _LANGUAGE = Language(
     per=(
         "h ora: all'ora, giorno: al giorno, mese: al mese, anno: all'anno, "
         "kg chilo: al chilo, m² mq: al metro quadrato, l litro: al litro, "
-        "persona: a persona, notte: a notte, min: al minuto"
+        "persona: a persona, notte: a notte, min: al minuto, s sec: al secondo, "
+        "settimana: a settimana"
     ),
     scales="k K: mila, M: milione/milioni, Mln mln: milione/milioni, Mld mld: miliardo/miliardi",
     units=(
-        "km: chilometro/chilometri, m: metro/metri, cm: centimetro/centimetri, "
+        "km Km KM: chilometro/chilometri, m: metro/metri, cm: centimetro/centimetri, "
         "dm: decimetro/decimetri, mm: millimetro/millimetri, µm μm: micrometro/micrometri, "
         "nm: nanometro/nanometri, ft: piede/piedi, "
         "″: pollice/pollici, m² m2 mq: metro quadrato/metri quadrati, "
@@ -163,14 +194,15 @@ _LANGUAGE = Language(
         "mg: milligrammo/milligrammi, µg μg: microgrammo/microgrammi, t: tonnellata/tonnellate f, "
         "q: quintale/quintali, lb: libbra/libbre f, oz: oncia/once f, l L: litro/litri, "
         "ml mL: millilitro/millilitri, cl cL: centilitro/centilitri, dl: decilitro/decilitri, "
-        "hl: ettolitro/ettolitri, km/h kmh: chilometro orario/chilometri orari, "
+        "hl: ettolitro/ettolitri, km/h kmh Km/h: chilometro orario/chilometri orari, "
         "m/s: metro al secondo/metri al secondo, "
         "m/s²: metro al secondo quadrato/metri al secondo quadrato, "
         "mph: miglio orario/miglia orarie, s sec: secondo/secondi, ms: millisecondo/millisecondi, "
         "µs μs: microsecondo/microsecondi, ns: nanosecondo/nanosecondi, min: minuto/minuti, "
         "h: ora/ore f, Hz: hertz, kHz: chilohertz, MHz: megahertz, GHz: gigahertz, "
         "kB KB: kilobyte, MB: megabyte, GB: gigabyte, TB: terabyte, KiB: kibibyte, MiB: mebibyte, "
-        "GiB: gibibyte, kbps kbit/s: kilobit al secondo, Mbps Mbit/s: megabit al secondo, "
+        "GiB: gibibyte, bps: bit al secondo, kb Kb: kilobit, Mb: megabit, Gb: gigabit, "
+        "kbps kbit/s: kilobit al secondo, Mbps Mbit/s: megabit al secondo, "
         "Gbps: gigabit al secondo, kB/s: kilobyte al secondo, MB/s: megabyte al secondo, "
         "W: watt, kW: chilowatt, MW: megawatt, GW: gigawatt, kWh: chilowattora, V: volt, "
         "kV: chilovolt, mA: milliampere, mAh: milliamperora, Ω: ohm, Pa: pascal, hPa: ettopascal, "
@@ -180,7 +212,8 @@ _LANGUAGE = Language(
         "ab/km²: abitante per chilometro quadrato/abitanti per chilometro quadrato, "
         "ab./km²: abitante per chilometro quadrato/abitanti per chilometro quadrato, "
         "g/l: grammo per litro/grammi per litro, "
-        "mg/l: milligrammo per litro/milligrammi per litro, %: per cento, ‰: per mille, "
+        "mg/l: milligrammo per litro/milligrammi per litro, pt pti: punto/punti, %: per cento n, "
+        "‰: per mille n, "
         "°: grado/gradi, °C ºC ℃: grado Celsius/gradi Celsius, "
         "°F ºF: grado Fahrenheit/gradi Fahrenheit, K: kelvin"
     ),
@@ -188,18 +221,40 @@ _LANGUAGE = Language(
         "hours": "h",
         "day_end": "[°º]?",
         "scale_words": "milioni|milione|miliardi|miliardo|mila",
-        "with_stop": "min|sec|kg|km|gr|q",
+        "with_stop": "min|sec|h|kg|km|gr|q",
+        "dated": "il|del|dal|al|lunedì|martedì|mercoledì|giovedì|venerdì|sabato|domenica",
+        "days": "lun: lunedì, mar: martedì, mer: mercoledì, gio: giovedì, ven: venerdì, "
+        "sab: sabato, "
+        "dom: domenica",
+        "free_calls": "800",
+        "height": "{metres} e {rest}",
         "called": r"tel\.|tel|telefono|cell\.|cellulare|fax|chiamare lo|chiamate lo",
-        "dotted_hour": r"(?:(?<=\b[Oo]re )|(?<=\b[Aa]lle )|(?<=\b[Dd]alle ))",
+        "dotted_hour": r"(?:(?<=\b[Oo]re )(?<!\w)|(?<=\b[Aa]lle )|(?<=\b[Dd]alle )|(?<=\b[Dd]elle )"
+        r"|(?<=\b[Ll]e ))",
     },
     agreement=_AGREEMENT,
     ordinal=_ordinal,
     fraction=_fraction,
     extra={
-        "units": _AGREEMENT.degree_ordinals(_ordinal) | SPACED_DEGREES | SHORT_YEARS,
+        "units": {
+            r"(?<![\w.,/:-])1\s?h\.?(?!\w)": lambda match: f"un'ora{kept_stop(match, 'it')}",
+            # "arrivato 2°", "il 1° nella gara"
+            r"(?<![\w.,°/-])(1)°(?=\s(?![CF]\b)\w|[,;.!?)]|\Z)|(?<=(?:vat|cat|unt|zat)[oaie] )"
+            r"([1-9][0-9]?)°": lambda match: _ordinal(int(match[1] or match[2]), "m"),
+            **_AGREEMENT.degree_ordinals(_ordinal),
+            **SPACED_DEGREES,
+            **SHORT_YEARS,
+            r"(?<![\w.,])[’']([3-9]00)(?!\w)": r"\1",  # the '500
+        },
         "numbers": {
-            r"\bkm\s(?=[0-9])": "chilometro ",
+            r"\b[kK]m\s(?=[0-9])": "chilometro ",
+            r"(?<![\w.])h\.?\s(?=[0-9]{1,2}(?!\w|[.,:][0-9]))": "ore ",
+            r"(?<=\b[Aa]ll['’])1(?![\w°ª]|[.,:/-][0-9]|\s?%|\sper\b)|"
+            r"(?<=\b[Dd]all['’])1(?![\w°ª]|[.,:/-][0-9]|\s?%|\sper\b)": "una",
+            r"(?<![\w.,])([1-9][0-9]{0,2})\s?mila\b": _thousands,
+            r"(?<![\w.,])([1-9][0-9])enn(?=[ei]\b)": _aged,
             # "un'ora", "uno studente"
+            r"(?<![\w.,/:-])1\s(?=(?P<noun>[aeiouàèéìòù]\w+)\b)": _elided,
             r"(?<![\w.,/:-])1\s(?=(?:ora|unità|idea|opera|isola|email|auto|amica|altra|area|anima|"
             r"applicazione|immagine|opzione|istanza|azione|icona|estensione|ulteriore|"
             r"etichetta)\b)": ("un'"),
@@ -207,11 +262,17 @@ _LANGUAGE = Language(
         },
     },
 )
+_CLASS = re.compile(r"\s[A-Z]\b")  # of a school: "5^ B"
 _ORDINAL_RULES: Rules = {
     r"(?<![\w.,])([0-9]{1,4})\.?[º°](?!\w)(?=\s[a-zA-Z])(?!\s[CF]\b)": lambda match: _ordinal(
         int(match[1]), "m"
     ),
     r"(?<![\w.,])([0-9]{1,4})\.?[ºo](?!\w)": lambda match: _ordinal(int(match[1]), "m"),
+    r"(?<![\w.,])([0-9]{1,4})\^(?!\w|[-−])": lambda match: _ordinal(
+        int(match[1]),
+        "m" if _AGREEMENT(match, 1) == "m" and not _CLASS.match(match.string, match.end()) else "f",
+    ),
+    r"(?<![\w.,])([0-9]{1,2})ª(?=[A-Z]\b)": lambda match: f"{_ordinal(int(match[1]), 'f')} ",
     r"(?<![\w.,])([0-9]{1,4})\.?(?:ª|\^?a)(?!\w)": lambda match: _ordinal(int(match[1]), "f"),
 }
 
@@ -254,8 +315,27 @@ _ROMAN = roman_rules(
     heading=lambda number, head: _ranked(number, head),
     ranked=_ranked,
     alone=lambda number, _: _ordinal(number, "m"),
+    ordinal=_ordinal,
+)
+# "via XX Settembre"
+_ROMAN_DAYS: Rules = dict.fromkeys(
+    (
+        rf"\b(?P<numeral>[IVX]+)(?=\s(?i:{'|'.join(_LANGUAGE.month_names)})\b)",
+        r"\b(?P<numeral>[IVXLC]{2,})(?=\s[a-z]{3,}i\b)",  # "XIV capitoli"
+    ),
+    numeral(lambda number, _: _LANGUAGE.cardinal(number)),
 )
 
+_WORDS = (
+    "ecc etc: eccetera, ca: circa, es: esempio, cad: cadauno, Soc soc: società, "
+    "loc Loc: località, fraz: frazione, ott: ottobre, nov: novembre, dic: dicembre, genn: gennaio, "
+    "febbr: febbraio, sett: settembre, tel Tel: telefono, cell: cellulare, "
+    "max: massimo, min: minimo, dx: destra, sx: sinistra, ab: abitanti, ed: edizioni, "
+    "vs: versus, cfr cf: confronta, segg: seguenti, sgg: seguenti, prov: provincia, "
+    "int: interno, P.zza Pzza: piazza, V.le: viale, C.so: corso, tot: totale, "
+    "gg: giorni, rif: riferimento, c.a: corrente anno, pag: pagina, ing: ingegnere, "
+    "trad: traduzione, agg: aggettivo, cit: citato, succ: successivo"
+)
 _ABBREVIATIONS = abbreviation_rules(
     "it",
     titles=(
@@ -267,24 +347,23 @@ _ABBREVIATIONS = abbreviation_rules(
         "cav Cav: cavalier, comm Comm: commendator, rev Rev: reverendo, Card: cardinale, "
         "P: padre, Egr: egregio, Spett: spettabile, Gent: gentile"
     ),
-    words=(
-        "ecc etc: eccetera, ca: circa, es: esempio, tel Tel: telefono, cell: cellulare, "
-        "max: massimo, min: minimo, dx: destra, sx: sinistra, ab: abitanti, ed: edizioni, "
-        "vs: versus, cfr cf: confronta, segg: seguenti, sgg: seguenti, prov: provincia, "
-        "int: interno, P.zza Pzza: piazza, V.le: viale, C.so: corso, tot: totale, "
-        "gg: giorni, rif: riferimento, c.a: corrente anno, pag: pagina, ing: ingegnere, "
-        "trad: traduzione, agg: aggettivo, cit: citato, succ: successivo"
-    ),
+    words=_WORDS,
     numbered=(
         "n nr num: numero, nn: numeri, pag p: pagina, pagg pp: pagine, art: articolo, "
         "artt: articoli, cap: capitolo, capp: capitoli, vol: volume, voll: volumi, fig: figura, "
         "figg: figure, tav: tavola, ed: edizione, sez: sezione, sec: secolo, secc: secoli, "
-        "par: paragrafo, rif: riferimento, tab: tabella, c: circa, ca: circa, lett: lettera"
+        "par: paragrafo, rif: riferimento, tab: tabella, ca: circa, co: comma"
     ),
     phrases={
         r"\b[Ss]ig\.?\s?ra\b\.?": "signora",
         r"\b[Ss]ig\.?\s?na\b\.?": "signorina",
-        r"\b[Dd]ott\.?\s?ssa\b\.?": "dottoressa",
+        r"\b[Dd](?:ott|r)\.?\s?ssa\b\.?": "dottoressa",
+        r"\b[Ss]ig\.ri\b": "signori",
+        r"\bS\.\s?n\.\s?c\.|\bSnc\b": "esse enne ci",
+        r"\bS\.\s?a\.\s?s\.": "esse a esse",
+        r"(?<=[0-9]\s)pagg?\.": "pagine",
+        r"\b[Tt]el(?=\s?:)": "telefono",
+        r"\b[Nn]\.(?=\s(?:di|verde)\b)": "numero",
         r"\b[Pp]rof\.?\s?ssa\b\.?": "professoressa",
         r"\bp\.\s?es\.": "per esempio",
         r"\bp\.\s?v\.": "prossimo venturo",
@@ -292,11 +371,26 @@ _ABBREVIATIONS = abbreviation_rules(
         r"\bd\.\s?C\.": "dopo Cristo",
         r"\bS\.\s?p\.\s?A\.|\bSpA\b": "esse pi a",
         r"\bS\.\s?r\.\s?l\.|\bSrl\b": "esse erre elle",
-        r"\bP\.\s?za\b|\bP\.zza\b|\bP\.za\b": "piazza",
-        r"\bV\.le\b": "viale",
-        r"\bC\.so\b": "corso",
+        r"\b[Pp]\.\s?zz?a\b\.?": "piazza",
+        r"(?<=[IVX]\s)sec\.": "secolo",
+        r"\b[Gg]ent\.ma\b": "gentilissima",
+        r"\b[Gg]ent\.mo\b": "gentilissimo",
+        r"\b[Ii]ll\.mo\b": "illustrissimo",
+        r"\b[Ss]pett\.le\b": "spettabile",
+        r"\bc\.\s?m\.": "corrente mese",
+        r"\bc\.\s?(?=[0-9]{1,2}(?!\w))": "comma ",
+        r"\bc\.\s?(?=[0-9]{3,4}(?!\w))": "circa ",
+        r"\blett\.(?=\s[a-z]\b)": "lettera",
+        r"\b[Dd]\.\s?[Ll]gs\.": "decreto legislativo",
+        r"\bD\.\s?L\.": "decreto legge",
+        r"\bu\.\s?s\.": "ultimo scorso",
+        r"\b[Vv]\.le\b": "viale",
+        r"\b[Cc]\.so\b": "corso",
+        r"\b[Ll]\.go\b": "largo",
+        r"\b[Pp]\.le\b": "piazzale",
         r"\bF\.lli\b": "fratelli",
         r"\bU\.\s?S\.\s?A\.": "Stati Uniti",
+        r"\b[nN]\.?[º°](?=\s[^\W\d_])": "numero",
         r"\b[nN](?:°|º|\.°|\.º|\.ro)\s?(?=[0-9])": "numero ",
         r"\bSta\.(?=\s[A-Z])": "santa",
         r"\bS\.\s?(?=(?!Andrea|Luca|Nicola|Mattia|Elia|Barnaba)[A-Z]\w*a\b)": "santa ",
@@ -304,7 +398,6 @@ _ABBREVIATIONS = abbreviation_rules(
         r"\bP\.\s?S\.": "post scriptum",
         r"\bq\.\s?b\.": "quanto basta",
         r"\bs\.\s?n\.\s?c\.": "senza numero civico",
-        r"(?<=[0-9]\s)h\.": "ore",
     },
 )
 
@@ -312,7 +405,8 @@ _LETTERS = Letters(
     "a bi ci di e effe gi acca i i_lunga cappa elle emme enne o pi cu erre esse ti u vu doppia_vu "
     "ics ipsilon zeta",
     "UE USB IBM URL IP FBI DNA API CPU GPU SQL OGM IA CEO ISBN BCE FMI TV PC "
-    "CD DVD UTC ATM UHT USL UDC EU IT HTML XML",
+    "CD DVD UTC ATM UHT USL UDC EU IT HTML XML OMS SUV",
+    said_words="ASL INPS CNEL CRAL FTSE",
 )
 
 
@@ -323,8 +417,8 @@ def italian() -> Normalizer:
         _LETTERS,
         abbreviations=_ABBREVIATIONS,
         ordinals=_ORDINAL_RULES,
-        roman=_ROMAN,
-        abbreviated=r"\b(?:ecc|etc|SpA|Srl|ca|tel|ab)\b",
+        roman=_ROMAN_DAYS | _ROMAN,
+        abbreviated=r"\b(?:ecc|etc|SpA|Srl|ca|tel|ab|sec)\b" + at_end(_WORDS),
         phones=(
             r"0[0-9]{1,3}[ ./-][0-9]{5,8}",
             r"0[0-9]{1,3}(?:[ .-][0-9]{2,4}){2,3}",

@@ -2,13 +2,13 @@
 
 import re
 
-from ..abbreviations import abbreviation_rules
+from ..abbreviations import abbreviation_rules, at_end
 from ..acronyms import Letters
 from ..engine import Normalizer, Rules
 from ..language import Language
 from ..number_words import NumberWords
 from ..roman import roman_rules
-from ..romance import ORDINAL_DEGREES, SHORT_YEARS, Agreement, normalizer
+from ..romance import ANY_SHORT_YEARS, ORDINAL_DEGREES, WEATHER_DEGREES, Agreement, normalizer
 
 _MASCULINE = (
     "0: zero|um|dois|três|quatro|cinco|seis|sete|oito|nove|dez|onze|doze|treze|quatorze|quinze|"
@@ -70,6 +70,28 @@ def _fraction(over: int, under: int) -> str:
     return f"{_LANGUAGE.cardinal(over)} {name}{'' if over == 1 else 's'}"
 
 
+def _in_parts(match: re.Match[str]) -> str:
+    over, under = int(match[1]), int(match[2])
+    if not (0 < over < under and 3 <= under <= 10):
+        return match[0]
+    name = {3: "terça"}.get(under) or _ordinal(under, "f")
+    return f"{_LANGUAGE.cardinal(over, 'f')} {name}{'' if over == 1 else 's'}"
+
+
+# "três quartas partes"
+_PARTS: Rules = {r"(?<![\w/.,])([1-9])/([1-9]|10)(?=\s(?:\w+\s)?partes?\b)": _in_parts}
+_GAME = re.compile(
+    r"\b(?i:placar|jogo|partida|final|gols?|goleou|goleada|time|seleção|empat|termin|venc|ganh|perd|"
+    r"derrot|bateu)|[A-ZÀ-Ý]\w+ [0-9]{1,2}\s?[xX×]\s?[0-9]{1,2} [A-ZÀ-Ý]"
+)
+# "ganhou de 2x1"
+_SCORES: Rules = {
+    r"(?<![\w.,])([0-9]{1,2})\s?[xX×]\s?([0-9]{1,2})(?!\w|[.,][0-9]|\s?(?:[cmk]?m|px|=)\b)": (
+        lambda match: f"{match[1]} a {match[2]}" if _GAME.search(match.string) else match[0]
+    )
+}
+
+
 def _date(language: Language, day: int, month: int, year: int | None) -> str:
     first = "primeiro" if day == 1 else language.cardinal(day)
     words = f"{first} de {language.month_names[month - 1]}"
@@ -84,7 +106,11 @@ def _clock(language: Language, hour: int, minute: int) -> str:
 
 _AGREEMENT = Agreement(
     feminine=re.compile(
-        r".*(?:as?|ç(?:ão|ões)|s(?:ão|ões)|xões|dades?|tudes?|gens?|ices?)|vez(?:es)?|"
+        r"(?!.*gramas?\Z).*(?:as?|(?:ç|s|x|gi|ni|st|id)(?:ão|ões)|dades?|tudes?|gem|gens?|ices?)|vez(?:es)?|"
+        r"frentes?|paredes?|neves?|árvores?|mortes?|internet|ordens?|equipes?|superfícies?|dor(?:es)?|"
+        r"cor(?:es)?|metades?|sortes?|artes?|peles?|correntes?|colher(?:es)?|carnes?|vontades?|"
+        r"tempestades?|webs?|selfies?|avós?|chances?|mulheres|fomes?|sedes?|febres?|mães|telhas?|"
+        r"interfaces?|performances?|bikes?|hashtags?|fraudes?|greves?|pestes?|"
         r"mulher(?:es)?|noites?|tardes?|classes?|partes?|flor(?:es)?|chaves?|redes?|leis?|nuvens?|"
         r"fases?|bases?|séries?|teses?|crises?|mãos?|fotos?|motos?|rádios?|aves?|mães?|torres?|"
         r"frases?|luz(?:es)?|voz(?:es)?|cruz(?:es)?|raiz(?:es)?|atriz(?:es)?|espécies?|irmãs?|"
@@ -98,6 +124,8 @@ _AGREEMENT = Agreement(
         "fantasma fantasmas mas mais apenas aroma aromas gás pijama pijamas grama quilogramas "
         "dálmatas poliglotas para até esta essa era uma guia guias coração corações quiosque "
         "jovens homens homem "
+        "motorista motoristas guarda guardas cara caras cinema ciclista ciclistas cientista "
+        "cientistas artista jornalista jornalistas alquimista colega colegas surfista "
         "jardins avião personagem trem trens bem bens item itens viajem".split()
     ),
     function_words=frozenset(
@@ -115,7 +143,12 @@ _AGREEMENT = Agreement(
         "categoria área dia item etapa".split()
     ),
     plural=re.compile(r"s\Z"),
+    adjectives=frozenset(
+        "grandes grande melhores piores diferentes principais importantes possíveis maiores "
+        "menores jovens simples".split()
+    ),
     thousand="mil",
+    feminine_part="das|delas|destas|dessas",
     millions=frozenset("milhão milhões bilhão bilhões trilhão trilhões".split()),
 )
 
@@ -134,7 +167,8 @@ _LANGUAGE = Language(
         "almost: aproximadamente, about: aproximadamente, number: número, "
         "plus_minus: mais ou menos, root: raiz quadrada de, infinity: infinito, section: "
         "parágrafo, "
-        "and_or: e ou, of: de, am: da manhã, pm: da tarde, late: da noite, "
+        "and_or: e ou, and_minutes: e, so_often: vezes, www: dáblio dáblio dáblio, "
+        "of: de, am: da manhã, pm: da tarde, late: da noite, "
         "millions: milhão/milhões/bilhão/bilhões/trilhão/trilhões"
     ),
     months=(
@@ -163,22 +197,22 @@ _LANGUAGE = Language(
     per=(
         "h hora: por hora, dia: por dia, mês: por mês, ano: por ano, kg quilo: por quilo, "
         "m²: por metro quadrado, l litro: por litro, pessoa: por pessoa, noite: por noite, "
-        "min: por minuto"
+        "min: por minuto, s seg: por segundo, semana: por semana"
     ),
     scales="k K: mil, M: milhão/milhões, mi: milhão/milhões, bi: bilhão/bilhões, B: bilhão/bilhões",
     units=(
-        "km: quilômetro/quilômetros, m: metro/metros, cm: centímetro/centímetros, "
+        "km Km KM kms: quilômetro/quilômetros, m mts: metro/metros, cm: centímetro/centímetros, "
         "dm: decímetro/decímetros, mm: milímetro/milímetros, µm μm: micrômetro/micrômetros, "
         "nm: nanômetro/nanômetros, ft: pé/pés, ″: polegada/polegadas f, "
         "m² m2: metro quadrado/metros quadrados, km² km2: quilômetro quadrado/quilômetros "
         "quadrados, "
         "cm² cm2: centímetro quadrado/centímetros quadrados, ha: hectare/hectares, "
         "m³ m3: metro cúbico/metros cúbicos, cm³ cm3 cc: centímetro cúbico/centímetros cúbicos, "
-        "kg Kg: quilograma/quilogramas, g gr: grama/gramas, mg: miligrama/miligramas, "
+        "kg Kg kgs: quilograma/quilogramas, g gr grs: grama/gramas, mg: miligrama/miligramas, "
         "µg μg: micrograma/microgramas, t: tonelada/toneladas f, lb: libra/libras f, "
-        "oz: onça/onças f, l L: litro/litros, ml mL: mililitro/mililitros, "
+        "oz: onça/onças f, l L lt lts: litro/litros, ml mL: mililitro/mililitros, "
         "cl: centilitro/centilitros, dl: decilitro/decilitros, hl: hectolitro/hectolitros, "
-        "km/h kmh: quilômetro por hora/quilômetros por hora, "
+        "km/h kmh Km/h: quilômetro por hora/quilômetros por hora, "
         "m/s: metro por segundo/metros por segundo, "
         "m/s²: metro por segundo ao quadrado/metros por segundo ao quadrado, "
         "mph: milha por hora/milhas por hora f, s seg: segundo/segundos, "
@@ -187,7 +221,10 @@ _LANGUAGE = Language(
         "Hz: hertz, kHz: quilohertz, MHz: mega-hertz, GHz: giga-hertz, "
         "kB KB: quilobyte/quilobytes, MB: megabyte/megabytes, GB: gigabyte/gigabytes, "
         "TB: terabyte/terabytes, KiB: kibibyte/kibibytes, MiB: mebibyte/mebibytes, "
-        "GiB: gibibyte/gibibytes, kbps kbit/s: quilobit por segundo/quilobits por segundo, "
+        "GiB: gibibyte/gibibytes, bps: bit por segundo/bits por segundo, "
+        "kb Kb: quilobit/quilobits, "
+        "Mb: megabit/megabits, Gb: gigabit/gigabits, "
+        "kbps kbit/s: quilobit por segundo/quilobits por segundo, "
         "Mbps Mbit/s: megabit por segundo/megabits por segundo, "
         "Gbps: gigabit por segundo/gigabits por segundo, "
         "kB/s: quilobyte por segundo/quilobytes por segundo, "
@@ -201,27 +238,51 @@ _LANGUAGE = Language(
         "px: pixel/pixels, rpm: rotação por minuto/rotações por minuto f, "
         "hab/km²: habitante por quilômetro quadrado/habitantes por quilômetro quadrado, "
         "g/l: grama por litro/gramas por litro, mg/l: miligrama por litro/miligramas por litro, "
-        "%: por cento, ‰: por mil, °: grau/graus, °C ºC ℃: grau Celsius/graus Celsius, "
+        "pts: ponto/pontos, %: por cento n, ‰: por mil n, °: grau/graus, "
+        "°C ºC ℃: grau Celsius/graus Celsius, "
         "°F ºF: grau Fahrenheit/graus Fahrenheit, K: kelvin/kelvins"
     ),
     patterns={
         "hours": "h|hs|hrs",
-        "day_end": "[º°]?",
+        "day_end": "(?:(?<=1)[º°])?",
         "date_link": "de",
         "scale_words": "milhões|milhão|bilhões|bilhão|mil|trilhões|trilhão",
-        "with_stop": "min|seg|hrs|kg|km|cm|gr",
+        "with_stop": "min|seg|hrs|kgs|kg|kms|km|cm|grs|gr|mts|lts|lt",
+        "dated": "(?<=[0-9] )[ae]|dia|dias|em|até|segunda|terça|quarta|quinta|sexta|sábado|"
+        "domingo|[a-z]+-feira",
+        "days": "seg: segunda, ter: terça, qua: quarta, qui: quinta, sex: sexta, sáb: sábado, dom: "
+        "domingo",
+        "free_calls": "0[38]00",
+        "height": "{metres} e {rest}",
         "called": r"tel\.|tel|telefone|telefones|celular|fax|ligue(?: para)?",
     },
     agreement=_AGREEMENT,
     ordinal=_ordinal,
     fraction=_fraction,
     extra={
-        "numbers": {r"\bkm\s(?=[0-9])": "quilômetro "},
-        "units": _AGREEMENT.degree_ordinals(_ordinal) | ORDINAL_DEGREES | SHORT_YEARS,
+        "fractions": _PARTS,
+        "signs": _SCORES,
+        "numbers": {r"\b[kK]m\s(?=[0-9])": "quilômetro "},
+        "units": {
+            **WEATHER_DEGREES,
+            **_AGREEMENT.degree_ordinals(_ordinal),
+            **ORDINAL_DEGREES,
+            **ANY_SHORT_YEARS,
+        },
     },
 )
 
+_DAYS = "segunda terça quarta quinta sexta".split()
 _ORDINAL_RULES: Rules = {
+    # Days of the week: "às 3as e 5as", "2ª-feira"
+    r"(?<![\w.,])([2-6])[ªa]s?(?=-feira|\sfeira)": lambda match: _DAYS[int(match[1]) - 2],
+    r"(?<=\b[àn]s )([2-6])(?:ªs|as)\b(?:\se\s([2-6])(?:ªs|as)\b)?|(?<=\bnas )([2-6])(?:ªs|as)\b"
+    r"(?:\se\s([2-6])(?:ªs|as)\b)?": lambda match: " e ".join(
+        f"{_DAYS[int(day) - 2]}s" for day in match.groups() if day
+    ),
+    r"(?<![\w.,])([0-9]{1,3})(?P<gender>[ºoªa])s(?!\w)": lambda match: (
+        _ordinal(int(match[1]), "f" if match["gender"] in "ªa" else "m") + "s"
+    ),
     r"(?<![\w.,])([0-9]{1,4})\.?[º°](?!\w)(?=\s[a-zA-Z])(?!\s[CF]\b)": lambda match: _ordinal(
         int(match[1]), "m"
     ),
@@ -235,7 +296,9 @@ _ORDINAL_RULES: Rules = {
 def _ruler(number: int, name: str) -> str:
     if number > 10:
         return _LANGUAGE.cardinal(number)
-    return _ordinal(number, "f" if re.search(r"a\Z|Isabel\Z|Beatriz\Z", name) else "m")
+    return _ordinal(
+        number, "f" if re.search(r"a\Z|Isabel\Z|Beatriz\Z|Elizabeth\Z|Elisabete\Z", name) else "m"
+    )
 
 
 def _century(number: int, _: str) -> str:
@@ -270,8 +333,17 @@ _ROMAN = roman_rules(
     heading=lambda number, _: _LANGUAGE.cardinal(number),
     ranked=_ranked,
     alone=lambda number, _: _LANGUAGE.cardinal(number),
+    ordinal=_ordinal,
 )
 
+_WORDS = (
+    "etc: etcétera, out: outubro, nov: novembro, fev: fevereiro, ago: agosto, "
+    "aprox: aproximadamente, av Av: avenida, tel Tel: telefone, máx: máximo, "
+    "mín: mínimo, depto dept: departamento, Cia: companhia, Ltda: limitada, Jr: júnior, "
+    "esq: esquerda, dir: direita, hab: habitantes, vs: versus, obs Obs: observação, "
+    "apto ap: apartamento, pça: praça, ref: referência, gov: governo, ex: exemplo, "
+    "trad: tradução, cel: celular, séc: século, desc: desconto, univ: universidade, gde: grande"
+)
 _ABBREVIATIONS = abbreviation_rules(
     "pt",
     titles=(
@@ -280,15 +352,11 @@ _ABBREVIATIONS = abbreviation_rules(
         "Eng: engenheiro, Gen: general, Cel: coronel, Cap: capitão, Ten: tenente, Maj: major, "
         "Pe: padre, Sto: santo, Sta: santa, S: são, Exmo: excelentíssimo, Exma: excelentíssima, "
         "Ilmo: ilustríssimo, Rev: reverendo, Mons: monsenhor, Fr: frei, Ir: irmã, Dep: deputado, "
-        "Sen: senador, R: rua, Pça: praça, Rod: rodovia, Pres: presidente"
+        "Sen: senador, R: rua, Al: alameda, Trav: travessa, Estr: estrada, Pça: praça, "
+        "Sgto: sargento, Gal: general, "
+        "Min: ministro, Rod: rodovia, Pres: presidente"
     ),
-    words=(
-        "etc: etcétera, aprox: aproximadamente, av Av: avenida, tel Tel: telefone, máx: máximo, "
-        "mín: mínimo, depto dept: departamento, Cia: companhia, Ltda: limitada, Jr: júnior, "
-        "esq: esquerda, dir: direita, hab: habitantes, vs: versus, obs Obs: observação, "
-        "apto ap: apartamento, pça: praça, ref: referência, gov: governo, ex: exemplo, "
-        "trad: tradução, cel: celular"
-    ),
+    words=_WORDS,
     numbered=(
         "n num núm nr: número, nos: números, pág pag p: página, págs pp: páginas, art: artigo, "
         "arts: artigos, cap: capítulo, caps: capítulos, vol: volume, vols: volumes, fig: figura, "
@@ -306,7 +374,13 @@ _ABBREVIATIONS = abbreviation_rules(
         r"\bSr\.ª|\bSrª": "senhora",
         r"\bDr\.ª|\bDrª": "doutora",
         r"\bProf\.ª|\bProfª": "professora",
+        r"\bProf\.?º": "professor",
+        r"\bEng\.?º": "engenheiro",
+        r"(?<=[0-9]\s)págs?\.": "páginas",
+        r"\b[Tt]el(?=\s?:)": "telefone",
         r"\bD\.ª|\bDª": "dona",
+        r"\bD\.(?=\s(?!Luca|Garcia)[A-Z]\w*a\b)": "dona",
+        r"\b[nN]\.?[º°](?=\s[^\W\d_])": "número",
         r"\b[nN](?:\.\s?º|º|°|\.°)\s?(?=[0-9])": "número ",
         r"\b[nN](?:\.os|\.?ºs)\s?(?=[0-9])": "números ",
         r"\bMa\.(?=\s[A-Z])": "Maria",
@@ -322,7 +396,8 @@ _LETTERS = Letters(
     "á bê cê dê é efe gê agá i jota cá ele eme ene ó pê quê erre esse tê u vê dáblio xis ípsilon "
     "zê",
     "UE USB IBM URL IP FBI DNA API CPU GPU SQL OGM IA CEO ISBN BCE FMI TV PC CD DVD "
-    "UTC ICMS IBGE OAB UFRJ UTI IPVA IPTU INSS BBC CNN HIV IPI OMC RG GPS SMS HTML",
+    "UTC ICMS IBGE OAB UFRJ UTI IPVA IPTU INSS BBC CNN HIV IPI OMC RG GPS SMS HTML OMS",
+    said_words="PSOL USP UERJ",
 )
 
 
@@ -334,7 +409,7 @@ def portuguese() -> Normalizer:
         abbreviations=_ABBREVIATIONS,
         ordinals=_ORDINAL_RULES,
         roman=_ROMAN,
-        abbreviated=r"\b(?:etc|EUA|Ltda|Cia|Jr|aprox|Srª|Drª)\b",
+        abbreviated=r"\b(?:etc|EUA|Ltda|Cia|Jr|aprox|Srª|Drª)\b" + at_end(_WORDS),
         phones=(
             r"\(0?[0-9]{2}\)\s?9?\s?[0-9]{4}[ -][0-9]{4}",
             r"[0-9]{2} 9?[0-9]{4}-[0-9]{4}",

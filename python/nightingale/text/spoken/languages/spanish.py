@@ -2,13 +2,13 @@
 
 import re
 
-from ..abbreviations import abbreviation_rules
+from ..abbreviations import abbreviation_rules, at_end
 from ..acronyms import Letters
 from ..engine import Normalizer, Rules
 from ..language import Language
 from ..number_words import NumberWords
 from ..roman import numeral, roman_rules
-from ..romance import ORDINAL_DEGREES, SHORT_YEARS, Agreement, normalizer
+from ..romance import ANY_SHORT_YEARS, ORDINAL_DEGREES, WEATHER_DEGREES, Agreement, normalizer
 
 _MASCULINE = (
     "0: cero|uno|dos|tres|cuatro|cinco|seis|siete|ocho|nueve|diez|once|doce|trece|catorce|quince|"
@@ -68,6 +68,18 @@ def _fraction(over: int, under: int) -> str:
     return f"{_LANGUAGE.cardinal(over, 'm')} {name}{'' if over == 1 else 's'}"
 
 
+def _in_parts(match: re.Match[str]) -> str:
+    over, under = int(match[1]), int(match[2])
+    if not (0 < over < under and 3 <= under <= 10):
+        return match[0]
+    name = {3: "tercera"}.get(under) or _ordinal(under, "f")
+    return f"{_LANGUAGE.cardinal(over, 'f')} {name}{'' if over == 1 else 's'}"
+
+
+# "tres cuartas partes"
+_PARTS: Rules = {r"(?<![\w/.,])([1-9])/([1-9]|10)(?=\s(?:\w+\s)?partes?\b)": _in_parts}
+
+
 def _date(language: Language, day: int, month: int, year: int | None) -> str:
     words = f"{language.cardinal(day)} de {language.month_names[month - 1]}"
     return words if year is None else f"{words} de {language.cardinal(year)}"
@@ -80,12 +92,16 @@ def _clock(language: Language, hour: int, minute: int) -> str:
 
 _AGREEMENT = Agreement(
     feminine=re.compile(
-        r".*(?:as?|ci[óo]n(?:es)?|si[óo]n(?:es)?|xi[óo]n(?:es)?|dad(?:es)?|tad(?:es)?|tud(?:es)?|"
+        r"(?!.*gramas?\Z).*(?:as?|ci[óo]n(?:es)?|si[óo]n(?:es)?|xi[óo]n(?:es)?|dad(?:es)?|tad(?:es)?|tud(?:es)?|"
         r"umbres?)|ve(?:z|ces)|mujer(?:es)?|noches?|tardes?|clases?|calles?|partes?|flor(?:es)?|"
         r"im[áa]gen(?:es)?|claves?|red(?:es)?|ley(?:es)?|llaves?|nubes?|señal(?:es)?|fases?|bases?|"
         r"series?|tesis|crisis|manos?|fotos?|motos?|radios?|sedes?|naves?|aves?|madres?|torres?|"
         r"frases?|luz|luces|voz|voces|cruz|cruces|hojas?|raíz|raíces|actriz|actrices|canción|leches?|"
-        r"libras?|superficies?|especies?|variables?|llave|hambres?|sangres?|pieles?|razón|razones"
+        r"libras?|superficies?|especies?|variables?|llave|sangres?|piel(?:es)?|raz[óo]n(?:es)?|gentes?|"
+        r"muertes?|reuni[óo]n(?:es)?|uni[óo]n(?:es)?|opini[óo]n(?:es)?|webs?|corrientes?|carnes?|"
+        r"nieves?|fuentes?|pelis?|v[íi]rgen(?:es)?|sartén|sartenes|cárcel(?:es)?|mentes?|"
+        r"[óo]rdenes|nueces|perdices|veces|suites?|pymes?|bicis?|"
+        r"regi[óo]n(?:es)?|legi[óo]n(?:es)?|sienes?|cumbres?|costumbres?|legumbres?|serpientes?"
     ),
     masculine=frozenset(
         "día días mapa mapas problema problemas sistema sistemas programa programas tema temas "
@@ -94,7 +110,8 @@ _AGREEMENT = Agreement(
         "lema lemas emblema cometas cometa atletas policías guardias artistas turistas tranvía "
         "tranvías sofá sofás papá papás kilograma panorama fantasma fantasmas crucigramas "
         "dálmatas políglotas además más atrás quizás jamás detrás entradas y a la las una para "
-        "hasta esta esa era "
+        "hasta esta esa era agua alma hambre águila arma aula área pirata piratas superventas "
+        "cura curas colega colegas euros ascensoristas periodistas taxistas dentistas "
         "ciudadana aroma aromas axioma axiomas carisma enigma enigmas trauma traumas gas "
         "gases".split()
     )
@@ -113,8 +130,21 @@ _AGREEMENT = Agreement(
         "parte puesto posición código bus autobús vuelo andén vía pista categoría ruta área".split()
     ),
     plural=re.compile(r"s\Z"),
+    adjectives=frozenset(
+        "grandes gran mejores peores diferentes principales importantes posibles "
+        "mayores menores jóvenes interesantes simples".split()
+    ),
     thousand="mil",
+    feminine_part="de (?:las|ellas|estas|esas)",
     millions=frozenset("millón millones billón billones".split()),
+)
+
+_LETTERS = Letters(
+    "a be ce de e efe ge hache i jota ka ele eme ene o pe cu erre ese te u uve uve_doble equis "
+    "i_griega zeta",
+    "UE IBM USB URL IP PC TV SMS EEUU UGT DNI OCU ADN ARN URSS UCI IA API CPU GPU HTML "
+    "SQL ATM UHF CEO ISBN UTC GMT PDF DVD CD BBC CNN FBI UAM UE OMS IPC ITV",
+    said_words="PSOE",
 )
 
 _LANGUAGE = Language(
@@ -131,7 +161,8 @@ _LANGUAGE = Language(
         "greater: mayor que, at_most: menor o igual que, at_least: mayor o igual que, "
         "unequal: distinto de, almost: aproximadamente, about: aproximadamente, number: número, "
         "plus_minus: más menos, root: raíz cuadrada de, infinity: infinito, section: párrafo, "
-        "and_or: y o, of: de, am: de la mañana, pm: de la tarde, late: de la noche, "
+        "and_or: y o, and_minutes: y, so_often: veces, www: uve doble uve doble uve doble, "
+        "of: de, am: de la mañana, pm: de la tarde, late: de la noche, "
         "millions: millón/millones/billón/billones"
     ),
     months=(
@@ -161,22 +192,23 @@ _LANGUAGE = Language(
     per=(
         "h hora: por hora, día: al día, mes: al mes, año: al año, kg kilo: por kilo, "
         "m²: por metro cuadrado, l litro: por litro, persona: por persona, "
-        "noche: por noche, min: por minuto, unidad: por unidad, ud: por unidad"
+        "noche: por noche, min: por minuto, s seg: por segundo, sem semana: por semana, "
+        "unidad: por unidad, ud: por unidad"
     ),
     scales="k K: mil, M: millón/millones, mill: millón/millones, MM: mil millones",
     units=(
-        "km: kilómetro/kilómetros, m: metro/metros, cm: centímetro/centímetros, "
+        "km Km KM kms: kilómetro/kilómetros, m mts: metro/metros, cm: centímetro/centímetros, "
         "dm: decímetro/decímetros, mm: milímetro/milímetros, µm μm: micrómetro/micrómetros, "
         "nm: nanómetro/nanómetros, ft: pie/pies, "
         "″: pulgada/pulgadas f, m² m2: metro cuadrado/metros cuadrados, "
         "km² km2: kilómetro cuadrado/kilómetros cuadrados, "
         "cm² cm2: centímetro cuadrado/centímetros cuadrados, ha: hectárea/hectáreas f, "
         "m³ m3: metro cúbico/metros cúbicos, cm³ cm3 cc: centímetro cúbico/centímetros cúbicos, "
-        "kg Kg: kilogramo/kilogramos, g gr: gramo/gramos, mg: miligramo/miligramos, "
+        "kg Kg kgs: kilogramo/kilogramos, g gr grs: gramo/gramos, mg: miligramo/miligramos, "
         "µg μg mcg: microgramo/microgramos, t: tonelada/toneladas f, lb lbs: libra/libras f, "
-        "oz: onza/onzas f, l L: litro/litros, ml mL: mililitro/mililitros, "
+        "oz: onza/onzas f, l L lt lts: litro/litros, ml mL: mililitro/mililitros, "
         "cl cL: centilitro/centilitros, dl: decilitro/decilitros, hl: hectolitro/hectolitros, "
-        "km/h kmh: kilómetro por hora/kilómetros por hora, "
+        "km/h kmh Km/h: kilómetro por hora/kilómetros por hora, "
         "m/s: metro por segundo/metros por segundo, "
         "m/s²: metro por segundo al cuadrado/metros por segundo al cuadrado, "
         "mph: milla por hora/millas por hora f, s seg: segundo/segundos, "
@@ -187,6 +219,8 @@ _LANGUAGE = Language(
         "GB: gigabyte/gigabytes, TB: terabyte/terabytes, KiB: kibibyte/kibibytes, "
         "MiB: mebibyte/mebibytes, GiB: gibibyte/gibibytes, kB/s: kilobyte por segundo/kilobytes "
         "por segundo, "
+        "bps: bit por segundo/bits por segundo, kb Kb: kilobit/kilobits, "
+        "Mb: megabit/megabits, Gb: gigabit/gigabits, "
         "kbps kbit/s: kilobit por segundo/kilobits por segundo, "
         "Mbps Mbit/s: megabit por segundo/megabits por segundo, "
         "Gbps: gigabit por segundo/gigabits por segundo, "
@@ -202,24 +236,42 @@ _LANGUAGE = Language(
         "hab/km²: habitante por kilómetro cuadrado/habitantes por kilómetro cuadrado, "
         "g/l: gramo por litro/gramos por litro, mg/l: miligramo por litro/miligramos por litro, "
         "g/cm³: gramo por centímetro cúbico/gramos por centímetro cúbico, "
-        "%: por ciento, ‰: por mil, °: grado/grados, "
+        "pts: punto/puntos, pta ptas: peseta/pesetas f, %: por ciento n, ‰: por mil n, "
+        "°: grado/grados, "
         "°C ºC ℃: grado Celsius/grados Celsius, °F ºF: grado Fahrenheit/grados Fahrenheit, "
         "K: kelvin/kelvins"
     ),
     patterns={
         "hours": "h|hs|hrs",
-        "dotted_hour": r"(?<=\b[aA] las )",
+        "dotted_hour": r"(?<=\b[lL]as )",
+        "days": "lun: lunes, mar: martes, mié: miércoles, jue: jueves, vie: viernes, "
+        "sáb: sábado, dom: "
+        "domingo",
         "date_link": "del?",
         "scale_words": "mil millones|millones|millón|mil|billones",
-        "with_stop": "min|seg|hrs|kg|km|cm|gr",
+        "with_stop": "min|seg|hrs|kgs|kg|kms|km|cm|grs|gr|mts|lts|lt",
+        "dated": "el|del|al|día|lunes|martes|miércoles|jueves|viernes|sábado|domingo",
         "called": r"tel\.|tel|tfno\.|teléfono|teléfonos|móvil|fax|llam[ae]r? al",
     },
     agreement=_AGREEMENT,
     ordinal=_ordinal,
     fraction=_fraction,
     extra={
-        "numbers": {r"\bkm\s(?=[0-9])": "kilómetro "},
-        "units": _AGREEMENT.degree_ordinals(_ordinal) | ORDINAL_DEGREES | SHORT_YEARS,
+        "numbers": {
+            r"\b[kK]m\s(?=[0-9])": "kilómetro ",
+            r"(?<![\w.,])([0-9]+)['’]([0-9]{1,2})(?![\w'’\"])": r"\1,\2",  # a decimal
+            # "el 23-F"
+            r"(?<=[0-9])-([A-Z])(?!\w)": lambda match: f" {_LETTERS.spelled(match[1])}",
+        },
+        "fractions": _PARTS,
+        # The sign of the peso.
+        "signs": {r"\$\s?(?=[0-9.,]+\s(?:pesos|soles|bolívares|quetzales|córdobas)\b)": ""},
+        "units": {
+            **WEATHER_DEGREES,
+            **_AGREEMENT.degree_ordinals(_ordinal),
+            **ORDINAL_DEGREES,
+            **ANY_SHORT_YEARS,
+        },
     },
 )
 
@@ -281,8 +333,24 @@ _ROMAN = roman_rules(
     heading=lambda number, _: _LANGUAGE.cardinal(number),
     ranked=_ranked,
     alone=lambda number, _: _LANGUAGE.cardinal(number),
+    ordinal=_ordinal,
 )
 
+_WORDS = (
+    "etc: etcétera, aprox: aproximadamente, Av Avda Avd avda: avenida, Pza Pl pza: plaza, "
+    "Ctra ctra: carretera, dto: descuento, Hnos: hermanos, Ayto: ayuntamiento, "
+    "Urb: urbanización, Edif: edificio, "
+    "vto: vencimiento, Mtro: maestro, Gta: glorieta, Apdo: apartado, ibíd: ibídem, "
+    "cf cfr: confróntese, Pdte pdte: presidente, Fdo fdo: firmado, cta: cuenta, "
+    "tlf tlfno: teléfono, oct: octubre, nov: noviembre, dic: diciembre, feb: febrero, ago: agosto, "
+    "sept: septiembre, abr: abril, esq: esquina, lun: lunes, mié: miércoles, jue: jueves, "
+    "vie: viernes, sáb: sábado, min: mínimo, gob: gobierno, univ: universidad, "
+    "Ud Vd: usted, Uds Vds: ustedes, tel tfno Tel Tfno: teléfono, máx: máximo, mín: mínimo, "
+    "dpto depto: departamento, admón: administración, Cía: compañía, Ltda: limitada, "
+    "izq izda: izquierda, dcha: derecha, esp: especialmente, vs: versus, pdo: pasado, "
+    "ppal: principal, Jr: júnior, hab: habitantes, coord: coordinador, atte: atentamente, "
+    "Depto Dpto: departamento, trad: traducción, pral: principal, ej: ejemplo"
+)
 _ABBREVIATIONS = abbreviation_rules(
     "es",
     titles=(
@@ -291,17 +359,10 @@ _ABBREVIATIONS = abbreviation_rules(
         "Lic: licenciado, Ing: ingeniero, Arq: arquitecto, Gral: general, Cnel: coronel, "
         "Cap: capitán, Tte: teniente, Mons: monseñor, Sto: santo, Sta: santa, S: san, Fr: fray, "
         "Hno: hermano, Hna: hermana, Excmo: excelentísimo, Excma: excelentísima, "
-        "Ilmo: ilustrísimo, Rvdo: reverendo, Ntra: nuestra, Pdte: presidente"
+        "Ilmo: ilustrísimo, Ilma: ilustrísima, Rvdo: reverendo, "
+        "Rvda: reverenda, Magfco: magnífico, Ntra: nuestra"
     ),
-    words=(
-        "etc: etcétera, aprox: aproximadamente, Av Avda Avd: avenida, Pza Pl: plaza, Ctra: "
-        "carretera, "
-        "Ud Vd: usted, Uds Vds: ustedes, tel tfno Tel Tfno: teléfono, máx: máximo, mín: mínimo, "
-        "dpto depto: departamento, admón: administración, Cía: compañía, Ltda: limitada, "
-        "izq izda: izquierda, dcha: derecha, esp: especialmente, vs: versus, pdo: pasado, "
-        "ppal: principal, Jr: júnior, hab: habitantes, coord: coordinador, atte: atentamente, "
-        "Depto Dpto: departamento, trad: traducción, pral: principal, ej: ejemplo"
-    ),
+    words=_WORDS,
     numbered=(
         "n núm nro: número, núms nros: números, pág p: página, págs pp: páginas, art: artículo, "
         "arts: artículos, cap: capítulo, caps: capítulos, vol: volumen, vols: volúmenes, "
@@ -318,8 +379,18 @@ _ABBREVIATIONS = abbreviation_rules(
         r"\bJJ\.\s?OO\.": "juegos olímpicos",
         r"\bRR\.\s?CC\.": "reyes católicos",
         r"\b[pP]\.\s?ej\.": "por ejemplo",
-        r"\b[aA]\.\s?(?:de\s)?[cC]\.": "antes de Cristo",
-        r"\b[dD]\.\s?(?:de\s)?[cC]\.": "después de Cristo",
+        r"\bS\.\s?A\.\s?de\s?C\.\s?V\.": "ese a de ce uve",
+        r"\ba\.\s?(?:de\s)?[cC]\.|(?<=[0-9]\s)A\.\s?C\.": "antes de Cristo",
+        r"\bd\.\s?(?:de\s)?[cC]\.|(?<=[0-9]\s)D\.\s?C\.": "después de Cristo",
+        r"(?<=[0-9]\s)págs?\.": "páginas",
+        r"\b[Tt]el(?=\s?:)": "teléfono",
+        r"\b[Nn]úm\.(?=\sde\b)": "número",
+        r"\bi\.\s?e\.": "es decir",
+        r"\bv\.\s?gr?\.": "verbigracia",
+        r"\bop\.\s?cit\.": "obra citada",
+        r"\bN\.\s?del?\s?T\.": "nota del traductor",
+        r"\bc/c\b": "cuenta corriente",
+        r"\bP\.?º(?=\s(?:de\b|[A-Z]))": "paseo",
         r"\bS\.\s?A\.(?:\s?U\.)?": "ese a",
         r"\bS\.\s?L\.(?:\s?U\.)?": "ese ele",
         r"\bP\.\s?D\.": "posdata",
@@ -327,20 +398,26 @@ _ABBREVIATIONS = abbreviation_rules(
         r"(?<=[0-9]\s)(?:d\.?C\b\.?|DC\b)": "después de Cristo",
         r"\b[cC]/(?=\s?[A-Z])\s?": "calle ",
         r"\bs/n\b": "sin número",
+        r"\b[nN]\.?[º°](?=\s[^\W\d_])": "número",
         r"\b[nN](?:\.\s?º|º|°|\.°)\s?(?=[0-9])": "número ",
         r"\b[nN](?:\.\s?os|ᵒˢ)\s?(?=[0-9])": "números ",
         r"\bM\.ª|\bMª": "María",
-        r"\bD\.ª": "doña",
+        r"\bD\.?ª": "doña",
+        r"\bSr\.?ª": "señora",
+        r"\bDr\.?ª": "doctora",
+        r"\bProf\.?ª": "profesora",
+        r"\b[cC]das\.": "cucharadas",
+        r"\b[cC]da\.": "cucharada",
+        r"\b[cC]dtas\.": "cucharaditas",
+        r"\b[cC]dta\.": "cucharadita",
+        r"(?<=[0-9]\s)uds\.": "unidades",
+        r"\bNo\.\s?(?=[0-9])": "número ",
+        r"\bS\.\s?M\.(?=\s(?:el|la)\b)": "su majestad",
+        r"\bBs\.\s?As\.": "Buenos Aires",
+        r"\bq\.\s?e\.\s?p\.\s?d\.": "que en paz descanse",
         r"\bc\.\s?c\.": "centímetros cúbicos",
         r"(?<=[0-9]\s)(?:h|hs|hrs)\.(?=\s[a-záéíóúñ(]|\s?,)": "horas",
     },
-)
-
-_LETTERS = Letters(
-    "a be ce de e efe ge hache i jota ka ele eme ene o pe cu erre ese te u uve uve_doble equis "
-    "i_griega zeta",
-    "UE IBM USB URL IP PC TV SMS EEUU UGT DNI OCU ADN ARN URSS UCI IA API CPU GPU HTML "
-    "SQL ATM UHF CEO ISBN UTC GMT PDF DVD CD BBC CNN FBI UAM UE",
 )
 
 
@@ -352,10 +429,12 @@ def spanish() -> Normalizer:
         abbreviations=_ABBREVIATIONS,
         ordinals=_ORDINAL_RULES,
         roman=_ROMAN | {r"\b(?P<before>años?)\s(?P<numeral>[IVX]{2,})\b": numeral(_century)},
-        abbreviated=r"\b(?:etc|EE|UU|Ud|Uds|Vd|Vds|Cía|Ltda|EUA|AC|DC|[aApdD]C|aprox|min)\b",
+        abbreviated=r"\b(?:etc|EE|UU|Ud|Uds|Vd|Vds|Cía|Ltda|EUA|AC|DC|[aApdD]C|aprox|min)\b"
+        + at_end(_WORDS),
         phones=(
             r"[6-9][0-9]{2}[ .-][0-9]{3}[ .-][0-9]{3}",
             r"[6-9][0-9]{2}(?:[ .-][0-9]{2}){3}",
+            r"[0-9]{2} [0-9]{4} [0-9]{4}",
             r"[89][0-9][ .-][0-9]{3}[ .-][0-9]{2}[ .-][0-9]{2}",
             r"\([0-9]{2,3}\)\s?[0-9]{3,4}[ -][0-9]{3,4}",
             r"90[0-2][ .][0-9]{2,3}[ .][0-9]{2,3}(?:[ .][0-9]{2})?",
