@@ -191,6 +191,7 @@ GROUP_RULES: Rules = {
     ),
     r"(?<![0-9.,])([0-9]+),([0-9]{1,2})(?=\s?€)"
     r"|(?<=€)(\s?[0-9]+),([0-9]{1,2})(?![0-9,])": r"\1\3.\2\4",
+    r"(?<=[$£])(\s?[0-9]+),([0-9]{2})(?![0-9,])": r"\1.\2",
     # Lakhs and crores: 1,00,000.
     r"(?<![0-9.,])[0-9]{1,2}(?:,[0-9]{2}){1,4},[0-9]{3}(?!,?[0-9])": lambda match: match[0].replace(
         ",", ""
@@ -199,6 +200,8 @@ GROUP_RULES: Rules = {
 
 RULES: Rules = {
     rf"{FRACTION}(?!\w|\.[0-9])": fraction_in_words,
+    r"(?<=[A-Za-z)])\^2(?![0-9])": " squared",
+    r"(?<=[A-Za-z)])\^3(?![0-9])": " cubed",
     r"([0-9A-Za-z)])\^([-−]?[0-9]+)": lambda match: (
         f"{match[1]} to the power of {in_words(match[2])}"
     ),

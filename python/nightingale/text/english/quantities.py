@@ -110,7 +110,7 @@ MONEY_RULES: Rules = {
 
 _UNITS = _names(
     "km: kilometer, m: meter, cm: centimeter, mm: millimeter, µm μm: micrometer, nm: nanometer, "
-    "mi: mile, ft: foot/feet, yd yds: yard, "
+    "mi: mile, ″: inch/inches, ft: foot/feet, yd yds: yard, "
     "m² m2 sqm: square meter, km² km2: square kilometer, cm² cm2: square centimeter, "
     "ft² sqft: square foot/square feet, m³ m3: cubic meter, cm³ cm3 cc: cubic centimeter, "
     "kg: kilogram, g: gram, mg: milligram, µg μg mcg: microgram, lb lbs: pound, oz: ounce, "
@@ -127,7 +127,7 @@ _UNITS = _names(
     "kbps kbit/s: kilobit per second, Mbps Mbit/s: megabit per second, "
     "Gbps Gbit/s: gigabit per second, MB/s: megabyte per second, GB/s: gigabyte per second, "
     "W: watt, kW: kilowatt, MW: megawatt, GW: gigawatt, kWh: kilowatt hour, V: volt, kV: kilovolt, "
-    "mV: millivolt, mA: milliamp, mAh: milliamp hour, Ω Ω: ohm, "
+    "mV: millivolt, mA: milliamp, mAh: milliamp hour, Ω Ω: ohm, kΩ: kiloohm, MΩ: megohm, "
     "Pa: pascal, kPa: kilopascal, hPa: hectopascal, psi: P S I/P S I, dB: decibel, "
     "cal: calorie, kcal: kilocalorie, kJ: kilojoule, hp: horsepower/horsepower, "
     "px: pixel, MP: megapixel, dpi: dot per inch, fps: frame per second, "
@@ -187,6 +187,7 @@ UNIT_RULES: Rules = {
     ),
     rf"{FRACTION}\s?(?P<unit>{_UNIT}){_UNIT_END}": _fraction_of,
     rf"{_MEASURED}(?P<unit>{_WITH_STOP})\.(?!\w)": _measure,
+    r"(?<=[0-9])\s?in\.(?=\s(?:wide|tall|long|deep|thick|high|across|of|by|x)\b|[,;)])": "″",
     rf"{_MEASURED}(?P<unit>{_UNIT}){_UNIT_END}": _measure,
     # "1.2B" is a number, "12B" may be a gate or a flat.
     rf"{START}(?P<number>{NUMERAL})(?P<scale>[kKM]|(?<=\.[0-9])B)(?!\w)": _scaled,

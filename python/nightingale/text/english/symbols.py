@@ -44,7 +44,7 @@ BEFORE_NUMBERS: Rules = {
 
 # Letters by themselves, in formulas; words in Greek stay.
 GREEK_RULES: Rules = {
-    rf"(?<![{_GREEK_LETTERS}])(?P<letter>[{''.join(_GREEK)}])"
+    rf"(?<![{_GREEK_LETTERS}])(?<![0-9][kM])(?<![0-9]\s[kM])(?P<letter>[{''.join(_GREEK)}])"
     rf"(?![{_GREEK_LETTERS}])": lambda match: _apart(match, _GREEK[match["letter"]]),
 }
 
