@@ -158,6 +158,8 @@ def spelled(letters: str) -> str:
 
 def is_spelled(word: str) -> bool:
     """Whether the letters of a word are said one by one."""
+    if not word.isascii():  # letters of another script have other vowels
+        return False
     if not _VOWELS & set(word):
         return True
     if not word.isupper() or len(word) > 5:

@@ -31,7 +31,7 @@ def _aloud(address: str, signs: dict[str, str] = _SIGNS) -> str:
         if part[0] in "0123456789":
             words.append(code(part))
         elif not part.isalpha():
-            words.append(signs.get(part, ""))
+            words.append(signs.get(part, part if part.isalnum() else ""))
         elif (i and parts[i - 1] == "." and part in _DOMAINS and part not in _READ_DOMAINS) or (
             is_spelled(part)
         ):
@@ -42,7 +42,7 @@ def _aloud(address: str, signs: dict[str, str] = _SIGNS) -> str:
 
 
 def _address(match: re.Match[str]) -> str:
-    found = re.sub(r"^(?:[a-z]+://)?(?:www\.)?", "", match[0])
+    found = re.sub(r"^(?:[a-z]+://)?(?:www\.(?=\w))?", "", match[0])
     trailing = _TRAILING.search(found)
     end = trailing.start() if trailing else len(found)
     return _aloud(found[:end]) + found[end:].replace("/", "")
@@ -133,6 +133,8 @@ def _card(match: re.Match[str]) -> str:
 _GAP = "[ .-]"
 # Before numbers that are dialled, and before those of places.
 _DIALLED = "[Cc]all|[Cc]alled|[Cc]alling|[Dd]ial|[Dd]ialed|[Dd]ialled|[Pp]hone|[Rr]ing|[Tt]ext"
+# Before numbers of versions, which are no decimals: "Python 3.12".
+_VERSIONED = "[Vv]ersion|Python|Ubuntu|Debian|macOS|iOS|Android|Node|Java|Ruby|Perl|Linux|Kernel"
 _STATE = "[A-Z]{2}|[A-Z][a-z]+"
 _ZIP = "(?i:zip(?: code)?|postcode|postal code):?"
 
@@ -158,6 +160,8 @@ RULES: Rules = {
     r"(?<![\w.])v\.?([0-9]+(?:\.[0-9]+)*)(?!\w|\.[0-9])": lambda match: (
         f"version {_dotted(match[1])}"
     ),
+    rf"(?P<before>\b(?:{_VERSIONED})\s)(?P<number>[0-9]+\.[0-9]{{2}})"
+    r"(?!\w|\.[0-9])": lambda match: match["before"] + _dotted(match["number"]),
     r"(?<![\w.])(?![0-9]{1,2}\.[0-9]{1,2}\.[0-9]{4}\b|[0-9]{4}\.[0-9]{2}\.[0-9]{2}\b)"
     r"[0-9]+(?:\.[0-9]+){2,}(?!\w)": _several_stops,
 }

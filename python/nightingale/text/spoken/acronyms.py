@@ -61,6 +61,8 @@ class Letters:
 
     def is_spelled(self, word: str) -> bool:
         """Whether the letters of a word are said one by one."""
+        if not word.isascii():  # letters of another script have other vowels
+            return False
         if not _VOWELS & set(word.lower()) or word in self._spelled:
             return True
         return word.isupper() and len(word) <= 5 and not self._is_pronounceable(word)

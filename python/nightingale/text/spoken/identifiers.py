@@ -53,7 +53,7 @@ def web_rules(language: Language, letters: Letters) -> Rules:
             elif part.isalpha():
                 words.append(letters.spelled(part) if letters.is_spelled(part) else part)
             else:
-                words.append(names.get(part, ""))
+                words.append(names.get(part, part if part.isalnum() else ""))
         return " ".join(filter(None, words))
 
     def address(match: re.Match[str]) -> str:
