@@ -3,6 +3,7 @@
 #if defined(__APPLE__)
 #define ACCELERATE_NEW_LAPACK
 #include <Accelerate/Accelerate.h>
+#include <Availability.h>
 #else
 #include <cblas.h>
 #endif
@@ -17,9 +18,11 @@ namespace {
 constexpr auto sgemm = cblas_sgemm;
 
 void prepare() {
+#if defined(__MAC_15_0) // SDKs before that of macOS 15 and iOS 18 lack it
   if (__builtin_available(macOS 15.0, iOS 18.0, *)) {
     BLASSetThreading(BLAS_THREADING_SINGLE_THREADED);
   }
+#endif
 }
 #else
 constexpr auto sgemm = scipy_cblas_sgemm;
