@@ -30,6 +30,7 @@ class SpeechOverrides(TypedDict, total=False):
     voice: Voice | str | Path | None
     language: str
     lexicon: LexiconSource | Path | None
+    ssml: bool
     seed: int
     speed: float
     temperature: float

@@ -22,6 +22,7 @@ class Audio:
     sample_rate: int = SAMPLE_RATE
     text: str = ""  # that was spoken, as it was given
     language: str = ""  # code of the language it was read in
+    written: str = ""  # the same with spaces in place of markup; each character is where it was
     unspoken: list[str] = field(default_factory=list)  # characters of it that were left out
     words: list[Word] = field(default_factory=list)  # with times and places in the text
 
@@ -39,13 +40,13 @@ class Audio:
         """Captions as a SubRip file: two lines of 42 characters, 1 to 7 s each."""
         from .captions import caption_file  # its patterns take a while to compile
 
-        return caption_file("srt", self.words, self.text)
+        return caption_file("srt", self.words, self.written or self.text)
 
     def to_vtt(self) -> str:
         """Captions as a WebVTT file, with the same rules."""
         from .captions import caption_file
 
-        return caption_file("vtt", self.words, self.text)
+        return caption_file("vtt", self.words, self.written or self.text)
 
     def __repr__(self) -> str:
         return f"Audio({self.duration:.2f} s, {len(self.tokens)} tokens)"

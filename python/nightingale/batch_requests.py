@@ -19,6 +19,7 @@ from .option import options_of
 from .options import LoadOptions, SpeechOptions
 from .text.detection import is_auto
 from .text.lexicon import Lexicon
+from .text.markup.ssml import is_ssml
 from .voice import Voice
 from .voice_folder import VoiceFolder, find_voice
 
@@ -92,8 +93,16 @@ class Requests:
             if option.changes_audio
         }
         voice = self._voice_digests[spoken.pop("voice")]
-        digest = _digest([self._model, line.text, spoken, voice])
+        digest = _digest(
+            [self._model, line.text, spoken, voice, *self._named_voices(line, options)]
+        )
         return Request(line, options, digest)
+
+    def _named_voices(self, line: Line, options: dict[str, Any]) -> list[str | None]:
+        """What the sound of SSML may depend on: each of the model's voices can be named in it."""
+        if not (options.get("ssml") or is_ssml(line.text)):
+            return []
+        return [_content_digest(file) for _, file in sorted(self._checkpoint.voices.items())]
 
 
 def _digest(content: Any) -> str:

@@ -44,7 +44,7 @@ class Option:
     http_range: tuple[float, float] | None = None  # narrower, of HTTP requests
     by_name: str = ""  # help over HTTP, where it is a name that the server looks up, never a path
     control: Control | None = None  # on the page
-    stage: str = "speech"  # "sound" and "chunks": without effect on speech tokens
+    stage: str = "speech"  # "sound" and "chunks": without effect on speech tokens; "text"
     max_length: int = 200  # of a string over HTTP
     several: bool = False  # a list of values is accepted too
     model_checks: bool = False  # which values there are depends on the loaded model

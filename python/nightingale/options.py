@@ -28,6 +28,8 @@ MOST_THREADS = 1024
 # Interfaces of options that are not offered over HTTP.
 LOCAL = ("cli", "manifest")
 CHUNKS: dict[str, Any] = {"stage": "chunks", "interfaces": ("cli",)}
+SPEEDS = (0.5, 2.0)  # slowest and fastest
+TEXT: dict[str, Any] = {"stage": "text", "core": False}  # how a text is written
 MOST_SECONDS = 10**6  # 11 days; timers of the system overflow at some time beyond
 SECONDS: dict[str, Any] = {
     "range": (0, MOST_SECONDS),
@@ -132,6 +134,7 @@ class SpeechOptions(Options):
         model_checks=True,
         core=False,
     )
+    ssml: bool = option(False, "the text is SSML, as any text that begins with <speak> is", **TEXT)
     seed: int = option(
         0,
         "another seed gives another reading; the same seed and options give the same audio",
@@ -141,7 +144,7 @@ class SpeechOptions(Options):
     speed: float = option(
         1.0,
         "speaking rate; the pitch stays",
-        range=(0.5, 2.0),
+        range=SPEEDS,
         stage="sound",
         control=Control("Speed", step=0.05),
     )
@@ -238,6 +241,11 @@ class SpeechOptions(Options):
         super().__post_init__()
         if self.first_chunk is not None:
             whole("first_chunk", self.first_chunk, self.overlap + 1, 1000)
+
+    @property
+    def markup(self) -> str | None:
+        """How the text is written; None: its beginning tells."""
+        return "ssml" if self.ssml else None
 
     def resolved(self, own: Mapping[str, Any]) -> SpeechOptions:
         """With a value for each option that depends on the model or the voice. own: their values by

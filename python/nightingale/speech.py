@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
@@ -17,6 +17,7 @@ from .model_settings import LOOKAHEAD_TOKENS
 from .options import SpeechOptions
 from .streaming import SentenceSound
 from .text import Segment
+from .text.segment import Style
 from .voice import Voice
 from .word_times import Word, WordTimes
 
@@ -56,6 +57,14 @@ class _Utterance:
     speech: _core.SpeechTokens
 
 
+@dataclass(frozen=True, eq=False)
+class Manner:
+    """In which voice and with which options something is said."""
+
+    voice: Voice
+    options: SpeechOptions  # resolved
+
+
 @dataclass(eq=False)
 class Speaker:
     """Says a text. `run` yields None after each token and flow step, and chunks."""
@@ -67,6 +76,9 @@ class Speaker:
     started: float  # by time.perf_counter
     together: bool = False  # may later sentences be spoken while an earlier one is?
     min_tokens: int = 0  # of a sentence
+    manners: Mapping[Style, Manner] = field(
+        default_factory=dict
+    )  # of segments with their own style
 
     def __post_init__(self) -> None:
         prepared = time.perf_counter() - self.started
@@ -75,6 +87,7 @@ class Speaker:
         self._samples = 0
         self._chunks = 0
         self._begun: dict[int, _Utterance] = {}  # by the number of the segment
+        self._manner = Manner(self.voice, self.options)
 
     def run(self) -> Iterator[Chunk | None]:
         for number, segment in enumerate(self.segments):
@@ -84,14 +97,18 @@ class Speaker:
             else:
                 yield from map(self._chunk, silence)
 
+    def _manner_of(self, number: int) -> Manner:
+        return self.manners.get(self.segments[number].style, self._manner)
+
     def _begin(self, number: int) -> _Utterance:
         """A segment that is being spoken or is about to be."""
         if number not in self._begun:
             began = time.perf_counter()
-            encoded, options = self.segments[number].encoded, self.options
+            encoded, manner = self.segments[number].encoded, self._manner_of(number)
             assert encoded is not None, "the segment has not been tokenised"
+            options = manner.options
             speech = self.engine.speak(
-                encoded.ids, self.voice, options, sentence=number, min_tokens=self.min_tokens
+                encoded.ids, manner.voice, options, sentence=number, min_tokens=self.min_tokens
             )
             times = WordTimes(encoded.words, encoded.word_of, options.speed)
             self._begun[number] = _Utterance(len(encoded.ids), times, speech)
@@ -109,7 +126,8 @@ class Speaker:
         begun = self._begin(number)
         words, text_tokens = begun.words, begun.text_tokens
         offset = self._samples / SAMPLE_RATE
-        sound = SentenceSound(self.engine, self.voice, self.options, number, self._seconds)
+        manner = self._manner_of(number)
+        sound = SentenceSound(self.engine, manner.voice, manner.options, number, self._seconds)
         tokens: list[int] = []
 
         def advance(silence: np.ndarray | None = None) -> Iterator[Chunk | None]:

@@ -20,14 +20,17 @@ from .audio import SAMPLE_RATE, Audio
 from .checkpoint import find_checkpoint
 from .engine import FRAME_SAMPLES, HARMONICS, MELS, Engine
 from .option import shown
-from .options import LoadOptions, SpeechOptions
+from .options import SPEEDS, LoadOptions, SpeechOptions
 from .recording import Recording, Source, read_recording
-from .speech import Chunk, Speaker
+from .speech import Chunk, Manner, Speaker
 from .streaming import fade_in
 from .text import Segment, Tokenizer, prepare
 from .text.detection import detect, is_auto
 from .text.encoded import SegmentEncoder
 from .text.lexicon import Lexicon, LexiconSource
+from .text.markup import passages_of, without_markup
+from .text.segment import Style
+from .text.segments import prepare_passages
 from .text.unspoken import UnspokenWarning, named, nothing_to_speak, speakable
 from .voice import Voice
 
@@ -37,6 +40,8 @@ if TYPE_CHECKING:
     from ._overrides import SpeechOverrides
 
 logger = logging.getLogger(__name__)
+
+FindVoice = Callable[[str], "Voice | str | None"]  # what a name stands for; None: the default
 
 
 class TTS:
@@ -94,38 +99,49 @@ class TTS:
         language: str = "en",
         *,
         lexicon: LexiconSource | None = None,
+        markup: str | None = None,
+        find_voice: FindVoice | None = None,
         check: Callable[[], None] | None = None,
     ) -> list[Segment]:
         """The sentences that `generate` and `stream` speak, with their pauses.
 
-        lexicon: respellings of words. check: is called many times on the way, and ends the work
-        where it raises.
+        lexicon: respellings of words. markup: how the text is written; None: SSML where it begins
+        with <speak>, else plain. find_voice: gives the voice that a name in SSML stands for, or
+        raises ValueError; None knows the model's own. check: is called many times on the way, and
+        ends the work where it raises.
         """
-        language = self._language(text, language)
+        language = self._language(text, language, markup)
+        known, reads = self._tokenizer.known_language, self._tokenizer.reads
+        passages = passages_of(text, language, markup, known, find_voice or self._own_voice)
         encoder = SegmentEncoder(self._tokenizer, language, check)
-        segments = prepare(
-            text,
+        segments = prepare_passages(
+            passages,
             language,
-            count=encoder.count,
+            encoder.count,
             count_at_most=encoder.count_at_most,
             lexicon=Lexicon.of(lexicon),
         )
-        found = speakable(segments, lambda character: self._tokenizer.reads(character, language))
+        found = speakable(segments, lambda character, own: reads(character, own or language))
         if not any(segment.text for segment in found) and any(s.text for s in segments):
             unspoken = list(dict.fromkeys(c for segment in found for c in segment.unspoken))
             raise ValueError(nothing_to_speak(unspoken, language, self.languages))
         return encoder.encoded(found)
 
     def generate(
-        self, text: str, options: SpeechOptions | None = None, **overrides: Unpack[SpeechOverrides]
+        self,
+        text: str,
+        options: SpeechOptions | None = None,
+        *,
+        find_voice: FindVoice | None = None,
+        **overrides: Unpack[SpeechOverrides],
     ) -> Audio:
         """Speaks a text of any length, sentence by sentence, each solved whole.
 
         overrides: fields of SpeechOptions, such as voice="Anna" or seed=7; they win over `options`.
-        The same text, voice and options give the same audio.
+        find_voice: as `prepare` takes it. The same text, voice and options give the same audio.
         """
         options = SpeechOptions.merged("generate", options, overrides)
-        spoken = self._speak(text, replace(options, first_chunk=None), together=True)
+        spoken = self._speak(text, replace(options, first_chunk=None), find_voice, together=True)
         chunks = [chunk for chunk in spoken if chunk is not None]
         if not chunks:
             raise Error("the model said nothing: try another seed or a longer text")
@@ -136,19 +152,25 @@ class TTS:
             chunks[-1].timings,
             text=text,
             language=chunks[0].language,
+            written=without_markup(text, chunks[0].language, options.markup),
             unspoken=chunks[0].unspoken,
             words=[word for chunk in chunks for word in chunk.words],
         )
 
     def stream(
-        self, text: str, options: SpeechOptions | None = None, **overrides: Unpack[SpeechOverrides]
+        self,
+        text: str,
+        options: SpeechOptions | None = None,
+        *,
+        find_voice: FindVoice | None = None,
+        **overrides: Unpack[SpeechOverrides],
     ) -> Generator[Chunk, None, None]:
         """Speaks a text as `generate` does, and yields the sound while it is made.
 
         Tokens and number of samples are those of `generate`. Closing the iterator ends the work.
         """
         options = SpeechOptions.merged("stream", options, overrides)
-        return _without_steps(self._speak(text, options))
+        return _without_steps(self._speak(text, options, find_voice))
 
     def stepwise(
         self,
@@ -178,6 +200,10 @@ class TTS:
         Arguments are checked at the call.
         """
         options = SpeechOptions.merged("iter_speech_tokens", options, overrides)
+        if options.markup is not None:
+            raise ValueError(
+                f"speech tokens are those of one plain segment, not of {options.markup}"
+            )
         voice = self._voice(options.voice)
         language = self._language(text, options.language)
         if isinstance(text, str) and (lexicon := Lexicon.of(options.lexicon)) is not None:
@@ -300,35 +326,64 @@ class TTS:
         return Audio(samples, sound, timings)
 
     def _speak(
-        self, text: str | list[Segment], options: SpeechOptions, together: bool = False
+        self,
+        text: str | list[Segment],
+        options: SpeechOptions,
+        find_voice: FindVoice | None = None,
+        together: bool = False,
     ) -> Iterator[Chunk | None]:
         """Chunks, and None after every token and flow step; arguments are checked at the call."""
         started = time.perf_counter()
         self._engine.s3gen()
-        options = replace(options, language=self._language(text, options.language))
+        language = self._language(text, options.language, options.markup)
+        options = replace(options, language=language)
         voice = self._voice(options.voice)
         self._engine.check_voice(voice)
+        if _is_prepared(text):
+            segments = text
+        else:
+            segments = self.prepare(
+                text,
+                language,
+                lexicon=options.lexicon,
+                markup=options.markup,
+                find_voice=find_voice,
+            )
+        styles = {segment.style for segment in segments}
         return Speaker(
             self._engine,
-            text
-            if _is_prepared(text)
-            else self.prepare(text, options.language, lexicon=options.lexicon),
+            segments,
             voice,
             self._resolved(options, voice),
             started,
             together,
+            manners={style: self._manner(style, voice, options) for style in styles},
         ).run()
 
-    def _language(self, text: str | list[Segment], language: str) -> str:
+    def _language(self, text: str | list[Segment], language: str, markup: str | None = None) -> str:
         """The code of a language of this model: the text's own where it is to be detected."""
-        if not is_auto(language):
-            return self._tokenizer.known_language(language)
         if _is_prepared(text):
+            if not is_auto(language):
+                return self._tokenizer.known_language(language)
             read = (segment.encoded.language for segment in text if segment.encoded is not None)
             return next(read, "") or detect("", self.languages)
         if not isinstance(text, str):
             raise ValueError(f"text must be a string, not {type(text).__name__}")
-        return detect(text, self.languages)
+        if not is_auto(language):
+            return self._tokenizer.known_language(language)
+        return detect(without_markup(text, "", markup), self.languages)
+
+    def _manner(self, style: Style, voice: Voice, options: SpeechOptions) -> Manner:
+        """How what has a style is said, where the rest is said with this voice and options."""
+        if style.voice is not None:
+            voice = self._voice(style.voice)
+            self._engine.check_voice(voice)
+        slowest, fastest = SPEEDS
+        speed = min(max(options.speed * style.rate, slowest), fastest)
+        language = self._tokenizer.known_language(style.language or options.language)
+        return Manner(
+            voice, self._resolved(replace(options, language=language, speed=speed), voice)
+        )
 
     def _resolved(self, options: SpeechOptions, voice: Voice) -> SpeechOptions:
         """With the values of the model and the voice where none was given."""
@@ -346,6 +401,13 @@ class TTS:
         if not sound:
             raise ValueError("there is no sound among the speech tokens")
         return np.array(sound, np.int32)
+
+    def _own_voice(self, name: str) -> Voice:
+        """A voice of the model by its name, never by a path."""
+        if name in self._voices:
+            return self._voices[name]
+        known = ", ".join(self._voices) or "none"
+        raise ValueError(f"unknown voice {shown(name)}: the model has {known}")
 
     def _voice(self, voice: Voice | str | Path | None) -> Voice:
         if isinstance(voice, Voice):

@@ -189,3 +189,16 @@ def find_voice(given: str, own: Collection[str], voices: VoiceFolder) -> str | V
         f"unknown voice {shown(given)}: the model has {known}, {voices.folder} has {there}, "
         "and it is not a file"
     )
+
+
+def find_named_voice(name: str, own: Collection[str], voices: VoiceFolder) -> str | Voice:
+    """The same for a name that a text brings, which is never a path."""
+    if name in own:
+        return name
+    file = voices.path(name)
+    if file.is_file():
+        return Voice.load(file)
+    known, there = (", ".join(names) or "none" for names in (own, voices.names()))
+    raise ValueError(
+        f"unknown voice {shown(name)}: the model has {known}, {voices.folder} has {there}"
+    )

@@ -10,7 +10,7 @@ from typing import Any
 
 from ..options import SpeechOptions
 from ..tts import TTS
-from .options import Arguments, add_shared, add_text, at_least, progress_bar
+from .options import CHUNKS, MARKUP, Arguments, add_shared, add_text, at_least, progress_bar
 
 TEXT = "The nightingale sings at night, when most birds are asleep, and can be heard from far away."
 
@@ -31,7 +31,7 @@ def add_commands(commands: Any) -> None:
     bench = commands.add_parser("bench", help="time a model on this machine")
     add_text(bench, "what to say; nothing: a sentence of 17 words; -: standard input")
     bench.add_argument("--rounds", type=int, default=3, help="after one to warm up (default: 3)")
-    add_shared(bench, speech=True)
+    add_shared(bench, speech=True, without=(CHUNKS, MARKUP))
     bench.set_defaults(run=_bench)
 
 

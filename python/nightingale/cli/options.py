@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from pathlib import Path
 from typing import Any
 
 from ..checkpoint import Checkpoint
@@ -13,8 +14,11 @@ from ..options import LoadOptions, SpeechOptions
 from ..tts import TTS
 from ..voice_folder import VoiceFolder, find_voice
 
-# Stages of options: how a stream is divided, and what speech tokens do not depend on.
-CHUNKS, SOUND = "chunks", "sound"
+# Stages of options: how a stream is divided, what speech tokens do not depend on, and how a text is
+# written, which is for commands that speak it.
+CHUNKS, SOUND, MARKUP = "chunks", "sound", "text"
+# The option of files by how their names end.
+MARKUP_FILES = {".ssml": "ssml"}
 
 
 class Arguments(argparse.Namespace):
@@ -39,10 +43,18 @@ class Arguments(argparse.Namespace):
 
     def speech_options(self, tts: TTS, **defaults: Any) -> SpeechOptions:
         """What was asked for, with the voice found; defaults: of what was not."""
-        asked = defaults | self.given(SpeechOptions)
+        asked = defaults | self.given(SpeechOptions) | self._markup()
         if "voice" in asked:
             asked["voice"] = find_voice(asked["voice"], tts.voices, VoiceFolder())
         return SpeechOptions(**asked)
+
+    def _markup(self) -> dict[str, bool]:
+        """What the name of the text's file says about it, unless an option does."""
+        names = [each.name for each in options_of(SpeechOptions, "cli") if each.stage == MARKUP]
+        told = MARKUP_FILES.get(Path(getattr(self, "file", None) or "").suffix.lower())
+        if told is None or any(getattr(self, name, True) is not None for name in names):
+            return {}
+        return {told: True}
 
     def read_text(self) -> str:
         """The text of an argument, a file or standard input."""

@@ -18,10 +18,13 @@ from ..atomic_files import atomic_path
 from ..audio import SAMPLE_RATE
 from ..captions import caption_file
 from ..speech import Chunk
+from ..text.markup import without_markup
 from ..text.unspoken import UnspokenWarning, named
+from ..voice_folder import VoiceFolder, find_named_voice
 from ..word_times import Word
 from .options import (
     CHUNKS,
+    MARKUP,
     SOUND,
     Arguments,
     add_shared,
@@ -48,7 +51,7 @@ def add_commands(commands: Any) -> None:
 
     tokens = commands.add_parser("tokens", help="print the speech tokens of a text")
     add_text(tokens)
-    add_shared(tokens, json="print one JSON list", speech=True, without=(CHUNKS, SOUND))
+    add_shared(tokens, json="print one JSON list", speech=True, without=(CHUNKS, SOUND, MARKUP))
     tokens.set_defaults(run=_tokens)
 
 
@@ -176,7 +179,14 @@ def _speak(args: Arguments, tell: Callable[[_Speech, Chunk], None], **overrides:
             logger.warning("this model has no alignment, so the words' times are not known")
         bar.set_description_str("speaking")
         warnings.simplefilter("ignore", UnspokenWarning)  # it is told below
-        with closing(tts.stream(text, args.speech_options(tts), **overrides)) as chunks:
+        options = args.speech_options(tts)
+        chunks = tts.stream(
+            text,
+            options,
+            find_voice=lambda name: find_named_voice(name, tts.voices, VoiceFolder()),
+            **overrides,
+        )
+        with closing(chunks):
             for chunk in chunks:
                 if chunk.unspoken:
                     remark(f"nightingale: left out of the speech: {named(chunk.unspoken)}")
@@ -189,9 +199,10 @@ def _speak(args: Arguments, tell: Callable[[_Speech, Chunk], None], **overrides:
                         _print(output.file, f"{word.start:.2f}\t{word.end:.2f}\t{word.text}")
         if not speech.samples:
             raise Error("the model said nothing")
+        written = without_markup(text, options.language.lower(), options.markup)
         for kind in asked:
             with atomic_path(getattr(args, kind)) as partial:
-                partial.write_text(caption_file(kind, speech.words, text), "utf-8")
+                partial.write_text(caption_file(kind, speech.words, written), "utf-8")
     return speech
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..option import options_of
 from ..options import LoadOptions, SpeechOptions
-from .options import Arguments, add_shared, at_least, progress_bar, remark
+from .options import CHUNKS, MARKUP, Arguments, add_shared, at_least, progress_bar, remark
 
 if TYPE_CHECKING:
     from ..tts import TTS
@@ -60,7 +60,7 @@ def add_commands(commands: Any) -> None:
         "--text", action="append", help="what to say; may be given several times (default: our own)"
     )
     text.add_argument("-f", "--file", metavar="FILE", help="a file in UTF-8 with one text a line")
-    add_shared(command, speech=True, max_tokens=MAX_TOKENS)
+    add_shared(command, speech=True, without=(CHUNKS, MARKUP), max_tokens=MAX_TOKENS)
     group = command.add_argument_group("listening, instead of checking")
     group.add_argument(
         "--ab",

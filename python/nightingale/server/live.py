@@ -14,6 +14,7 @@ from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 from ..audio import SAMPLE_RATE
 from ..speech import GAPS
 from ..text.detection import is_auto
+from ..text.markup import markup_of
 from ..text.sentence_buffer import SentenceBuffer
 from .context import ENDING, Server, ServerContext
 from .encoding import Encoder
@@ -117,6 +118,7 @@ class Passage(NamedTuple):
 
     text: str
     settings: Begin
+    markup: str
     offset: int  # of its first character in the text up to an `end`
 
 
@@ -130,6 +132,7 @@ class _Session:
         self._settings = Begin.model_validate({"type": "begin"})
         self._incoming = SentenceBuffer(self._settings.language)
         self._open = False  # text has come that no `end` has followed
+        self._whole = False  # it has markup, which is complete with the `end`
         self._ending = False
         self._detected = ""  # the language of what is being said, where it is to be detected
         self._idle = asyncio.Event()
@@ -151,17 +154,22 @@ class _Session:
             waiting = len(self._incoming) + self._characters
             check_length(message.text, self._server.settings.max_characters - waiting, "text")
             self._open = True
-            self._say(self._incoming.add(message.text))
+            self._incoming.hold(message.text)
+            self._whole = self._whole or self._is_document()
+            if not self._whole:
+                self._say(self._incoming.complete())
         elif message.type == "cancel":
             await self.stop()
             self._incoming.rest()
-            self._open = False
+            self._open = self._whole = False
             self._begin()
             await self._emit({"type": "cancelled"})
+        elif message.type == "flush" and self._whole:
+            raise ApiError(400, "a text with markup is said as a whole: send `end`")
         else:
             self._say(self._incoming.rest())
             if message.type == "end":
-                self._open = False
+                self._open = self._whole = False
                 self._offset = 0
                 self._put(None)
 
@@ -198,8 +206,17 @@ class _Session:
     def _say(self, text: str) -> None:
         if text.strip():
             self._characters += len(text)
-            self._put(Passage(text, self._settings, self._offset))
+            markup = self._settings.markup or "ssml"
+            self._put(
+                Passage(text, self._settings, markup if self._whole else "plain", self._offset)
+            )
         self._offset += len(text)
+
+    def _is_document(self) -> bool:
+        """Whether what has come is read as a whole: as asked for, or SSML by its looks."""
+        if self._settings.markup is not None:
+            return True
+        return self._offset == 0 and markup_of(self._incoming.text) == "ssml"
 
     def _put(self, passage: Passage | None) -> None:
         self._pending += 1
@@ -256,7 +273,7 @@ class _Session:
         settings = passage.settings
         if self._detected and is_auto(settings.language):
             settings = settings.model_copy(update={"language": self._detected})
-        work = partial(settings.work, passage.text, self._server)
+        work = partial(settings.work, passage.text, self._server, markup=passage.markup)
         job = self._server.submit(self._socket, work)
         try:
             await self._emit({"type": "sentence", "text": passage.text.strip()})

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError, Future
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
@@ -21,7 +21,8 @@ from ..option import Option, options_of
 from ..options import SpeechOptions
 from ..speech import Chunk
 from ..text import Segment
-from ..tts import TTS
+from ..tts import TTS, FindVoice
+from ..voice import Voice
 from .context import MODEL_NAME, Server, ServerContext
 from .encoding import RESPONSE_FORMATS, Encoder
 from .errors import ApiError, described
@@ -38,6 +39,7 @@ assert set(get_args(ResponseFormat)) == set(RESPONSE_FORMATS)
 MODEL_NAMES = (MODEL_NAME, "tts-1", "tts-1-hd", "gpt-4o-mini-tts", "gpt-4o-mini-tts-2025-12-15")
 
 OPTIONS = options_of(SpeechOptions, "http")
+MARKUP_NAMES = [option.name for option in OPTIONS if option.stage == "text"]
 
 UNSPOKEN_HEADER, LANGUAGE_HEADER = "nightingale-unspoken", "nightingale-language"
 MOST_NAMED = 50  # code points in it
@@ -61,9 +63,23 @@ class Preparing:
         self._engine = engine
         self._rested = 0.0  # when it last did, by time.monotonic
 
-    def run(self, tts: TTS, text: str, language: str, lexicon: Any) -> list[Segment]:
+    def run(
+        self,
+        tts: TTS,
+        text: str,
+        options: SpeechOptions,
+        markup: str | None,
+        find_voice: FindVoice,
+    ) -> list[Segment]:
         self._rested = time.monotonic()
-        return tts.prepare(text, language, lexicon=lexicon, check=self._check)
+        return tts.prepare(
+            text,
+            options.language,
+            lexicon=options.lexicon,
+            markup=markup,
+            find_voice=find_voice,
+            check=self._check,
+        )
 
     def _check(self) -> None:
         worked = time.monotonic() - self._rested
@@ -81,21 +97,40 @@ class _Speaking(BaseModel):
 
     response_format: ResponseFormat = "mp3"
 
-    def work(self, text: str, server: Server, tts: TTS) -> Iterator[Chunk | Future[Any] | None]:
-        """Says a text with these options, step by step; for the engine's thread."""
+    @property
+    def markup(self) -> str | None:
+        """How the text is written; None: its beginning tells."""
+        return SpeechOptions(**{name: getattr(self, name) for name in MARKUP_NAMES}).markup
+
+    def work(
+        self, text: str, server: Server, tts: TTS, *, markup: str | None = None
+    ) -> Iterator[Chunk | Future[Any] | None]:
+        """Says a text with these options, step by step; for the engine's thread. markup: in place
+        of what they say about it."""
         options = {option.name: getattr(self, option.name) for option in OPTIONS}
         voice = options["voice"]
         name = voice.id if isinstance(voice, VoiceId) else voice
         options["voice"] = server.find_voice(name, tts.voices)
+        chosen = SpeechOptions(**options, lexicon=server.settings.lexicon)
+        markup = chosen.markup if markup is None else markup
+        find_named = partial(_named_voice, server, tts.voices)
         preparing = Preparing(server.engine)
         try:
             segments = server.text_threads.submit(
-                preparing.run, tts, text, options["language"], server.settings.lexicon
+                preparing.run, tts, text, chosen, markup, find_named
             )
             yield segments
-            yield from tts.stepwise(segments.result(), SpeechOptions(**options))
+            yield from tts.stepwise(segments.result(), chosen)
         finally:
             preparing.over.set()
+
+
+def _named_voice(server: Server, own: Sequence[str], name: str) -> str | Voice | None:
+    """A voice that SSML names."""
+    try:
+        return server.find_voice(name, own)
+    except ApiError as error:
+        raise ValueError(error.detail) from None
 
 
 def _field(option: Option) -> tuple[Any, Any]:

@@ -23,19 +23,20 @@ class SegmentEncoder:
         self._tokenizer = tokenizer
         self._language = language
         self._check = check
-        self._read: dict[str, tuple[str, np.ndarray]] = {}  # by normalised text
+        # By language and normalised text.
+        self._read: dict[tuple[str, str], tuple[str, np.ndarray]] = {}
 
-    def count_at_most(self, text: str) -> float:
+    def count_at_most(self, text: str, language: str) -> float:
         """A bound of `count` that is fast to compute."""
         self._go_on()
-        return self._tokenizer.count_at_most(text, self._language)
+        return self._tokenizer.count_at_most(text, language)
 
-    def count(self, text: str) -> int:
+    def count(self, text: str, language: str) -> int:
         """How many tokens a text has; of one that has to be split, about how many."""
         if len(text) > COUNTED:
-            return self._tokenizer.count(text, self._language, self._check)
+            return self._tokenizer.count(text, language, self._check)
         self._go_on()
-        return len(self._ids(self._tokenizer.normalised(text))[1])
+        return len(self._ids(self._tokenizer.normalised(text), language)[1])
 
     def encoded(self, segments: Sequence[Segment]) -> list[Segment]:
         """The segments with their token ids; one that is only a pause has none."""
@@ -47,14 +48,15 @@ class SegmentEncoder:
     def _encoded(self, segment: Segment) -> Encoded:
         self._go_on()
         written = self._tokenizer.normalised(segment.said)
-        read, ids = self._ids(written)
-        return self._tokenizer.with_words(written, read, ids, self._language)
+        language = segment.style.language or self._language
+        read, ids = self._ids(written, language)
+        return self._tokenizer.with_words(written, read, ids, language)
 
-    def _ids(self, written: str) -> tuple[str, np.ndarray]:
-        found = self._read.get(written)
+    def _ids(self, written: str, language: str) -> tuple[str, np.ndarray]:
+        found = self._read.get((language, written))
         if found is None:
-            found = self._tokenizer.read_ids(str(written), self._language)
-            self._read[str(written)] = found
+            found = self._tokenizer.read_ids(str(written), language)
+            self._read[language, str(written)] = found
         return found
 
     def _go_on(self) -> None:

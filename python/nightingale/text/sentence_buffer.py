@@ -22,10 +22,23 @@ class SentenceBuffer:
     def __len__(self) -> int:
         return len(self._text)
 
+    @property
+    def text(self) -> str:
+        """What has come and was not taken."""
+        return self._text
+
     def add(self, text: str) -> str:
-        """Removes and returns the text up to the last complete sentence; "" where there is none."""
+        """Adds text; then as `complete`."""
+        self.hold(text)
+        return self.complete()
+
+    def hold(self, text: str) -> None:
+        """Adds text that may wait."""
         self._text += text
         self._can_end = self._can_end or can_end_sentence(text, self.language)
+
+    def complete(self) -> str:
+        """Removes and returns the text up to the last complete sentence; "" where there is none."""
         if len(self._text) < self._next_split:
             return ""
         self._wait()

@@ -15,11 +15,13 @@ class UnspokenWarning(UserWarning):
     """Characters of a text are left out of the speech."""
 
 
-def speakable(segments: Sequence[Segment], reads: Callable[[str], bool]) -> list[Segment]:
+def speakable(
+    segments: Sequence[Segment], reads: Callable[[str, str | None], bool]
+) -> list[Segment]:
     """The segments without the characters that are not read.
 
-    reads: whether the model reads a letter, digit or sign. A segment with no letter or digit left
-    is only its pause.
+    reads: whether the model reads a letter, digit or sign in a language; None: that of the text. A
+    segment with no letter or digit left is only its pause.
     """
     kept: list[Segment] = []
     waiting: tuple[str, ...] = ()  # characters of segments that have gone
@@ -37,11 +39,11 @@ def speakable(segments: Sequence[Segment], reads: Callable[[str], bool]) -> list
     return kept
 
 
-def _speakable(segment: Segment, reads: Callable[[str], bool]) -> Segment:
+def _speakable(segment: Segment, reads: Callable[[str, str | None], bool]) -> Segment:
     parts: list[Traced] = []
     dropped: list[str] = []
     for grapheme in graphemes(segment.text):
-        if not _may_be_unknown(grapheme[0]) or reads(grapheme[0]):
+        if not _may_be_unknown(grapheme[0]) or reads(grapheme[0], segment.style.language):
             parts.append(grapheme)
         else:
             dropped.append(str(grapheme))

@@ -27,7 +27,9 @@ LOADING = {
     option.name: option for option in options_of(LoadOptions, "cli") if option.kind != "bool"
 }
 SPEECH = {
-    option.name: option for option in options_of(SpeechOptions, "cli") if option.stage != "chunks"
+    option.name: option
+    for option in options_of(SpeechOptions, "cli")
+    if option.stage not in ("chunks", "text")
 }
 
 Tick = Callable[[str], None]

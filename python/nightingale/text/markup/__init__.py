@@ -1,13 +1,14 @@
 """Documents with markup: what of them is spoken, how, and where in the document it stands."""
 
 from collections.abc import Callable
+from itertools import groupby
 from typing import Any
 
 from ..segment import Passage
 from ..traced import traced
 from .ssml import is_ssml, read_ssml
 
-__all__ = ["MARKUPS", "markup_of", "passages_of"]
+__all__ = ["MARKUPS", "markup_of", "passages_of", "without_markup"]
 
 MARKUPS = ("plain", "ssml")
 
@@ -35,3 +36,24 @@ def passages_of(
     if markup == "ssml":
         return read_ssml(text, language, find_language, find_voice)
     return [Passage(traced(text))]
+
+
+def without_markup(text: str, language: str, markup: str | None = None) -> str:
+    """A text that has been read before with spaces in place of its markup, so that each character
+    is where it was; plain text as it is. What SSML has other words for stays as it is written."""
+    markup = markup_of(text) if markup is None else markup
+    if markup == "plain":
+        return text
+    written = [" "] * len(text)
+    for passage in passages_of(text, language, markup):
+        places = zip(passage.text.starts, passage.text.ends, strict=True)
+        for (start, end), characters in groupby(zip(places, passage.text, strict=True), _place):
+            shown = "".join(character for _, character in characters)
+            if len(shown) > 1 and markup == "ssml":
+                shown = text[start:end]
+            written[start:end] = shown[: end - start].ljust(end - start)
+    return "".join(written)
+
+
+def _place(placed: tuple[tuple[int, int], str]) -> tuple[int, int]:
+    return placed[0]

@@ -225,9 +225,9 @@ class _Reader:
             self._refuse(
                 f"rate={shown(given)} is neither a percentage nor one of {', '.join(_RATES)}"
             )
-        share = rate = float(percent[2]) / 100
-        if percent[1]:
-            rate = around * (1 + share if percent[1] == "+" else 1 - share)
+        share = float(percent[2]) / 100
+        rates = {"": share, "+": around * (1 + share), "-": around * (1 - share)}
+        rate = rates[percent[1]]
         if not SLOWEST <= rate <= FASTEST:
             self._refuse(f"rate={shown(given)} is not between {SLOWEST:.0%} and {FASTEST:.0%}")
         return rate
