@@ -53,7 +53,7 @@ class Letters:
 
     @cached_property
     def _said(self) -> frozenset[str]:
-        return frozenset(self.said_words.split())
+        return frozenset(("JPEG", "MPEG", "JSON", *self.said_words.split()))
 
     def spelled(self, letters: str) -> str:
         """Letter by letter."""

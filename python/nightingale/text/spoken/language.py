@@ -12,7 +12,6 @@ from .tables import word_table
 MOST_DIGITS = 18  # of a number in words
 SPACES = " \u00a0\u202f\u2009"
 DASH = r"\s?[-–—]\s?"
-SIGN = r"(?:(?<![\w)\]])[-−])?"
 _MARKS_BETWEEN_GROUPS = re.compile(r"[\s'’]")
 
 
@@ -105,6 +104,11 @@ class Language:
             rf"|[1-9][0-9]{{0,2}}(?:[{SPACES}'’][0-9]{{3}}){{1,6}}{last}(?:{point}[0-9]+)?"
             rf"|[0-9]+(?:[.,][0-9]+)?)"
         )
+
+    @cached_property
+    def sign(self) -> str:
+        """A minus sign, if there is one."""
+        return rf"(?:(?<!{self.letter_boundary})(?<![0-9)\]])[-−])?"
 
     @cached_property
     def start(self) -> str:

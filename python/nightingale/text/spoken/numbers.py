@@ -4,7 +4,7 @@ import re
 from unicodedata import normalize
 
 from .engine import Rules
-from .language import SIGN, Language
+from .language import Language
 
 NUMBER = "[0-9¼-¾⅐-⅞²³]"  # what a text with any number holds
 VULGAR = "½⅓⅔¼¾⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞⅒"
@@ -50,7 +50,7 @@ def plain_rules(language: Language) -> Rules:
     return {
         r"(?<=[0-9])\.{2,3}(?=[-−]?[0-9])": f" {language.word['to']} ",
         r"(?<![\w.,-])[0-9]+(?:-[0-9]+){2,}(?![\w-])": in_turn,
-        rf"{start}({SIGN}{numeral})(?:-|\s?–\s?)({numeral}){end}(?!-[0-9])": between,
+        rf"{start}({language.sign}{numeral})(?:-|\s?–\s?)({numeral}){end}(?!-[0-9])": between,
         r"(?<=[0-9])\s[-−]\s(?=[0-9])": f" {language.word['minus']} ",
         r"(?<![\w:.])([0-9]+):([0-9]+)(?![\w:]|[.,][0-9])": ratio,
         r"(?<![0-9,.])[0-9]+(?:,[0-9]+){2,}(?![0-9,]|\.[0-9])": lambda match: (
@@ -58,7 +58,7 @@ def plain_rules(language: Language) -> Rules:
             if re.fullmatch("[0-9]{1,3}(?:,[0-9]{3})+", match[0])
             else match[0].replace(",", ", ")
         ),
-        rf"{start}{SIGN}{numeral}{end}": number,
+        rf"{start}{language.sign}{numeral}{end}": number,
     }
 
 

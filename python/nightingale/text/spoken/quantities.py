@@ -4,7 +4,7 @@ import re
 from unicodedata import normalize
 
 from .engine import Rules
-from .language import DASH, SIGN, SPACES, Language, Noun
+from .language import DASH, SPACES, Language, Noun
 from .numbers import VULGAR
 from .tables import either, kept_stop, word_table
 
@@ -30,6 +30,7 @@ def money_rules(language: Language) -> Rules:
         else ""
     )
     numeral = language.numeral
+    letter = rf"(?:(?![0-9]){language.letter_boundary})"
 
     def amount(match: re.Match[str]) -> str:
         groups = match.groupdict()
@@ -55,8 +56,8 @@ def money_rules(language: Language) -> Rules:
         rf"(?<=[0-9]){DASH}(?=(?:{symbols}){gap}[0-9])": to,
         rf"{before}(?<![A-Za-z$])(?P<symbol>{leading}){gap}(?P<first>{numeral})"
         rf"(?:{DASH}(?P<last>{numeral}))?(?:{scale_after}|{long}){language.end}": amount,
-        rf"{start}(?P<sign>{SIGN})(?P<first>{numeral})(?:{DASH}(?P<last>{numeral}))?{scale}{long}"
-        rf"{gap}(?P<symbol>{symbols})(?![A-Za-z])": amount,
+        rf"{start}(?P<sign>{language.sign})(?P<first>{numeral})(?:{DASH}(?P<last>{numeral}))?{scale}{long}"
+        rf"{gap}(?P<symbol>{symbols})(?![A-Za-z])(?!(?<={letter}){letter})": amount,
     }
 
 
@@ -77,7 +78,7 @@ def _amount(language: Language, symbol: str, noun: Noun, numeral: str, last: str
     return language.money.format(units=units, cents=words, cent=name)
 
 
-PER_NEEDED = r"[0-9€$£²]\s?\w{0,5}/[^\W\d_]"
+PER_NEEDED = r"[0-9€$£²]\s?\w{0,12}/[^\W\d_]"
 
 
 def per_rules(language: Language) -> Rules:
@@ -92,7 +93,10 @@ def per_rules(language: Language) -> Rules:
     units = either(language.unit_nouns)
     return {
         rf"(?<=[0-9€$£])(?P<unit>(?:[{SPACES}]?(?:{units}))?)/(?P<per>{either(per)})"
-        r"(?![\w/²³])": spoken
+        r"(?![\w/²³])": spoken,
+        # "20 horas/semana"
+        rf"(?<=[0-9])(?P<unit> [^\W\d_]{{3,12}})/(?P<per>{either(p for p in per if len(p) > 2)})"
+        r"(?![\w/²³])": spoken,
     }
 
 
@@ -103,7 +107,10 @@ def unit_rules(language: Language) -> Rules:
         return {}
     names = either(units)
     # "ha" is a verb, too.
-    end = r"(?![\w²³'’]|/[a-z]\b|\.[0-9])(?<!ha(?=\s(?!de\b|di\b|d['’])[\w]))"
+    end = (
+        rf"(?!{language.letter_boundary}|[0-9²³'’]|/[a-z]\b|\.[0-9])"
+        r"(?<!ha(?=\s(?!de\b|di\b|d['’])[\w]))"
+    )
     gap = f"[{SPACES}]?"
 
     def measure(match: re.Match[str]) -> str:
@@ -143,12 +150,12 @@ def unit_rules(language: Language) -> Rules:
         ] = part
     if "with_stop" in language.patterns:
         rules[
-            rf"{language.start}(?P<first>{SIGN}{language.numeral})"
+            rf"{language.start}(?P<first>{language.sign}{language.numeral})"
             rf"(?:{DASH}(?P<last>{language.numeral}))?{gap}"
             rf"(?P<unit>{language.patterns['with_stop']})\.(?!\w)"
         ] = measure
     rules[
-        rf"{language.start}(?<!/)(?P<first>{SIGN}{language.numeral})"
+        rf"{language.start}(?<!/)(?P<first>{language.sign}{language.numeral})"
         rf"(?:\s?(?:%|°)?{DASH}(?P<last>{language.numeral}))?{gap}-?"
         rf"(?!(?<=[0-9])K\b)(?P<unit>{names}){end}"
     ] = measure

@@ -191,7 +191,8 @@ _LANGUAGE = Language(
         "hab/km²: habitant par kilomètre carré/habitants par kilomètre carré, "
         "g/l: gramme par litre/grammes par litre, mg/l: milligramme par litre/milligrammes par "
         "litre, "
-        "pt pts: point/points, ct cts: centime/centimes, %: pour cent, ‰: pour mille, "
+        "pt pts: point/points, fr: franc/francs, ct cts: centime/centimes, %: pour cent, "
+        "‰: pour mille, "
         "°: degré/degrés, "
         "°C ºC ℃: degré Celsius/degrés Celsius, °F ºF: degré Fahrenheit/degrés Fahrenheit, "
         "K: kelvin/kelvins"
@@ -200,7 +201,7 @@ _LANGUAGE = Language(
         "hours": "[hH]",
         "day_end": "(?:er|ᵉʳ)?",
         "scale_words": "millions?|milliards?|mille",
-        "with_stop": "min|sec|kg|km",
+        "with_stop": "min|sec|kg|km|fr",
         "dated": "le|du|au|lundi|mardi|mercredi|jeudi|vendredi|samedi|dimanche",
         "days": "lun: lundi, mar: mardi, mer: mercredi, jeu: jeudi, ven: vendredi, sam: samedi, "
         "dim: "
@@ -214,6 +215,7 @@ _LANGUAGE = Language(
     extra={
         "numbers": {
             r"\b[kK]m\s(?=[0-9])": "kilomètre ",
+            r"(?<=\bin-)([0-9]{1,2})[º°]": r"\1",  # the size of a book
             **_ELISION,
         },
         "signs": {
@@ -295,7 +297,8 @@ _ROMAN = _ROMAN_FIRST | roman_rules(
 )
 
 _WORDS = (
-    "etc: et cetera, env: environ, bât Bât: bâtiment, ét: étage, apt appart: appartement, "
+    "etc: et cetera, env: environ, arr: arrondissement, bât Bât: bâtiment, ét: étage, "
+    "apt appart: appartement, "
     "janv: janvier, févr: février, juil: juillet, oct: octobre, "
     "nov: novembre, déc: décembre, tél Tél: téléphone, bd boul bld: boulevard, av: avenue, "
     "pl: place, max: maximum, min: minimum, éd: éditions, coll: collection, "

@@ -1,5 +1,6 @@
 """German, Dutch, Danish, Norwegian and Swedish."""
 
+import re
 from collections.abc import Callable
 
 from ..basic import basic_normalizer
@@ -72,6 +73,32 @@ def _german_clock(language: Language, hour: int, minute: int) -> str:
     return f"{words} {language.cardinal(minute)}" if minute else words
 
 
+def _german_ordinal(match: re.Match[str]) -> str:
+    """ "der zweite Weltkrieg", "im zweiten Weltkrieg"."""
+    ending = "" if match["article"].lower() in ("der", "die", "das") else "n"
+    return f"{match['article']} {_german_day(int(match['number']))[:-1]}{ending}"
+
+
+def _german_one(match: re.Match[str]) -> str:
+    """ "ein Kind", "eine Frau", "seit einer Stunde"."""
+    noun, before = match["noun"], match.string[: match.start()]
+    feminine = re.search(r"(?:e|ung|heit|keit|schaft|ion|tät|Frau|Person|Uhr)\Z", noun)
+    is_feminine = feminine is not None and noun not in ("Auge", "Ende", "Name")
+    if re.search(r"\b(?:[Ss]eit|[Vv]or|[Nn]ach|[Mm]it|[Vv]on|[Zz]u|[Aa]us|[Bb]ei)\s\Z", before):
+        return "einer" if is_feminine else "einem"
+    return "eine" if is_feminine else "ein"
+
+
+_GERMAN_RULES: Rules = {
+    r"\b(?P<article>[Dd](?:er|ie|as|em|en|es)|[Ii]m|[Aa]m|[Zz]um|[Zz]ur|[Bb]eim|[Vv]om|[Ii]hre[mn]|"
+    r"[Ss]eine[mn]|[Uu]nsere[mn])\s(?P<number>[1-9][0-9]{0,2})\.(?=\s[A-ZÄÖÜ][a-zäöüß])": (
+        _german_ordinal
+    ),
+    r"(?<![\w.,:/-])1(?=\s(?P<noun>[A-ZÄÖÜ][a-zäöüß]+)\b)": _german_one,
+    r"(?<![\w.,:/-])1/2(?=\s[A-ZÄÖÜ])": "ein halber",
+    r"(?<![\w.,:/-])1/4(?![\w/])": "ein Viertel",
+    r"(?<![\w.,:/-])3/4(?![\w/])": "drei Viertel",
+}
 _GERMAN_MONTHS = (
     "Januar Februar März April Mai Juni Juli August September Oktober November Dezember"
 )
@@ -98,7 +125,7 @@ def german() -> Normalizer:
             units="%: Prozent n, ‰: Promille n, °C: Grad Celsius, °: Grad",
             spelled_decimals=True,
             extra={
-                "numbers": _years(_german_year),
+                "numbers": _years(_german_year) | _GERMAN_RULES,
                 "words": {
                     # "am zwölften Mai"
                     r"\b((?:[Aa]m|[Vv]om|[Zz]um|[Dd]em|[Dd]en|[Bb]is|[Aa]b|[Ss]eit)\s\w+te)r"
@@ -169,6 +196,7 @@ def _scandinavian(
     hundredths: str,
     units: str,
     money: str,
+    oclock: str,
 ) -> Normalizer:
     days = ordinals.split()
 
@@ -192,7 +220,10 @@ def _scandinavian(
             hundredths=hundredths,
             money=money,
             units=units,
-            extra={"numbers": _years(year)},
+            extra={
+                "numbers": _years(year),
+                "dates": {r"\b[Kk]l\.?\s(?=[0-9])": f"{oclock} "},
+            },
         )
     )
 
@@ -235,6 +266,7 @@ def danish() -> Normalizer:
         hundredths="kr kr. DKK: øre, € EUR: cent, $ US$ USD: cent, £ GBP: pence",
         money="{units} og {cents} {cent}",
         units="%: procent, ‰: promille, °C: grader Celsius, °: grad/grader",
+        oclock="klokken",
     )
 
 
@@ -271,6 +303,7 @@ def norwegian() -> Normalizer:
         hundredths="kr kr. NOK: øre, € EUR: cent, $ US$ USD: cent, £ GBP: pence",
         money="{units} og {cents} {cent}",
         units="%: prosent, ‰: promille, °C: grader Celsius, °: grad/grader",
+        oclock="klokken",
     )
 
 
@@ -307,4 +340,5 @@ def swedish() -> Normalizer:
         hundredths="kr kr. SEK: öre, € EUR: cent, $ US$ USD: cent, £ GBP: pence",
         money="{units} och {cents} {cent}",
         units="%: procent n, ‰: promille n, °C: grader Celsius, °: grad/grader",
+        oclock="klockan",
     )

@@ -70,6 +70,7 @@ def finnish() -> Normalizer:
             hundredths="€ EUR: sentti/senttiä, $ US$ USD: sentti/senttiä, £ GBP: penny/pennyä",
             money="{units} {cents} {cent}",
             units="%: prosentti/prosenttia, °C: celsiusaste/celsiusastetta, °: aste/astetta",
+            extra={"dates": {r"(?<=\b[Kk]lo )([0-9]{1,2})\.(?=[0-5][0-9](?!\w|\.[0-9]))": r"\1:"}},
         )
     )
 
@@ -183,7 +184,14 @@ def hindi() -> Normalizer:
                     r"(?<![0-9.,])[0-9]{1,2}(?:,[0-9]{2}){1,4},[0-9]{3}(?!,?[0-9])": lambda match: (
                         match[0].replace(",", "")
                     )
-                }
+                },
+                # Years are said in hundreds.
+                "numbers": {
+                    r"(?<![\w.,])1[1-9][0-9]{2}(?=\s(?:में|से|तक|ई)(?!\w))": lambda match: (
+                        f"{_HINDI_NUMBERS.spell(int(match[0][:2]))} सौ "
+                        f"{_HINDI_NUMBERS.spell(int(match[0][2:])) if match[0][2:] != '00' else ''}"
+                    ).strip()
+                },
             },
         )
     )

@@ -1,9 +1,12 @@
 """Polish and Russian."""
 
+import re
+
 from ..basic import basic_normalizer
 from ..engine import Normalizer
 from ..language import Language
 from ..number_words import NumberWords
+from ..tables import kept_stop
 
 
 def _three_forms(whole: int, has_decimals: bool) -> int:
@@ -117,6 +120,14 @@ def _polish_date(language: Language, day: int, month: int, year: int | None) -> 
     return f"{words} {spoken} roku"
 
 
+def _polish_year(match: re.Match[str]) -> str:
+    words = _genitive_year(_POLISH_NUMBERS, _POLISH_GENITIVE, int(match[2]), "dwutysięcznego")
+    if match[1]:  # the locative: "w osiemdziesiątym dziewiątym roku"
+        words = re.sub(r"(?<=[gc])iego\b", "im", words)
+        words = re.sub(r"ego\b", "ym", words)
+    return f"{match[1] or ''}{words} roku{kept_stop(match, 'pl')}"
+
+
 def _polish_clock(language: Language, hour: int, minute: int) -> str:
     words = _POLISH_HOURS[hour] if hour <= 20 else f"dwudziesta {_POLISH_HOURS[hour - 20]}"
     if not minute:
@@ -151,6 +162,10 @@ def polish() -> Normalizer:
             units="%: procent, ‰: promil/promile/promili, "
             "°C: stopień Celsjusza/stopnie Celsjusza/stopni Celsjusza, °: stopień/stopnie/stopni",
             extra={
+                "numbers": {
+                    # "w tysiąc dziewięćset osiemdziesiątym dziewiątym roku"
+                    r"(?<![\w.,])([Ww]e?\s)?([12][0-9]{3})\s(?:r\.|roku\b)(?!\w)": _polish_year,
+                },
                 "words": {
                     # "o dziesiątej trzydzieści"
                     rf"(?<=\b[oO] )({'|'.join(_POLISH_HOURS[1:])})\b": lambda match: (
@@ -189,6 +204,21 @@ _RUSSIAN_GENITIVE = NumberWords(
     1000,
 )
 _DECIMAL_PARTS = {1: ("десятая", "десятых"), 2: ("сотая", "сотых"), 3: ("тысячная", "тысячных")}
+
+
+def _russian_year(match: re.Match[str]) -> str:
+    """ "в тысяча девятьсот восемьдесят девятом году"."""
+    words = _genitive_year(_RUSSIAN_NUMBERS, _RUSSIAN_GENITIVE, int(match[1]), "двухтысячного")
+    before = match.string[: match.start()].lower()
+    name = match[2]
+    if name == "г.":
+        name = "году" if re.search(r"\b(?:в|во|о|об)\s\Z", before) else "года"
+    if name == "году":
+        words = re.sub(r"ьего\Z", "ьем", re.sub(r"ого\Z", "ом", words))
+    elif name == "год":
+        soft = "ой" if re.search(r"(?:втор|шест|седьм|восьм|сороков|нулев)ого\Z", words) else "ый"
+        words = re.sub(r"ьего\Z", "ий", re.sub(r"ого\Z", soft, words))
+    return f"{words} {name}{kept_stop(match, 'ru') if match[2] == 'г.' else ''}"
 
 
 def _russian_date(language: Language, day: int, month: int, year: int | None) -> str:
@@ -242,6 +272,11 @@ def russian() -> Normalizer:
             money="{units} {cents} {cent}",
             units="%: процент/процента/процентов, "
             "°C: градус Цельсия/градуса Цельсия/градусов Цельсия, °: градус/градуса/градусов",
-            extra={"words": {r"\bгода г(?:ода\b|\.)": "года"}},
+            extra={
+                "numbers": {
+                    r"(?<![\w.,])([12][0-9]{3})\s(году|года|год|г\.)(?!\w)": _russian_year,
+                },
+                "words": {r"\bгода г(?:ода\b|\.)": "года"},
+            },
         )
     )
