@@ -8,6 +8,7 @@ from .tables import either, kept_stop, word_table
 
 _CAPITAL = r"[^\W\d_a-zà-ÿ]"
 _RANGE = re.compile(r"[0-9]+\s?[-–]\s?[0-9]")
+_FRENCH_RANGE = re.compile(r"[0-9]+\sà\s[0-9]")
 _PAGES = {"página": "páginas", "page": "pages", "pagina": "pagine"}  # "p. 45-52"
 _UNITS = r"(?<![0-9])(?<![0-9][ \u00a0\u202f])(?=(?:min|sec|seg|gr)\.)|(?!(?:min|sec|seg|gr)\.)"
 
@@ -28,7 +29,8 @@ def abbreviation_rules(
 
     def before_number(match: re.Match[str]) -> str:
         spoken = _entry(counted, match[1])
-        if _RANGE.match(match.string, match.end()):
+        several = _RANGE.match(match.string, match.end())
+        if several or (code == "fr" and _FRENCH_RANGE.match(match.string, match.end())):
             spoken = _PAGES.get(spoken, spoken)
         return f"{_cased(spoken, match[1])} "
 

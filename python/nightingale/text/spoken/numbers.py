@@ -55,7 +55,7 @@ def plain_rules(language: Language) -> Rules:
         r"(?<![\w:.])([0-9]+):([0-9]+)(?![\w:]|[.,][0-9])": ratio,
         r"(?<![0-9,.])[0-9]+(?:,[0-9]+){2,}(?![0-9,]|\.[0-9])": lambda match: (
             match[0]
-            if re.fullmatch("[0-9]{1,3}(?:,[0-9]{3})+", match[0])
+            if re.fullmatch("[1-9][0-9]{0,2}(?:,[0-9]{3})+", match[0])
             else match[0].replace(",", ", ")
         ),
         rf"{start}{language.sign}{numeral}{end}": number,

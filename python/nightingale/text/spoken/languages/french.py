@@ -173,7 +173,7 @@ _LANGUAGE = Language(
         "To TB: téraoctet/téraoctets, Kio KiB: kibioctet/kibioctets, Mio MiB: "
         "mébioctet/mébioctets, "
         "Gio GiB: gibioctet/gibioctets, "
-        "bps: bit par seconde/bits par seconde, kb Kb: kilobit/kilobits, "
+        "bps bit/s b/s: bit par seconde/bits par seconde, kb Kb: kilobit/kilobits, "
         "Mb: mégabit/mégabits, Gb: gigabit/gigabits, "
         "kbit/s kb/s kbps: kilobit par seconde/kilobits par seconde, "
         "Mbit/s Mb/s Mbps: mégabit par seconde/mégabits par seconde, "

@@ -201,7 +201,7 @@ _LANGUAGE = Language(
         "µs μs: microsecondo/microsecondi, ns: nanosecondo/nanosecondi, min: minuto/minuti, "
         "h: ora/ore f, Hz: hertz, kHz: chilohertz, MHz: megahertz, GHz: gigahertz, "
         "kB KB: kilobyte, MB: megabyte, GB: gigabyte, TB: terabyte, KiB: kibibyte, MiB: mebibyte, "
-        "GiB: gibibyte, bps: bit al secondo, kb Kb: kilobit, Mb: megabit, Gb: gigabit, "
+        "GiB: gibibyte, bps bit/s b/s: bit al secondo, kb Kb: kilobit, Mb: megabit, Gb: gigabit, "
         "kbps kbit/s: kilobit al secondo, Mbps Mbit/s: megabit al secondo, "
         "Gbps: gigabit al secondo, kB/s: kilobyte al secondo, MB/s: megabyte al secondo, "
         "W: watt, kW: chilowatt, MW: megawatt, GW: gigawatt, kWh: chilowattora, V: volt, "
@@ -378,6 +378,8 @@ _ABBREVIATIONS = abbreviation_rules(
         r"\b[Ii]ll\.mo\b": "illustrissimo",
         r"\b[Ss]pett\.le\b": "spettabile",
         r"\bc\.\s?m\.": "corrente mese",
+        r"\bs\.\s?l\.\s?m\.": "sul livello del mare",
+        r"(?<=[0-9]\s)pz\.": "pezzi",
         r"\bc\.\s?(?=[0-9]{1,2}(?!\w))": "comma ",
         r"\bc\.\s?(?=[0-9]{3,4}(?!\w))": "circa ",
         r"\blett\.(?=\s[a-z]\b)": "lettera",

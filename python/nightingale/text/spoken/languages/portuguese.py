@@ -221,7 +221,7 @@ _LANGUAGE = Language(
         "Hz: hertz, kHz: quilohertz, MHz: mega-hertz, GHz: giga-hertz, "
         "kB KB: quilobyte/quilobytes, MB: megabyte/megabytes, GB: gigabyte/gigabytes, "
         "TB: terabyte/terabytes, KiB: kibibyte/kibibytes, MiB: mebibyte/mebibytes, "
-        "GiB: gibibyte/gibibytes, bps: bit por segundo/bits por segundo, "
+        "GiB: gibibyte/gibibytes, bps bit/s Bit/s b/s: bit por segundo/bits por segundo, "
         "kb Kb: quilobit/quilobits, "
         "Mb: megabit/megabits, Gb: gigabit/gigabits, "
         "kbps kbit/s: quilobit por segundo/quilobits por segundo, "
@@ -376,6 +376,8 @@ _ABBREVIATIONS = abbreviation_rules(
         r"\bProf\.ª|\bProfª": "professora",
         r"\bProf\.?º": "professor",
         r"\bEng\.?º": "engenheiro",
+        r"(?<=[0-9]\s)un\.": "unidades",
+        r"(?<=[0-9]\s)p\.\s?p\.": "pontos percentuais",
         r"(?<=[0-9]\s)págs?\.": "páginas",
         r"\b[Tt]el(?=\s?:)": "telefone",
         r"\bD\.ª|\bDª": "dona",

@@ -219,7 +219,7 @@ _LANGUAGE = Language(
         "GB: gigabyte/gigabytes, TB: terabyte/terabytes, KiB: kibibyte/kibibytes, "
         "MiB: mebibyte/mebibytes, GiB: gibibyte/gibibytes, kB/s: kilobyte por segundo/kilobytes "
         "por segundo, "
-        "bps: bit por segundo/bits por segundo, kb Kb: kilobit/kilobits, "
+        "bps bit/s b/s: bit por segundo/bits por segundo, kb Kb: kilobit/kilobits, "
         "Mb: megabit/megabits, Gb: gigabit/gigabits, "
         "kbps kbit/s: kilobit por segundo/kilobits por segundo, "
         "Mbps Mbit/s: megabit por segundo/megabits por segundo, "
@@ -236,6 +236,7 @@ _LANGUAGE = Language(
         "hab/km²: habitante por kilómetro cuadrado/habitantes por kilómetro cuadrado, "
         "g/l: gramo por litro/gramos por litro, mg/l: miligramo por litro/miligramos por litro, "
         "g/cm³: gramo por centímetro cúbico/gramos por centímetro cúbico, "
+        "msnm: metro sobre el nivel del mar/metros sobre el nivel del mar, "
         "pts: punto/puntos, pta ptas: peseta/pesetas f, %: por ciento n, ‰: por mil n, "
         "°: grado/grados, "
         "°C ºC ℃: grado Celsius/grados Celsius, °F ºF: grado Fahrenheit/grados Fahrenheit, "
@@ -388,6 +389,7 @@ _ABBREVIATIONS = abbreviation_rules(
         r"\bi\.\s?e\.": "es decir",
         r"\bv\.\s?gr?\.": "verbigracia",
         r"\bop\.\s?cit\.": "obra citada",
+        r"\bs\.\s?n\.\s?m\.": "sobre el nivel del mar",
         r"\bN\.\s?del?\s?T\.": "nota del traductor",
         r"\bc/c\b": "cuenta corriente",
         r"\bP\.?º(?=\s(?:de\b|[A-Z]))": "paseo",
