@@ -8,12 +8,12 @@ Full-size synthetic weights, 60 text tokens, 150 prompt tokens, both guidance ro
 Prefill is given twice: with a voice used for the first time, and with one that has been used
 before, whose part of the cache Nightingale keeps and the reference computes again. On the CPU the
 first 100 steps are timed, on a GPU those from a context of 250 positions to one of 500, warm, with
-the launches of our kernels that a token takes. Every measurement is a process of its own, and the
-two sides take turns, so that a machine whose speed drifts gives fair ratios. With --turns all
-precisions are loaded into one process and decode that often by turns: for differences that are
-smaller than those between two processes. --reference names the
-Python that has chatterbox-tts (tools/reference/environment.sh makes one); on a GPU its figures are
-quoted.
+the launches of our kernels that a token takes and the kernel text in them, which MLX hashes. Every
+measurement is a process of its own, and the two sides take turns, so that a machine whose speed
+drifts gives fair ratios. With --turns all precisions are loaded into one process and decode that
+often by turns: for differences that are smaller than those between two processes. --reference names
+the Python that has chatterbox-tts (tools/reference/environment.sh makes one); on a GPU its figures
+are quoted.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
 from . import h200, harness
 
@@ -56,6 +56,14 @@ def _arguments() -> argparse.Namespace:
 def text_tokens() -> list[int]:
     """Letters and spaces of the multilingual tokenizer, the same in every run."""
     return [(7 * i) % 26 + 14 if i % 5 else 2 for i in range(TEXT_TOKENS)]
+
+
+class Decoded(NamedTuple):
+    """What a token takes."""
+
+    seconds: float
+    launches: float
+    source_bytes: float  # kernel text that MLX hashes
 
 
 class Speech:
@@ -94,19 +102,24 @@ class Speech:
         next(self.tokens(1))
         return time.perf_counter() - start
 
-    def decode(self, first: int, last: int) -> tuple[float, float]:
-        """Seconds and launches a token, from the token `first` to the token `last`."""
+    def decode(self, first: int, last: int) -> Decoded:
+        """From the token `first` to the token `last`."""
         from nightingale import _core
 
         tokens = self.tokens(last + 2)  # the host, which is ahead, is not to come to the end
         for _ in range(first):
             next(tokens)
-        launches, start = _core.kernel_launches(), time.perf_counter()
+        launches, source = _core.kernel_launches(), _core.kernel_source_bytes()
+        start = time.perf_counter()
         for _ in range(first, last):
             next(tokens)
         end = time.perf_counter()
         count = last - first
-        return (end - start) / count, (_core.kernel_launches() - launches) / count
+        return Decoded(
+            (end - start) / count,
+            (_core.kernel_launches() - launches) / count,
+            (_core.kernel_source_bytes() - source) / count,
+        )
 
     def warmed(self, context: Sequence[int]) -> tuple[int, int]:
         """The tokens between two contexts, once they have been decoded twice."""
@@ -130,14 +143,15 @@ def measure_gpu(folder: Path, args: argparse.Namespace) -> dict[str, Any]:
         speech.forget_voice()
         new_voice.append(speech.prefill())
     t3 = tts.info["t3"]
-    token = harness.summarize([seconds for seconds, _ in decoded])
+    token = harness.summarize([one.seconds for one in decoded])
     return {
         "load_s": loaded - started,
         "token_s": token["median"],
         "token": token,
         "prefill": harness.summarize(prefill),
         "new_voice": harness.summarize(new_voice[1:]),
-        "launches": decoded[-1][1],
+        "launches": decoded[-1].launches,
+        "source_bytes": decoded[-1].source_bytes,
         "step_bytes": t3["step_bytes"],
         "weight_bytes": t3["weight_bytes"],
         "read_bytes_per_s": gpu_read_bandwidth(),
@@ -151,7 +165,7 @@ def decode_by_turns(folder: Path, args: argparse.Namespace) -> dict[str, list[fl
     seconds: dict[str, list[float]] = {name: [] for name in speeches}
     for turn in range(args.turns):
         for name in list(speeches)[:: 1 if turn % 2 else -1]:
-            seconds[name].append(speeches[name].decode(*spans[name])[0])
+            seconds[name].append(speeches[name].decode(*spans[name]).seconds)
     return seconds
 
 
@@ -193,7 +207,7 @@ def measure_cpu(folder: Path, args: argparse.Namespace) -> dict[str, Any]:
     speech.forget_voice()
     new_voice = speech.prefill()
     prefill = speech.prefill()
-    rate = 1 / speech.decode(1, args.steps)[0]
+    rate = 1 / speech.decode(1, args.steps).seconds
     peak = memory.peak if memory else 0
     parts = [tts.info[name] for name in ("t3", "flow", "vocoder") if name in tts.info]
     return {
@@ -225,8 +239,8 @@ def print_gpu_table(results: harness.Results, args: argparse.Namespace, folder: 
     gpu = harness.describe_machine("gpu")["name"]
     print(f"T3 on {gpu}, two rows, context {begin} to {end}; ", end="")
     print(f"milliseconds, median (least-most) of {args.repeats}")
-    header = ["", "a token", "prefill", "with a new voice", "launches", "GB/s", "of read", "faster"]
-    rows = [header]
+    header = ["", "a token", "prefill", "with a new voice", "launches", "source kB"]
+    rows = [[*header, "GB/s", "of read", "faster"]]
     for name in args.precisions:
         last = results[name][-1]
         rate = last["step_bytes"] / last["token_s"]
@@ -237,6 +251,7 @@ def print_gpu_table(results: harness.Results, args: argparse.Namespace, folder: 
                 harness.format_ms(last["prefill"]),
                 harness.format_ms(last["new_voice"]),
                 f"{last['launches']:.1f}",
+                f"{last['source_bytes'] / 1000:.1f}",
                 f"{rate / 1e9:.0f}",
                 f"{rate / last['read_bytes_per_s']:.0%}",
                 h200.times(h200.T3[h200.REFERENCE], last["token_s"], gpu),
@@ -244,6 +259,7 @@ def print_gpu_table(results: harness.Results, args: argparse.Namespace, folder: 
         )
     harness.print_table(rows)
     print(f"launches: of our own kernels, a token; faster: than {h200.REFERENCE}.")
+    print("source kB: kernel text that MLX hashes for these launches, without signatures, a token.")
     print("Host syncs a token: none that the GPU waits for; the host reads one step behind.")
     print(f"Milliseconds a token, {h200.NOTE}:")
     harness.print_table([[f"  {name}", f"{ms:.1f}"] for name, ms in h200.T3.items()])

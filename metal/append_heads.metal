@@ -23,23 +23,23 @@ for (int i = int(thread_index_in_threadgroup); i < WIDTH; i += THREADS) {
   int head = i / 64, c = i % 64;
   const device X* query = from + head * 64;
   q[(long(b * HEADS + head) * length + t) * 64 + c] = X(turned(query, frequencies, past + t, c));
-  if (BITS >= 16) {
-    long at = (long(b * HEADS + head) * capacity + past + t) * 64 + c;
-    keys[at] = C(turned(query + WIDTH, frequencies, past + t, c));
-    values[at] = C(float(query[2 * WIDTH + c]));
-  }
+#if BITS > 8
+  long at = (long(b * HEADS + head) * capacity + past + t) * 64 + c;
+  keys[at] = C(turned(query + WIDTH, frequencies, past + t, c));
+  values[at] = C(float(query[2 * WIDTH + c]));
+#endif
 }
-if (BITS < 16) {
-  int lane = int(thread_index_in_simdgroup);
-  for (int i = int(simdgroup_index_in_threadgroup); i < 2 * HEADS; i += SIMDS) {
-    int head = i / 2;
-    const device X* vector = from + (1 + i % 2) * WIDTH + head * 64;
-    float first = float(vector[lane]), second = float(vector[lane + 32]);
-    if (i % 2 == 0) {
-      first = turned(vector, frequencies, past + t, lane);
-      second = turned(vector, frequencies, past + t, lane + 32);
-    }
-    long at = (long(b * HEADS + head) * capacity + past + t) * row_size<BITS>();
-    keep_row<BITS>(first, second, (i % 2 == 0 ? keys : values) + at, lane);
+#if BITS < 16
+int lane = int(thread_index_in_simdgroup);
+for (int i = int(simdgroup_index_in_threadgroup); i < 2 * HEADS; i += SIMDS) {
+  int head = i / 2;
+  const device X* vector = from + (1 + i % 2) * WIDTH + head * 64;
+  float first = float(vector[lane]), second = float(vector[lane + 32]);
+  if (i % 2 == 0) {
+    first = turned(vector, frequencies, past + t, lane);
+    second = turned(vector, frequencies, past + t, lane + 32);
   }
+  long at = (long(b * HEADS + head) * capacity + past + t) * row_size<BITS>();
+  keep_row<BITS>(first, second, (i % 2 == 0 ? keys : values) + at, lane);
 }
+#endif

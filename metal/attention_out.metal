@@ -10,10 +10,7 @@
 // outputs: y weights
 #include "gemv.h"
 
-// Where no head is watched, `weights` is another name of y, which may have
-// 16 bits, and MSL converts to bfloat only when told to.
-template <typename T> METAL_FUNC void put(device T* to, float v) { *to = T(v); }
-
+#if WATCH
 // Over all parts of a head: the peak, and what the exponentials add up to.
 METAL_FUNC float common_peak(const device float* head, int parts) {
   float peak = -INFINITY;
@@ -26,6 +23,7 @@ METAL_FUNC float common_total(const device float* head, int parts, float peak) {
     total += head[72 * p + 65] * precise::exp(head[72 * p + 64] - peak);
   return total;
 }
+#endif
 
 // Puts the parts of a head together, eight channels of them, on eight lanes side
 // by side, which share out the peaks. Four parts at a time, so that nothing but
@@ -102,6 +100,7 @@ int i = int(thread_index_in_threadgroup);
 int column = first + i / ROWS, at = i % ROWS * N + column;
 if (i < VALUES && column < N)
   y[at] = Y(sum_partials<SIMDS, VALUES>(partial, i) + float(residual[at]));
+#if WATCH
 if (first == 0) {
   for (int h = 0; h < WATCH; ++h) {
     const device float* from = out + int(watched[h]) * parts * 72;
@@ -109,6 +108,7 @@ if (first == 0) {
     float peak = common_peak(from, parts);
     float total = common_total(from, parts, peak);
     for (int t = i; t < length; t += THREADS)
-      put(weights + (h * length + t), precise::exp(scores[h * length + t] - peak) / total);
+      weights[h * length + t] = precise::exp(scores[h * length + t] - peak) / total;
   }
 }
+#endif

@@ -115,6 +115,7 @@ for (int c = tid; c < 72; c += THREADS) {
   for (int g = 0; c < 64 && g < SIMDS; ++g) sum += gathered[g * 64 + c];
   out[here * 72 + c] = sum;
 }
+#if WATCH
 for (int w = 0; w < WATCH; ++w) {
   if (row != 0 || head != int(watched[w])) continue;
   for (int i = tid; i < count; i += THREADS) {
@@ -122,3 +123,4 @@ for (int w = 0; w < WATCH; ++w) {
     if (in_text >= 0 && in_text < length) scores[w * length + in_text] = score[i];
   }
 }
+#endif

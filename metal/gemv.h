@@ -3,27 +3,12 @@
 // every lane has many loads under way, and both rows of x share every weight.
 #include "weights.h"
 
-// Eight weights of one row of a matrix [N, K] of floats.
-template <typename W, int K> struct FloatWeights8 {
-  Raw8<W> raw;
-  METAL_FUNC void load(const device W* w, int row, int element) thread {
-    raw.fetch(w + long(row) * K + element);
-  }
-  // Adds to sums[r] the product with x[r], the same eight columns.
-  template <int ROWS>
-  METAL_FUNC void add_products(
-      thread const float (*x)[8], thread const float*, thread float* sums) const thread {
-    float v[8];
-    raw.unpack(v);
-    for (int r = 0; r < ROWS; ++r) sums[r] += dot8(x[r], v);
-  }
-};
-
-// The same of a matrix in MLX's affine format, scale * q + bias, BITS 8 or 4.
-// After the values of all N rows are the scales, filled up to a multiple of
-// eight, then the biases. x_sums[r] is what x[r] adds up to.
-template <typename S, int BITS, int GROUP, int N, int K> struct AffineWeights8 {
-  Quantized8<BITS> quantized;
+// Eight weights of one row of a matrix [N, K].
+template <typename W, typename S, int BITS, int GROUP, int N, int K> struct Weights8 {
+#if BITS < 16
+  // MLX's affine format, scale * q + bias. After the values of all N rows are the
+  // scales, filled up to a multiple of eight, then the biases.
+  Quantized8 quantized;
   S scale, bias;
   METAL_FUNC void load(const device uint* w, int row, int element) thread {
     constexpr int STRIDE = K * BITS / 32;
@@ -34,30 +19,28 @@ template <typename S, int BITS, int GROUP, int N, int K> struct AffineWeights8 {
     scale = scales[group];
     bias = biases[group];
   }
+#else
+  Raw8<W> raw;
+  METAL_FUNC void load(const device W* w, int row, int element) thread {
+    raw.fetch(w + long(row) * K + element);
+  }
+#endif
+  // Adds to sums[r] the product with x[r], the same eight columns, which add up
+  // to x_sums[r].
   template <int ROWS>
   METAL_FUNC void add_products(
       thread const float (*x)[8], thread const float* x_sums, thread float* sums) const thread {
     float v[8];
+#if BITS < 16
     quantized.unpack(v);
     for (int r = 0; r < ROWS; ++r)
       sums[r] = fma(float(scale), dot8(x[r], v), fma(float(bias), x_sums[r], sums[r]));
+#else
+    raw.unpack(v);
+    for (int r = 0; r < ROWS; ++r) sums[r] += dot8(x[r], v);
+#endif
   }
 };
-
-// BITS is 32 or 16 for floats.
-template <typename W, typename S, int BITS, int GROUP, int N, int K> struct WeightsOf {
-  using type = FloatWeights8<W, K>;
-};
-template <typename W, typename S, int GROUP, int N, int K>
-struct WeightsOf<W, S, 8, GROUP, N, K> {
-  using type = AffineWeights8<S, 8, GROUP, N, K>;
-};
-template <typename W, typename S, int GROUP, int N, int K>
-struct WeightsOf<W, S, 4, GROUP, N, K> {
-  using type = AffineWeights8<S, 4, GROUP, N, K>;
-};
-template <typename W, typename S, int BITS, int GROUP, int N, int K>
-using Weights8 = typename WeightsOf<W, S, BITS, GROUP, N, K>::type;
 
 // Lanes that differ in `mask` add up their values, of 2 * LEFT one half each, or
 // where LEFT is 0 the last one both.

@@ -6,18 +6,16 @@
 // Elements of C in a vector.
 template <int BITS> METAL_FUNC int row_size() { return BITS < 16 ? 2 * BITS + 2 : 64; }
 
+#if BITS < 16
 METAL_FUNC float scale_of(uint affine) { return as_type<float>(affine << 16); }
 METAL_FUNC float offset_of(uint affine) { return as_type<float>(affine & 0xffff0000u); }
+#endif
 
 // Eight channels of a vector as they came from memory, so that all a lane needs
 // can be under way at once.
-template <typename C> struct HeldFloats8 {
-  Raw8<C> raw;
-  METAL_FUNC void load(const device C* row, int channel) thread { raw.fetch(row + channel); }
-  METAL_FUNC void get(thread float* to) const thread { raw.unpack(to); }
-};
-template <int BITS> struct HeldQuantized8 {
-  Quantized8<BITS> quantized;
+template <typename C, int BITS> struct Held8 {
+#if BITS < 16
+  Quantized8 quantized;
   uint affine;
   METAL_FUNC void load(const device uint* row, int channel) thread {
     quantized.fetch(row + channel * BITS / 32);
@@ -28,18 +26,14 @@ template <int BITS> struct HeldQuantized8 {
     quantized.unpack(to);
     for (int i = 0; i < 8; ++i) to[i] = fma(scale, to[i], offset);
   }
+#else
+  Raw8<C> raw;
+  METAL_FUNC void load(const device C* row, int channel) thread { raw.fetch(row + channel); }
+  METAL_FUNC void get(thread float* to) const thread { raw.unpack(to); }
+#endif
 };
-template <typename C, int BITS> struct HeldOf {
-  using type = HeldFloats8<C>;
-};
-template <typename C> struct HeldOf<C, 8> {
-  using type = HeldQuantized8<8>;
-};
-template <typename C> struct HeldOf<C, 4> {
-  using type = HeldQuantized8<4>;
-};
-template <typename C, int BITS> using Held8 = typename HeldOf<C, BITS>::type;
 
+#if BITS < 16
 // The bits of the bfloat16 next to v, away from 0.
 METAL_FUNC uint outward(float v) { return (as_type<uint>(v) + 0xffffu) & 0xffff0000u; }
 
@@ -94,17 +88,18 @@ METAL_FUNC void pack_row(thread float& a, thread float& b, device uint* row, int
   a = fma(scale_of(low), float(first), offset_of(low));
   b = fma(scale_of(high), float(second), offset_of(high));
 }
+#endif
 
 // The same for a cache of floats or quantized values.
 template <int BITS, typename C>
 METAL_FUNC void keep_row(thread float& a, thread float& b, device C* row, int lane) {
-  if (BITS < 16) {
-    pack_row<BITS>(a, b, (device uint*)row, lane);
-    return;
-  }
+#if BITS < 16
+  pack_row<BITS>(a, b, (device uint*)row, lane);
+#else
   C first = C(a), second = C(b);
   row[lane] = first;
   row[lane + 32] = second;
   a = float(first);
   b = float(second);
+#endif
 }

@@ -13,6 +13,7 @@ template <typename T> struct Raw8 {
     unpack_pair<T>(q.w, v + 6);
   }
 };
+#if FLOAT32
 template <> struct Raw8<float> {
   float4 a, b;
   METAL_FUNC void fetch(const device float* p) thread {
@@ -24,6 +25,7 @@ template <> struct Raw8<float> {
     v[4] = b.x; v[5] = b.y; v[6] = b.z; v[7] = b.w;
   }
 };
+#endif
 
 // As float32.
 template <typename T> METAL_FUNC void load8(const device T* p, thread float* v) {
@@ -45,6 +47,7 @@ METAL_FUNC float dot8(thread const float* a, thread const float* b) {
   return even + odd;
 }
 
+#if BITS < 16
 // Byte i of q as a float, by way of 2^23 + byte, whose last bits it is: GPUs
 // convert integers at a fraction of the rate at which they add.
 METAL_FUNC float byte_float(uint q, uint i) {
@@ -52,8 +55,8 @@ METAL_FUNC float byte_float(uint q, uint i) {
 }
 
 // Eight quantized values of 8 or 4 bits, packed in uint, the first in the lowest bits.
-template <int BITS> struct Quantized8 {};
-template <> struct Quantized8<8> {
+#if BITS == 8
+struct Quantized8 {
   uint2 q;
   METAL_FUNC void fetch(const device uint* p) thread { q = *(const device uint2*)p; }
   METAL_FUNC void unpack(thread float* v) const thread {
@@ -63,7 +66,8 @@ template <> struct Quantized8<8> {
     }
   }
 };
-template <> struct Quantized8<4> {
+#else
+struct Quantized8 {
   uint q;
   METAL_FUNC void fetch(const device uint* p) thread { q = *p; }
   METAL_FUNC void unpack(thread float* v) const thread {
@@ -74,3 +78,5 @@ template <> struct Quantized8<4> {
     }
   }
 };
+#endif
+#endif

@@ -100,6 +100,11 @@ static void bind_machine(nb::module_& m) {
       "kernel_launches",
       &ops::kernel_launches,
       "Launches of our GPU kernels in this process.");
+  m.def(
+      "kernel_source_bytes",
+      &ops::kernel_source_bytes,
+      "Bytes of the kernel text in these launches, which MLX hashes each "
+      "time.");
   m.def("gpu_available", [] { return mx::is_available(mx::Device::gpu); });
 }
 

@@ -23,7 +23,7 @@ import tempfile
 import time
 
 METAL = pathlib.Path(__file__).resolve().parents[2] / "metal"
-NOT_KERNELS = {"cuda.h", "metal.h"}
+NOT_KERNELS = {"cuda.h", "metal.h", "metal_tiles.h"}
 SPACES = {"device", "threadgroup", "constant", "thread"}
 LEAST_BARRIERS = 0.9
 QUICK_SECONDS = 1.0  # of tests that every mutant meets first

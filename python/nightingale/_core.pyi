@@ -92,6 +92,11 @@ def mlx_version() -> str: ...
 def kernel_launches() -> int:
     """Launches of our GPU kernels in this process."""
 
+def kernel_source_bytes() -> int:
+    """
+    Bytes of the kernel text in these launches, which MLX hashes each time.
+    """
+
 def gpu_available() -> bool: ...
 
 def sound_tokens(tokens: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> tuple[list[int], int]:

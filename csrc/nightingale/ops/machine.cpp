@@ -41,4 +41,8 @@ long kernel_launches() {
   return gpu::kernel_launches();
 }
 
+long kernel_source_bytes() {
+  return gpu::launch_count().source_bytes;
+}
+
 } // namespace nightingale::ops

@@ -37,4 +37,7 @@ void stop_ops();
 // Launches of our GPU kernels in this process.
 long kernel_launches();
 
+// Of the kernel text in these launches, which MLX hashes each time.
+long kernel_source_bytes();
+
 } // namespace nightingale::ops

@@ -56,6 +56,17 @@ std::string_view text_in_folder(std::string_view name) {
   return texts[path] = text.str();
 }
 
+gpu::KernelNumbers numbers_of(const test_hooks::KernelRun& run) {
+  std::vector<mx::Dtype> types;
+  for (const auto& x : run.inputs) {
+    types.push_back(x.dtype());
+  }
+  for (const auto& x : run.outputs) {
+    types.push_back(x.dtype());
+  }
+  return gpu::numbers_of(run.constants, types);
+}
+
 bool overlap(const mx::array& a, const mx::array& b) {
   auto* begin_a = a.data<char>();
   auto* begin_b = b.data<char>();
@@ -74,13 +85,17 @@ void MetalEmulator::use_sources(const std::filesystem::path& folder) {
 }
 
 const gpu::KernelSource& MetalEmulator::replaced(
-    const gpu::KernelSource& source) {
+    const gpu::KernelSource& source,
+    const gpu::KernelNumbers& numbers) {
   if (!folder_) {
     return source;
   }
   auto key = source.name;
   for (const auto& name : source.absent) {
     key += " " + name;
+  }
+  for (const auto& [name, value] : numbers) {
+    key += " " + name + "=" + std::to_string(value);
   }
   auto found = replacements_.find(key);
   if (found == replacements_.end()) {
@@ -89,13 +104,16 @@ const gpu::KernelSource& MetalEmulator::replaced(
     if (text.data() == nullptr) {
       return source;
     }
-    found = replacements_
-                .emplace(
-                    key,
+    found =
+        replacements_
+            .emplace(
+                key,
+                gpu::specialized(
                     gpu::without(
                         gpu::parse_kernel(source.name, text, text_in_folder),
-                        source.absent))
-                .first;
+                        source.absent),
+                    numbers))
+            .first;
   }
   return found->second;
 }
@@ -103,7 +121,7 @@ const gpu::KernelSource& MetalEmulator::replaced(
 void MetalEmulator::run(const test_hooks::KernelRun& asked) {
   const auto& [embedded, constants, inputs, outputs, groups, threads] = asked;
   std::lock_guard<std::mutex> lock(mutex_);
-  const auto& source = replaced(embedded);
+  const auto& source = replaced(embedded, numbers_of(asked));
   launched_.insert(source.name);
   if (threads > limits.threads) {
     throw std::invalid_argument(

@@ -41,7 +41,9 @@ class MetalEmulator : public test_hooks::KernelEmulator {
   void use_sources(const std::filesystem::path& folder);
 
  private:
-  const gpu::KernelSource& replaced(const gpu::KernelSource& source);
+  const gpu::KernelSource& replaced(
+      const gpu::KernelSource& source,
+      const gpu::KernelNumbers& numbers);
   void run(const Instance& instance, const test_hooks::KernelRun& run);
 
   std::mutex mutex_;

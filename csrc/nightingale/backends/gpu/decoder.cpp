@@ -85,7 +85,7 @@ std::shared_ptr<const Recording> record(
     const Arrays& inputs,
     ops::DecoderOutput& made,
     mx::Stream s) {
-  long first = first_launches();
+  long first = first_launches(), bytes = launch_count().source_bytes;
   set_written(in.runs, inputs.back());
   made = backends::decoder_layers(in, s);
   if (first_launches() != first) {
@@ -94,9 +94,10 @@ std::shared_ptr<const Recording> record(
   Arrays outputs{made.x};
   outputs.insert(outputs.end(), made.weights.begin(), made.weights.end());
   outputs.push_back(*in.runs.back().cache->written);
-  auto recording = Recording::of(inputs, outputs);
-  if (recording) {
-    count_launches(-recording->launches()); // which will not run
+  bytes = launch_count().source_bytes - bytes;
+  auto recording = Recording::of(inputs, outputs, bytes);
+  if (recording) { // what was made will not run
+    count_launches({-recording->count().launches, -bytes});
   }
   return recording;
 }

@@ -1,5 +1,6 @@
 #include "nightingale/backends/gpu/kernel.h"
 
+#include <algorithm>
 #include <atomic>
 #include <map>
 #include <mutex>
@@ -17,7 +18,7 @@ namespace nightingale::gpu {
 
 namespace {
 
-std::atomic<long> launches{0}, first_runs{0};
+std::atomic<long> launches{0}, source_bytes{0}, first_runs{0};
 
 Arrays all_inputs(const Launch& launch) {
   Arrays inputs = launch.inputs;
@@ -41,18 +42,24 @@ Arrays all_inputs(const Launch& launch) {
   return inputs;
 }
 
+// How an instance has been launched.
+struct Accepted {
+  int threads;
+  long source_bytes;
+};
+
 // The group sizes that were accepted, by instance.
 class Sizes {
  public:
-  std::optional<int> find(uint64_t instance) {
+  std::optional<Accepted> find(uint64_t instance) {
     std::lock_guard<std::mutex> lock(mutex_);
     auto found = accepted_.find(instance);
     return found == accepted_.end() ? std::nullopt
-                                    : std::optional<int>(found->second);
+                                    : std::optional(found->second);
   }
-  void keep(uint64_t instance, int threads) {
+  void keep(uint64_t instance, Accepted accepted) {
     std::lock_guard<std::mutex> lock(mutex_);
-    accepted_[instance] = threads;
+    accepted_[instance] = accepted;
   }
   void clear() {
     std::lock_guard<std::mutex> lock(mutex_);
@@ -61,7 +68,7 @@ class Sizes {
 
  private:
   std::mutex mutex_;
-  std::unordered_map<uint64_t, int> accepted_;
+  std::unordered_map<uint64_t, Accepted> accepted_;
 };
 
 Sizes& sizes() {
@@ -90,7 +97,9 @@ Arrays first_run(SizedLaunch sized) {
     try {
       auto outputs = run(sized);
       mx::eval(outputs);
-      sizes().keep(sized.instance, sized.threads);
+      Accepted accepted{sized.threads, source_bytes_of(sized.launch)};
+      sizes().keep(sized.instance, accepted);
+      source_bytes += accepted.source_bytes;
       return outputs;
     } catch (const std::invalid_argument& error) { // Metal
       refusal = error.what();
@@ -161,6 +170,29 @@ mx::array kept_numbers(const std::vector<T>& values) {
 
 } // namespace
 
+KernelNumbers numbers_of(
+    const std::vector<Constant>& constants,
+    const std::vector<mx::Dtype>& arrays) {
+  KernelNumbers numbers;
+  auto types = arrays;
+  for (const auto& [name, value] : constants) {
+    if (auto number = std::get_if<int>(&value)) {
+      numbers.emplace_back(name, *number);
+    } else if (auto flag = std::get_if<bool>(&value)) {
+      numbers.emplace_back(name, *flag);
+    } else {
+      types.push_back(std::get<mx::Dtype>(value));
+    }
+  }
+  auto add = [&](const char* name, mx::Dtype type) {
+    bool has = std::find(types.begin(), types.end(), type) != types.end();
+    numbers.emplace_back(name, has);
+  };
+  add("FLOAT32", mx::float32);
+  add("BFLOAT16", mx::bfloat16);
+  return numbers;
+}
+
 mx::array numbers(const std::vector<int>& values) {
   return kept_numbers(values);
 }
@@ -173,20 +205,22 @@ std::vector<mx::array> launch(const Launch& launch, mx::Stream s) {
   auto inputs = all_inputs(launch);
   SizedLaunch sized{instance_of(launch).value(), launch, inputs, 0, s};
   ++launches;
-  if (auto threads = sizes().find(sized.instance)) {
-    sized.threads = *threads;
+  if (auto accepted = sizes().find(sized.instance)) {
+    sized.threads = accepted->threads;
+    source_bytes += accepted->source_bytes;
     return run(sized);
   }
   ++first_runs;
   return first_run(sized);
 }
 
-long kernel_launches() {
-  return launches;
+LaunchCount launch_count() {
+  return {launches, source_bytes};
 }
 
-void count_launches(long more) {
-  launches += more;
+void count_launches(LaunchCount more) {
+  launches += more.launches;
+  source_bytes += more.source_bytes;
 }
 
 long first_launches() {

@@ -24,6 +24,13 @@ struct KernelOutput {
 // A type or size that a kernel is compiled for.
 using Constant = std::pair<std::string, mx::fast::TemplateArg>;
 
+// What the text of a kernel may depend on: the constants that are whole
+// numbers, and for FLOAT32 and BFLOAT16 whether a constant or an array is of
+// that type.
+KernelNumbers numbers_of(
+    const std::vector<Constant>& constants,
+    const std::vector<mx::Dtype>& arrays);
+
 struct Launch {
   const char* kernel;
   // Row-major where there is state; of one dimension at least.
@@ -88,10 +95,21 @@ inline bool is_device_array(const mx::array& x) {
   return x.size() >= kLeastDeviceSize;
 }
 
-// Launches so far in this process.
-long kernel_launches();
+// What this process has launched so far.
+struct LaunchCount {
+  long launches = 0;
+  // Of kernel text that MLX got for them, without the signatures that it adds:
+  // it hashes the text of every launch.
+  long source_bytes = 0;
+};
+
+LaunchCount launch_count();
 // Adds launches that did not go through launch().
-void count_launches(long more);
+void count_launches(LaunchCount more);
+
+inline long kernel_launches() {
+  return launch_count().launches;
+}
 
 // How many kernels have been run for the first time, which evaluates their
 // inputs and outputs at once.

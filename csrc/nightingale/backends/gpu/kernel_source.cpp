@@ -1,9 +1,9 @@
 #include "nightingale/backends/gpu/kernel_source.h"
 
 #include <algorithm>
-#include <cctype>
 #include <sstream>
 
+#include "nightingale/backends/gpu/text_lines.h"
 #include "nightingale/error.h"
 
 namespace nightingale::gpu {
@@ -20,14 +20,6 @@ namespace {
 
 constexpr std::string_view kSuffix = ".metal";
 constexpr std::string_view kBody = "//: kernel";
-
-std::string_view trimmed(std::string_view line) {
-  auto begin = line.find_first_not_of(" \t\r");
-  if (begin == std::string_view::npos) {
-    return {};
-  }
-  return line.substr(begin, line.find_last_not_of(" \t\r") - begin + 1);
-}
 
 // `line` without a comment at its end.
 std::string_view code_of(std::string_view line) {
@@ -58,15 +50,6 @@ std::string_view included(std::string_view line) {
   }
   auto name = line.substr(start.size());
   return name.substr(0, name.find('"'));
-}
-
-template <typename Line>
-void for_each_line(std::string_view text, const Line& line) {
-  while (!text.empty()) {
-    auto end = std::min(text.find('\n'), text.size());
-    line(trimmed(text.substr(0, end)));
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
 }
 
 void append_header(
@@ -106,6 +89,59 @@ std::vector<KernelSource> embedded_kernels() {
     }
   }
   return kernels;
+}
+
+// Whether the condition of an #if holds.
+bool holds(
+    std::string_view condition,
+    const KernelNumbers& numbers,
+    const std::string& kernel) {
+  auto parts = words(condition);
+  bool negated = !parts.empty() && parts[0].starts_with("!");
+  std::string name = parts.empty() ? "" : parts[0].substr(negated);
+  auto found =
+      std::find_if(numbers.begin(), numbers.end(), [&](const auto& number) {
+        return number.first == name;
+      });
+  bool plain = parts.size() == 1;
+  auto operation = parts.size() == 3 && !negated ? parts[1] : "";
+  bool compares = operation == "<" || operation == ">" || operation == "==";
+  if (found == numbers.end() || !(plain || compares)) {
+    throw Error(
+        kernel + ".metal: cannot decide #if " + std::string(condition) +
+        ": expected a number that the kernel is compiled for");
+  }
+  if (plain) {
+    return (found->second != 0) != negated;
+  }
+  int right = std::stoi(parts[2]);
+  return operation == "<" ? found->second < right
+      : operation == ">"  ? found->second > right
+                          : found->second == right;
+}
+
+// The lines of `text` outside of conditions that do not hold.
+std::string chosen_lines(
+    std::string_view text,
+    const KernelNumbers& numbers,
+    const std::string& kernel) {
+  std::string lines;
+  std::vector<bool> conditions; // of the #if lines that are open
+  for_each_line(text, [&](std::string_view line) {
+    bool taken = std::find(conditions.begin(), conditions.end(), false) ==
+        conditions.end();
+    if (line.starts_with("#if ")) {
+      // In a part that is left out, numbers may be missing.
+      conditions.push_back(taken && holds(line.substr(4), numbers, kernel));
+    } else if (line == "#else") {
+      conditions.back() = !conditions.back();
+    } else if (line == "#endif") {
+      conditions.pop_back();
+    } else if (taken) {
+      lines.append(line).append("\n");
+    }
+  });
+  return lines;
 }
 
 } // namespace
@@ -162,6 +198,18 @@ KernelSource without(
   source.body = aliases + source.body;
   source.absent = absent;
   return source;
+}
+
+KernelSource specialized(KernelSource source, const KernelNumbers& numbers) {
+  for (auto* text : {&source.header, &source.body}) {
+    *text = chosen_lines(*text, numbers, source.name);
+  }
+  return source;
+}
+
+std::string embedded_header(std::string_view name) {
+  std::string text(embedded_text(name));
+  return parse_kernel(name, text.append(kBody), embedded_text).header;
 }
 
 const std::vector<KernelSource>& kernel_sources() {

@@ -2,6 +2,7 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace nightingale::gpu {
@@ -30,6 +31,17 @@ parse_kernel(std::string_view name, std::string_view text, FindText find);
 KernelSource without(
     KernelSource source,
     const std::vector<std::string>& absent);
+
+// The whole numbers that a kernel is compiled for, by name.
+using KernelNumbers = std::vector<std::pair<std::string, int>>;
+
+// `source` for launches with these numbers: of what is between #if, #else and
+// #endif only what applies is left. Conditions are `NAME`, `!NAME` or `NAME`,
+// one of < > == and a number.
+KernelSource specialized(KernelSource source, const KernelNumbers& numbers);
+
+// A file of metal/ as the part of a kernel that stands before its header.
+std::string embedded_header(std::string_view name);
 
 // A file of metal/ as embedded when the library was built, or nothing.
 std::string_view embedded_text(std::string_view name);

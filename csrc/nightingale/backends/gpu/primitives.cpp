@@ -6,6 +6,7 @@
 #include "mlx/backend/cuda/cuda.h"
 #include "mlx/backend/metal/metal.h"
 #include "mlx/primitives.h"
+#include "nightingale/backends/gpu/metal_text.h"
 #include "nightingale/backends/testing.h"
 #include "nightingale/mlx_internals/ptx_cache.h"
 
@@ -13,36 +14,18 @@ namespace nightingale::gpu {
 
 namespace {
 
-// MLX gives kernels const inputs: state is passed under another name, and its
-// own name is a writable pointer to it.
-std::string const_name(const std::string& state) {
-  return state + "_const";
-}
-
 struct Compiled {
   KernelSource source;
   mx::fast::CustomKernelFunction run;
+  long source_bytes = 0;
 };
 
-// Declares the writable pointers to the state.
-std::string writable_state(const KernelSource& source) {
-  std::string lines;
+std::vector<std::string> input_names(const KernelSource& source) {
+  auto names = source.inputs;
   for (const auto& name : source.state) {
-    lines += "auto " + name + " = writable(" + const_name(name) + ");\n";
+    names.push_back(state_input(name));
   }
-  return lines;
-}
-
-mx::fast::CustomKernelFunction metal_function(
-    const KernelSource& source,
-    const std::vector<std::string>& in) {
-  return mx::fast::metal_kernel(
-      source.name,
-      in,
-      source.outputs,
-      writable_state(source) + source.body,
-      std::string(embedded_text("metal.h")) + source.header,
-      source.state.empty()); // state is not copied
+  return names;
 }
 
 // As MLX names what it compiles for.
@@ -52,20 +35,11 @@ std::string cuda_architecture() {
       (major >= 9 ? "a" : "");
 }
 
-struct CudaText {
-  std::string body, header;
-};
-
 // MLX hashes the text at every launch, 0.5 µs for each kB of it: so it gets
 // #include lines of files that hold the text. They are the same in every
 // process, because the compiled kernel is found by that hash.
-CudaText text_in_files(const KernelSource& source) {
-  static const auto words =
-      parse_kernel(
-          "cuda",
-          std::string(embedded_text("cuda.h")) + "//: kernel",
-          embedded_text)
-          .header;
+KernelText text_in_files(const KernelSource& source) {
+  static const auto words = embedded_header("cuda.h");
   // In the body `threadgroup` declares, in the header it qualifies pointers.
   auto header = words + source.header +
       "#undef threadgroup\n#define threadgroup __shared__\n";
@@ -75,38 +49,38 @@ CudaText text_in_files(const KernelSource& source) {
     return mlx_internals::include_line(
         mlx_internals::module_folder(), name, text);
   };
-  return {keep(writable_state(source) + source.body), keep(header)};
+  return {keep(header), keep(writable_state(source) + source.body)};
 }
 
-mx::fast::CustomKernelFunction cuda_function(
-    const KernelSource& source,
-    const std::vector<std::string>& in) {
-  auto text = text_in_files(source);
-  return mx::fast::cuda_kernel(
-      source.name,
-      in,
-      source.outputs,
-      text.body,
-      text.header,
-      source.state.empty());
+Compiled make_compiled(const Launch& launch) {
+  auto source = source_of(launch);
+  bool cuda = mx::cu::is_available();
+  auto text = cuda ? text_in_files(source) : metal_text(source);
+  Compiled kernel{source, {}, long(text.header.size() + text.body.size())};
+  auto make = [&](const auto& function) {
+    kernel.run = function(
+        source.name,
+        input_names(source),
+        source.outputs,
+        text.body,
+        text.header,
+        source.state.empty()); // state is not copied
+  };
+  if (mx::metal::is_available()) {
+    make([](auto&&... text) { return mx::fast::metal_kernel(text...); });
+  } else if (cuda) {
+    make([](auto&&... text) { return mx::fast::cuda_kernel(text...); });
+  }
+  return kernel;
 }
 
 const Compiled& compiled(const Launch& launch) {
   static std::mutex mutex;
   static auto* kernels = new std::unordered_map<uint64_t, Compiled>;
   std::lock_guard<std::mutex> lock(mutex);
-  auto& kernel = (*kernels)[text_of(launch).value()];
+  auto& kernel = (*kernels)[instance_of(launch).value()];
   if (kernel.source.name.empty()) {
-    kernel.source = without(kernel_source(launch.kernel), launch.absent);
-    auto inputs = kernel.source.inputs;
-    for (const auto& name : kernel.source.state) {
-      inputs.push_back(const_name(name));
-    }
-    if (mx::metal::is_available()) {
-      kernel.run = metal_function(kernel.source, inputs);
-    } else if (mx::cu::is_available()) {
-      kernel.run = cuda_function(kernel.source, inputs);
-    }
+    kernel = make_compiled(launch);
   }
   return kernel;
 }
@@ -198,6 +172,27 @@ std::optional<mlx_internals::GeneratedKernel> generated(
 }
 
 } // namespace
+
+KernelSource source_of(const Launch& launch) {
+  std::vector<mx::Dtype> types;
+  for (const auto* arrays : {&launch.inputs, &launch.state}) {
+    for (const auto& x : *arrays) {
+      types.push_back(x.dtype());
+    }
+  }
+  for (const auto& out : launch.outputs) {
+    types.push_back(out.dtype);
+  }
+  auto source = specialized(
+      without(kernel_source(launch.kernel), launch.absent),
+      numbers_of(launch.constants, types));
+  source.header = without_unused(source.header, source.body);
+  return source;
+}
+
+long source_bytes_of(const Launch& launch) {
+  return compiled(launch).source_bytes;
+}
 
 std::vector<Constant> constants_with(const Launch& launch, int threads) {
   auto constants = launch.constants;

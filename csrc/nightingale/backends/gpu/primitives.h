@@ -41,20 +41,21 @@ class Fingerprint {
   uint64_t hash_ = 14695981039346656037ull;
 };
 
-// The kernel and which of its inputs and outputs are left out.
-inline Fingerprint text_of(const Launch& launch) {
-  Fingerprint text;
-  text.add(launch.kernel);
-  for (const auto& name : launch.absent) {
-    text.add(name.c_str());
-  }
-  return text;
-}
+// The kernel's text for these inputs, outputs and constants.
+KernelSource source_of(const Launch& launch);
 
-// Also what it is compiled for, which decides which group sizes are accepted:
+// Of the text that MLX gets for it; in the emulator, that it would on Metal.
+long source_bytes_of(const Launch& launch);
+
+// The kernel and what it is compiled for, which decides its text and which
+// group sizes are accepted: which of its inputs and outputs are left out,
 // constants, types and whether Metal has an input in `constant` memory.
 inline Fingerprint instance_of(const Launch& launch) {
-  auto instance = text_of(launch);
+  Fingerprint instance;
+  instance.add(launch.kernel);
+  for (const auto& name : launch.absent) {
+    instance.add(name.c_str());
+  }
   for (const auto& constant : launch.constants) {
     instance.add(constant.second);
   }

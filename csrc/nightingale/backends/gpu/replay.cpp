@@ -5,7 +5,6 @@
 
 #include "mlx/allocator.h"
 #include "mlx/primitives.h"
-#include "nightingale/backends/gpu/kernel.h"
 #include "nightingale/backends/gpu/primitives.h"
 
 namespace nightingale::gpu {
@@ -13,9 +12,9 @@ namespace nightingale::gpu {
 // Lists the nodes of a graph, each after those it depends on.
 class Recorder {
  public:
-  std::shared_ptr<const Recording> record(
-      const Arrays& inputs,
-      const Arrays& outputs) {
+  std::shared_ptr<const Recording>
+  record(const Arrays& inputs, const Arrays& outputs, long source_bytes) {
+    recording_->count_.source_bytes = source_bytes;
     for (const auto& x : inputs) {
       numbers_.emplace(x.id(), next_++);
     }
@@ -75,7 +74,7 @@ class Recorder {
       node.shapes.push_back(out.shape());
       node.dtypes.push_back(out.dtype());
     }
-    recording_->launches_ += is_launch(*node.primitive);
+    recording_->count_.launches += is_launch(*node.primitive);
     recording_->nodes_.push_back(std::move(node));
   }
 
@@ -155,17 +154,16 @@ class Replay : public mx::Primitive {
   std::shared_ptr<const Recording> recording_;
 };
 
-std::shared_ptr<const Recording> Recording::of(
-    const Arrays& inputs,
-    const Arrays& outputs) {
-  return Recorder().record(inputs, outputs);
+std::shared_ptr<const Recording>
+Recording::of(const Arrays& inputs, const Arrays& outputs, long source_bytes) {
+  return Recorder().record(inputs, outputs, source_bytes);
 }
 
 Arrays Recording::replay(
     std::shared_ptr<const Recording> recording,
     const Arrays& inputs,
     mx::Stream s) {
-  count_launches(recording->launches_);
+  count_launches(recording->count_);
   auto shapes = recording->result_shapes_;
   auto dtypes = recording->result_dtypes_;
   shapes.push_back({1});

@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "nightingale/ops/backend.h"
+#include "nightingale/backends/gpu/kernel.h"
 
 // A part of a graph that is built once and run many times. A GPU takes a few
 // microseconds for a launch; for the host, building one and scheduling it in
@@ -21,10 +21,12 @@ class Recording {
   // Records the graph from `inputs` to `outputs`, which must not have been
   // evaluated. Other arrays in it are constants if they have been evaluated,
   // and are computed in every replay if not: so arrays that are written in
-  // place must have been. nullptr if there is nothing to record.
+  // place must have been. nullptr if there is nothing to record. source_bytes:
+  // of kernel text in its launches
   static std::shared_ptr<const Recording> of(
       const std::vector<mx::array>& inputs,
-      const std::vector<mx::array>& outputs);
+      const std::vector<mx::array>& outputs,
+      long source_bytes = 0);
 
   // The same graph on other inputs of these shapes and types, as one op.
   static std::vector<mx::array> replay(
@@ -32,9 +34,9 @@ class Recording {
       const std::vector<mx::array>& inputs,
       mx::Stream s);
 
-  // Kernel launches in each replay.
-  int launches() const {
-    return launches_;
+  // What each replay launches.
+  const LaunchCount& count() const {
+    return count_;
   }
 
  private:
@@ -55,7 +57,7 @@ class Recording {
   std::vector<int> result_of_; // index of the result that an array is, or -1
   std::vector<mx::Shape> result_shapes_;
   std::vector<mx::Dtype> result_dtypes_;
-  int launches_ = 0;
+  LaunchCount count_;
 };
 
 } // namespace nightingale::gpu

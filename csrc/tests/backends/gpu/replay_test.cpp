@@ -256,6 +256,24 @@ TEST_CASE("repeated steps count their launches") {
   }
 }
 
+TEST_CASE(
+    "decoding steps have little kernel text, which MLX hashes each time") {
+  // Of a layer's five launches, were all headers whole and in their own words.
+  constexpr long kWhole = 49'293;
+  for (int bits : {0, 8, 4}) {
+    CAPTURE(bits);
+    Decoder decoder(bits);
+    EmulatedGpu as_gpu;
+    auto x = noise_array({2, 1, Decoder::kHidden}, 7);
+    for (int i = 0; i < 5; ++i) { // built, then repeated
+      long before = gpu::launch_count().source_bytes;
+      mx::eval(decoder.step(x, false));
+      long bytes = gpu::launch_count().source_bytes - before;
+      CHECK(bytes / 2 <= (bits == 0 ? 0.5 : 0.56) * kWhole);
+    }
+  }
+}
+
 TEST_CASE("cache_position tells positions and capacities apart") {
   auto s = kernel_stream();
   for (auto [past, capacity] : {std::pair{0, 5}, {4, 5}, {0, 9}, {8, 9}}) {
