@@ -86,10 +86,10 @@ class Speech:
         # Beside the text: its start and stop, and the start of speech, which is given twice.
         return context - (voice + TEXT_TOKENS + 2 + 1)
 
-    def begin(self, count: int) -> Any:
+    def begin(self, count: int, seed: int = 0) -> Any:
         from nightingale import SpeechOptions
 
-        options = SpeechOptions(exaggeration=EMOTION, max_tokens=count)
+        options = SpeechOptions(exaggeration=EMOTION, max_tokens=count, seed=seed)
         resolved = self._tts._resolved(options, self.voice)
         return self.engine.speak(self.text, self.voice, resolved, min_tokens=count)
 
