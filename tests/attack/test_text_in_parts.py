@@ -72,4 +72,4 @@ def test_the_work_grows_with_the_length_of_the_text(
     text = (unit * 10_000)[:10_000]
     taken = [buffer.add(character) for character in text]
     assert "".join(taken) + buffer.rest() == text
-    assert work <= 40 * len(text)
+    assert work <= 12 * len(text)

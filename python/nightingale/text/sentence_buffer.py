@@ -6,8 +6,9 @@ from .sentences import can_end_sentence, split_sentences
 LOOKAHEAD = 16
 # Splitting takes a while and typed text arrives one character after another, so that some must
 # come before it is split again: this many, and this share of what there is, which makes the work
-# proportional to the length of the text.
+# proportional to the length of the text. Beyond the length of sentences the share is larger.
 SPLIT_EVERY, SPLIT_SHARE = 4, 1 / 32
+LONG, SPLIT_SHARE_BEYOND = 1000, 1 / 4
 
 
 class SentenceBuffer:
@@ -62,7 +63,8 @@ class SentenceBuffer:
 
     def _wait(self) -> None:
         length = len(self._text)
-        self._next_split = length + max(SPLIT_EVERY, int(SPLIT_SHARE * length))
+        beyond = SPLIT_SHARE_BEYOND * (length - LONG)
+        self._next_split = length + max(SPLIT_EVERY, int(SPLIT_SHARE * length), int(beyond))
 
 
 def _start_of(last: str, text: str) -> int:
