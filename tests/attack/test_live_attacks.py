@@ -6,6 +6,7 @@ import json
 import signal
 import socket
 import struct
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,9 +18,10 @@ import nightingale
 from nightingale.text.sentences import split_sentences
 
 from ..command import PATIENCE
+from ..malformed import LIVE, UPGRADE, request
 from ..serving import Running, pcm, serving, until
 from ..test_server_live import GAP, received, samples, send
-from ..test_server_load import LONG, live
+from ..test_server_load import LONG, address, live
 from .first_audio import assert_hardly_later
 
 
@@ -58,6 +60,17 @@ def test_clients_that_cancel_and_leave_cause_no_traceback(server: Running) -> No
     with live(server) as connection:
         send(connection, "end")
         received(connection, "done")
+    assert "Traceback" not in "".join(server.log)
+
+
+def test_clients_that_leave_before_they_are_accepted_cause_no_traceback(server: Running) -> None:
+    for number in range(30):
+        with socket.create_connection(address(server), PATIENCE) as connection:
+            linger = struct.pack("ii", 1, 0)  # with a reset
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+            connection.sendall(request("GET", LIVE, headers=UPGRADE))
+            time.sleep(0.0005 * (number % 10))
+    until(server.idle)
     assert "Traceback" not in "".join(server.log)
 
 

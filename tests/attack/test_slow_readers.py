@@ -6,16 +6,19 @@ import json
 import socket
 import struct
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from ..command import PATIENCE
 from ..malformed import LIVE, UPGRADE, request
 from ..process import resident
 from ..serving import Running, serving, until
 from ..test_server_load import LONG, long_request, small_connection
+from .first_audio import assert_hardly_later
 
 pytestmark = [
     pytest.mark.nightly,
@@ -95,6 +98,21 @@ def flood(server: Running) -> None:
         print(f"{sent / 1e6:.1f} MB of pings, {grown / 1e6:.1f} MB more")
         assert grown < 20_000_000
         assert sent < FLOOD
+
+
+def test_a_flood_of_pings_holds_nobody_up(server: Running) -> None:
+    pings = 2_000 * frame(9, b"")
+    with upgraded(server) as connection:
+
+        def send_and_read() -> None:
+            sender = threading.Thread(target=connection.sendall, args=(pings,))
+            sender.start()
+            answers = 0
+            while answers < 2_000 * 2:  # bytes
+                answers += len(connection.recv(2**16))
+            sender.join(PATIENCE)
+
+        assert_hardly_later(server, send_and_read)
 
 
 def test_pings_are_answered_in_order_to_those_who_read(server: Running) -> None:

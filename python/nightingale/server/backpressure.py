@@ -6,14 +6,17 @@ import asyncio
 import fcntl
 import struct
 import termios
+import time
 from typing import Any
 
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
 from .context import ENDING
+from .throttle import ConnectionThrottle, Throttle
 
 CHECKS = 8  # of a client's progress, within the time it has
 MOST_UNTAKEN = 1_000_000  # bytes that may wait for a client before nothing more is read of it
+PART = 2048  # bytes that are taken in at once: up to 340 pings
 LAST_CLOSE_TIMEOUT = 2.0  # seconds for which a server that ends waits for a client's goodbye
 
 
@@ -95,30 +98,79 @@ class Backpressure(asyncio.Protocol):
 
 
 class SocketWriting(Backpressure, WebSocketsSansIOProtocol):
-    """Also of a WebSocket, whose answers to pings wait for nobody: with too much untaken, nothing
-    more is read. The end of the server is told to the application, which then says goodbye."""
+    """Also of a WebSocket: what it sends is taken in small parts, and with rests, in which others
+    have the event loop. Answers to pings wait for nobody: with too much untaken, nothing more is
+    read. The end of the server is told to the application, which then says goodbye."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._ending = asyncio.Event()
         self._may_read = asyncio.Event()
         self._may_read.set()
+        self._arrived = b""  # and not yet taken in
+        self._next_part: asyncio.TimerHandle | None = None
+        self._throttle: ConnectionThrottle | None = None
 
     def data_received(self, data: bytes) -> None:
-        super().data_received(data)
+        if not self.handshake_initiated:
+            super().data_received(data)
+            return
+        self._arrived += data
+        if self._next_part is None:
+            self._take_in()
+
+    def _take_in(self) -> None:
+        """A part of what has arrived; others after a rest."""
+        began = time.monotonic()
+        part, self._arrived = self._arrived[:PART], self._arrived[PART:]
+        super().data_received(part)
+        if self._throttle is None:
+            shared: Throttle = self.config.loaded_app.state.server.throttle
+            self._throttle = ConnectionThrottle(shared, self.client[0] if self.client else "")
+        rest = self._throttle.rest(time.monotonic() - began)
         if self.transport.get_write_buffer_size() > MOST_UNTAKEN:
             self._may_read.clear()
+        self._next_part = None
+        if rest or self._arrived:
+            self._next_part = self.loop.call_later(rest, self._go_on)
+        self._read_or_hold()
+
+    def _go_on(self) -> None:
+        self._next_part = None
+        if self._arrived and self._may_read.is_set():
+            self._take_in()
+        else:
+            self._read_or_hold()
+
+    def _read_or_hold(self) -> None:
+        """Reads more once what has arrived was taken in, and the application has had it."""
+        if self.transport.is_closing():
+            return
+        if self._next_part is not None or not self._may_read.is_set():
             self.transport.pause_reading()
+        elif not self.read_paused:
+            self.transport.resume_reading()
 
     def resume_writing(self) -> None:
         super().resume_writing()
         self._may_read.set()
-        if not self.read_paused:
-            self.transport.resume_reading()
+        if self._next_part is None:
+            self._go_on()
 
     def connection_lost(self, exc: Exception | None) -> None:
+        if self._next_part is not None:
+            self._next_part.cancel()
+        self._arrived = b""
+        self._drop_messages()
         super().connection_lost(exc)
         self._may_read.set()
+
+    def _drop_messages(self) -> None:
+        """Those of a client who has left: nobody would hear what comes of them."""
+        waiting = [self.queue.get_nowait() for _ in range(self.queue.qsize())]
+        for event in waiting:
+            if event["type"] != "websocket.receive":  # the application expects all others
+                self.queue.put_nowait(event)
 
     async def run_asgi(self) -> None:
         self.scope["extensions"][ENDING] = {"event": self._ending}
@@ -126,7 +178,9 @@ class SocketWriting(Backpressure, WebSocketsSansIOProtocol):
 
     async def receive(self) -> Any:
         await self._may_read.wait()
-        return await super().receive()
+        message = await super().receive()
+        self._read_or_hold()
+        return message
 
     async def send(self, message: Any) -> None:
         closing = message["type"] == "websocket.close" and self._ending.is_set()

@@ -23,6 +23,7 @@ from .errors import ApiError, api_error
 from .jobs import EngineThread, Job, QueueFullError, Work
 from .metrics import Metrics
 from .recordings import RecordingReader
+from .throttle import Throttle
 
 MODEL_NAME = "nightingale"
 _MACHINE_FOLDERS = (Path.home(), Path(tempfile.gettempdir()), Path(__file__).parents[2])
@@ -75,6 +76,7 @@ class Server:
         default_factory=lambda: ThreadPoolExecutor(4, thread_name_prefix="text")
     )
     recordings: RecordingReader = field(default_factory=RecordingReader)
+    throttle: Throttle = field(default_factory=Throttle)  # of WebSockets
 
     def submit(self, connection: HTTPConnection, work: Work) -> Job:
         """Puts work in the queue under the client's address; ApiError where it is full."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from contextlib import suppress
 from functools import partial
 from typing import Annotated, Any, Literal, NamedTuple
@@ -21,10 +22,12 @@ from .encoding import Encoder
 from .errors import ApiError, invalid
 from .jobs import EngineStoppedError
 from .speech import ResponseFormat, SpeechSettings, check_length
+from .throttle import ConnectionThrottle
 
 router = APIRouter()
 
 GOING_AWAY, SERVICE_RESTART = 1001, 1012  # why a WebSocket is closed, by its RFC
+LONGEST_WORK = 0.5  # seconds that a message is taken to have cost
 
 
 class Begin(SpeechSettings):
@@ -79,9 +82,11 @@ async def live(socket: WebSocket, server: ServerContext) -> None:
 
 
 async def _listen(socket: WebSocket, server: Server, session: _Session) -> None:
-    """Takes messages until the client leaves."""
+    """Takes messages until the client leaves, with rests, in which others have the event loop."""
+    throttle = ConnectionThrottle(server.throttle, socket.client.host if socket.client else "")
     while True:
         text = await _received(socket, server.settings.websocket_timeout, session)
+        began = time.monotonic()
         try:
             await session.take(_MESSAGE.validate_json(text))
         except ValidationError as error:
@@ -90,6 +95,10 @@ async def _listen(socket: WebSocket, server: Server, session: _Session) -> None:
             await session.tell(invalid(problems))
         except ApiError as error:
             await session.tell(error)
+        # It may also have waited for the client to read.
+        worked = min(time.monotonic() - began, LONGEST_WORK)
+        if rest := throttle.rest(worked):
+            await asyncio.sleep(rest)
 
 
 async def _say_the_last(socket: WebSocket, session: _Session) -> None:

@@ -28,6 +28,7 @@ from .encoding import RESPONSE_FORMATS, Encoder
 from .errors import ApiError, described
 from .framing import FRAMINGS, StreamFormat
 from .jobs import EngineStoppedError, EngineThread
+from .throttle import REST, WORK_BEFORE_REST
 
 logger = logging.getLogger(__name__)
 router = APIRouter(tags=["speech"])
@@ -43,9 +44,6 @@ MARKUP_NAMES = [option.name for option in OPTIONS if option.stage == "text"]
 
 UNSPOKEN_HEADER, LANGUAGE_HEADER = "nightingale-unspoken", "nightingale-language"
 MOST_NAMED = 50  # code points in it
-
-WORK_BEFORE_REST = 0.02  # seconds of preparing a text
-REST = 3  # times as long
 
 
 class VoiceId(BaseModel):
