@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,7 @@ logger = logging.getLogger(__name__)
 
 MELS = 80
 HARMONICS = 9
+START_SPEECH = 6561
 FRAME_SAMPLES = 480
 GPU_CACHE_BYTES = 2 << 30  # every length of text has its own sizes, which MLX would all keep
 KEPT_CONDITIONS = 8  # of 8 MB each at full size in float32
@@ -138,9 +139,34 @@ class Engine:
                 self.drafts.count(speech)
             return token
 
-    def tokens(self, speech: _core.SpeechTokens) -> Iterator[int]:
+    def tokens(
+        self, speech: _core.SpeechTokens, check: Callable[[list[int]], None] | None = None
+    ) -> Iterator[int]:
+        """All tokens; `check` is called with those so far."""
+        spoken: list[int] = []
         while (token := self.next_token(speech)) is not None:
+            spoken.append(token)
+            if check is not None:
+                check(spoken)
             yield token
+
+    def check_spoken(
+        self,
+        text_tokens: np.ndarray,
+        voice: Voice,
+        options: SpeechOptions,
+        spoken: list[int],
+    ) -> None:
+        """An Error where T3 computes NaN or infinity for what it has spoken so far. The sampler
+        then chooses token 0 again and again, so that only the second in a row has it computed."""
+        if spoken[-1] or spoken[-2:] != [0, 0] or spoken[-3:] == [0, 0, 0]:
+            return
+        with self._turn:
+            cache = self._condition(voice, options.exaggeration).cache
+            before = np.array([START_SPEECH, *spoken[:-1]], np.int32)
+            logits = self.t3.logits(text_tokens, before, cache)
+        if not np.isfinite(logits).all():
+            raise Error(not_finite("T3 model", self.checkpoint.t3, ""))
 
     def logits(
         self, text_tokens: np.ndarray, speech_tokens: np.ndarray, voice: Voice

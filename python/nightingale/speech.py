@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice
 
 import numpy as np
@@ -55,6 +56,7 @@ class _Utterance:
     text_tokens: int
     words: WordTimes
     speech: _core.SpeechTokens
+    check: Callable[[list[int]], None]  # of the tokens so far
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,7 +113,8 @@ class Speaker:
                 encoded.ids, manner.voice, options, sentence=number, min_tokens=self.min_tokens
             )
             times = WordTimes(encoded.words, encoded.word_of, options.speed)
-            self._begun[number] = _Utterance(len(encoded.ids), times, speech)
+            check = partial(self.engine.check_spoken, encoded.ids, manner.voice, options)
+            self._begun[number] = _Utterance(len(encoded.ids), times, speech, check)
             self._seconds["t3"] += time.perf_counter() - began
         return self._begun[number]
 
@@ -166,6 +169,7 @@ class Speaker:
         while (token := self.engine.next_token(speech, ahead)) is not None:
             if token < SPEECH_CODES:
                 tokens.append(token)
+                said.check(tokens)
                 positions.append(speech.text_position)
                 said.words.add_token(positions[-1])
             self._seconds["t3"] += time.perf_counter() - began

@@ -8,6 +8,7 @@ import time
 import warnings
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -209,8 +210,10 @@ class TTS:
         if isinstance(text, str) and (lexicon := Lexicon.of(options.lexicon)) is not None:
             text = lexicon.applied(text, language)
         text_tokens = self.tokenize(text, language)
-        speech = self._engine.speak(text_tokens, voice, self._resolved(options, voice))
-        return self._engine.tokens(speech)
+        options = self._resolved(options, voice)
+        speech = self._engine.speak(text_tokens, voice, options)
+        check = partial(self._engine.check_spoken, text_tokens, voice, options)
+        return self._engine.tokens(speech, check)
 
     def bake_voice(
         self,

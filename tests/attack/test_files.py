@@ -7,6 +7,7 @@ import os
 import shutil
 import sys
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -96,6 +97,18 @@ def test_settings_beyond_the_limits_are_refused(
         nightingale.load(settings_file.parent, device="cpu")
 
 
+def spoil(folder: Path, pattern: str, name: str, value: float) -> None:
+    """Puts a value at the beginning of a tensor."""
+    (source,) = folder.glob(pattern)
+    file = open_tensors(source)
+    tensors = {each: file.read(each) for each in file.names()}
+    tensors[name] = tensors[name].copy()
+    tensors[name].reshape(-1)[0] = value
+    del file
+    source.unlink()
+    write_safetensors(source.with_suffix(".safetensors"), tensors)
+
+
 @pytest.mark.parametrize(
     ("name", "stage", "value"),
     [
@@ -107,17 +120,44 @@ def test_settings_beyond_the_limits_are_refused(
 def test_weights_that_are_not_finite_are_named(
     name: str, stage: str, value: float, folder: Path
 ) -> None:
-    (source,) = folder.glob("s3gen*")
-    file = open_tensors(source)
-    tensors = {each: file.read(each) for each in file.names()}
-    tensors[name] = tensors[name].copy()
-    tensors[name].reshape(-1)[0] = value
-    del file
-    source.unlink()
-    write_safetensors(source.with_suffix(".safetensors"), tensors)
+    spoil(folder, "s3gen*", name, value)
     tts = nightingale.load(folder, device="cpu")
     expected = f"the {stage} gave values that are not finite: .*not finite: {name};"
     with pytest.raises(nightingale.Error, match=expected):
         tts.generate("Hello there.", max_tokens=10)
     with pytest.raises(nightingale.Error, match=expected):
         list(tts.stream("Hello there.", max_tokens=10))
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("tfmr.layers.1.mlp.down_proj.weight", np.nan),
+        ("speech_head.weight", np.inf),
+        ("cond_enc.spkr_enc.weight", np.nan),
+        ("speech_pos_emb.emb.weight", np.nan),
+    ],
+)
+def test_weights_of_t3_that_are_not_finite_are_named(name: str, value: float, folder: Path) -> None:
+    spoil(folder, "t3*", name, value)
+    tts = nightingale.load(folder, device="cpu")
+    expected = f"the T3 model gave values that are not finite: .*not finite: {name};"
+    with pytest.raises(nightingale.Error, match=expected):
+        tts.generate("Hello there.")
+    with pytest.raises(nightingale.Error, match=expected):
+        list(tts.stream("Hello there."))
+    with pytest.raises(nightingale.Error, match=expected):
+        tts.speech_tokens("Hello there.")
+
+
+def test_token_0_of_a_sound_model_is_no_error(
+    quick_tts: nightingale.TTS, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine, text_tokens = quick_tts._engine, quick_tts.tokenize("Hello there.")
+    voice = quick_tts._voice(None)
+    options = quick_tts._resolved(nightingale.SpeechOptions(), voice)
+    watched = Mock(wraps=engine.t3)
+    monkeypatch.setattr(engine, "t3", watched)
+    for spoken in ([0], [5, 0], [0, 5], [0, 0], [0, 0, 0], [5, 0, 0]):
+        engine.check_spoken(text_tokens, voice, options, spoken)
+    assert watched.logits.call_count == 2
