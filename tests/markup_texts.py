@@ -77,3 +77,115 @@ def _element(document: Document, depth: int) -> None:
         for _ in range(draw.randint(1, 2)):
             _element(document, depth + 1)
         document.silent(f"</{name}>")
+
+
+def plain(document: Document) -> None:
+    for _ in range(document.draw.randint(1, 3)):
+        document.words(6)
+        document.silent(document.draw.choice((" ", "\n\n", "\n- ", " [pause:0.1] ", "\n1. ")))
+
+
+def markdown(document: Document) -> None:
+    draw = document.draw
+    if draw.random() < 0.1:
+        document.silent("---\ntitle: no\n---\n")
+    for _ in range(draw.randint(1, 3)):
+        block = draw.choice((_heading, _paragraph, _paragraph, _list, _quote, _table, _code))
+        block(document)
+        document.silent(draw.choice(("\n\n", "\n\n\n", "\r\n\r\n")))
+
+
+def _heading(document: Document) -> None:
+    document.silent("#" * document.draw.randint(1, 6) + " ")
+    _inline(document)
+    document.silent(document.draw.choice(("", " #", " ##")))
+
+
+def _paragraph(document: Document) -> None:
+    for _ in range(document.draw.randint(1, 3)):
+        _inline(document)
+        document.silent(document.draw.choice((" ", "  \n", "\n", "\\\n")))
+    document.say("so")
+
+
+def _list(document: Document) -> None:
+    for i in range(document.draw.randint(1, 3)):
+        document.silent(document.draw.choice(("- ", "* ", f"{i + 1}. ", "- [x] ")))
+        _inline(document)
+        document.silent("\n  ")
+        _inline(document)
+        document.silent("\n")
+
+
+def _quote(document: Document) -> None:
+    document.silent("> ")
+    _inline(document)
+    document.silent("\n> ")
+    _inline(document)
+
+
+def _table(document: Document) -> None:
+    document.silent("| ")
+    _inline(document)
+    document.silent(" | ")
+    _inline(document)
+    document.silent(" |\n|---|:-:|\n| ")
+    _inline(document)
+    document.silent(" \\| |")
+    _inline(document)
+    document.silent("|")
+
+
+def _code(document: Document) -> None:
+    document.silent("```py\nno = 1 # no\n```")
+
+
+def _inline(document: Document) -> None:
+    """Words in one line with marks around them."""
+    draw = document.draw
+    around = (
+        *(("", ""), ("", ""), ("*", "*"), ("**", "**"), ("`", "`"), ("~~", "~~"), ("<b>", "</b>")),
+        *(("[", "](http://no.example 'no')"), ("![", "](no.png)"), ("[", "](<no b> 'so no')")),
+        *(("&lt;", "&gt;"), ("\\*", "\\_"), ("", "<!-- no -->"), ("", "[^1]")),
+    )
+    for i in range(draw.randint(1, 2)):
+        if i:
+            document.silent(" ")
+        before, after = draw.choice(around)
+        document.silent(before)
+        document.say(draw.choice([w for w in WORDS[document.language] if "." not in w]))
+        document.silent(after)
+
+
+def html(document: Document) -> None:
+    document.silent(
+        document.draw.choice(("", "<!DOCTYPE html><title>no</title>", "<style>no {}</style>\n"))
+    )
+    for _ in range(document.draw.randint(1, 4)):
+        _html(document, 0)
+
+
+def _html(document: Document, depth: int) -> None:
+    draw = document.draw
+    name = draw.choice(("p", "div", "li", "td", "b", "a", "h1", "", "", "", "silent"))
+    if depth > 2 or not name:
+        document.words(4)
+        document.silent(draw.choice((" ", "\n", "<br>", " &amp; ", "<!-- no -->", "&nbsp;")))
+    elif name == "silent":
+        document.silent(
+            draw.choice(
+                (
+                    "<script>var no = '<p>no</p>';</script>",
+                    "<p hidden>no<p>",
+                    "<div style='display:none'>no<div>no</div></div>",
+                    "<span aria-hidden=true>no</span>",
+                    "<pre><code>no\nno</code></pre>",
+                    "<table><tr><td><td></table>",
+                )
+            )
+        )
+    else:
+        document.silent(draw.choice((f"<{name}>", f"<{name} class='no'>", f"<{name.upper()}>")))
+        for _ in range(draw.randint(1, 2)):
+            _html(document, depth + 1)
+        document.silent(f"</{name}>" if name in ("b", "a", "div", "h1") else "\n")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 from itertools import pairwise
 
@@ -27,7 +28,9 @@ def words_of(tokenizer: Tokenizer, document: Document, markup: str) -> list[Trac
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("markup", "count"), [("ssml", 1250)])
+@pytest.mark.parametrize(
+    ("markup", "count"), [("plain", 1250), ("ssml", 1250), ("markdown", 1250), ("html", 1250)]
+)
 def test_offsets_increase_cover_every_spoken_word_and_slice_the_source(
     markup: str, count: int, tokenizer: Tokenizer
 ) -> None:
@@ -44,5 +47,42 @@ def test_offsets_increase_cover_every_spoken_word_and_slice_the_source(
             assert text[start:end].strip(), (text, word)
             covered[start:end] = [True] * (end - start)
         assert all(a.source[0] <= b.source[0] for a, b in pairwise(words)), text
+        assert not any(word.lower() == "no" for word in words), text
         missed = [i for i, spoken in enumerate(document.spoken) if spoken and not covered[i]]
         assert not missed, (text, missed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("markup", ["ssml", "markdown", "html"])
+def test_any_text_is_read_or_refused(markup: str) -> None:
+    draw = random.Random(9)
+    parts = (
+        *("<speak>", "</speak>", "<p>", "</p>", "<b", "<!--", "-->", "&amp;", "&#1", "<![CDATA["),
+        *(
+            "# ",
+            "- ",
+            "1. ",
+            "> ",
+            "*",
+            "**",
+            "`",
+            "```\n",
+            "|",
+            "\n",
+            "\n\n",
+            "\\",
+            "[",
+            "](",
+            ")",
+        ),
+        *("\r", "\t", "    ", "\0", "é", "word", "!", "]]>", "<script>", "<br/>", "=", "---", "~~"),
+    )
+    for _ in range(500):
+        text = "".join(draw.choice(parts) for _ in range(draw.randint(1, 25)))
+        try:
+            segments = prepare(text, markup=markup)
+        except ValueError:
+            continue
+        for segment in segments:
+            for word in segment.text.words():
+                assert 0 <= word.source[0] <= word.source[1] <= len(text), text

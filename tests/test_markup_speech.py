@@ -134,6 +134,22 @@ def test_captions_are_without_markup(tts: nightingale.TTS) -> None:
     assert audio.text == text
 
 
+@pytest.mark.parametrize(("option", "text"), [("markdown", "# H*ell*o.\n"), ("html", "<b>Hello.")])
+def test_markdown_and_html_are_read_without_their_marks(
+    option: str, text: str, tts: nightingale.TTS
+) -> None:
+    audio = tts.generate(text, **{option: True}, **SHORT)
+    assert same(audio, tts.generate("Hello.", **SHORT))
+    assert audio.written.split() in (["Hello."], ["H", "ell", "o."])
+    with pytest.raises(ValueError, match="there is no text to speak"):
+        tts.stream("<!-- no -->", **{option: True})
+
+
+def test_a_text_is_written_in_one_way(tts: nightingale.TTS) -> None:
+    with pytest.raises(ValueError, match="written in one way, not in ssml and html"):
+        tts.generate("<speak>Hi.</speak>", ssml=True, html=True)
+
+
 # Command line
 
 
@@ -171,6 +187,22 @@ def test_the_command_line_refuses_in_one_line(
     assert names_in(tmp_path) == []
 
 
+@pytest.mark.parametrize(
+    ("name", "text"), [("a.md", "# Hi *you*"), ("a.html", "<p>Hi <b>you</b>"), ("a.txt", "Hi you")]
+)
+def test_the_command_line_reads_files_by_their_names(
+    name: str, text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / name).write_text(text, "utf-8")
+    given = ["say", "-f", str(tmp_path / name), "-o", str(tmp_path / "a.wav"), "--json"]
+    assert cli.main([*given, "--max-tokens", "12", "--steps", "1"]) == 0
+    words = json.loads(capsys.readouterr().out)["words"]
+    assert [word[0] for word in words][:1] == ["Hi"]
+    assert text[words[0][3] : words[0][4]] == "Hi"
+    assert cli.main([*given, "--html", "--markdown"]) == 1
+    assert "written in one way, not in markdown and html" in capsys.readouterr().err
+
+
 # The server
 
 
@@ -198,6 +230,19 @@ def test_http_takes_ssml(server: Running, tts: nightingale.TTS, voices: Path) ->
     ben = nightingale.Voice.load(voices / "Ben.safetensors")
     named = server.speech("<speak><voice name='Ben'>Hello.</voice></speak>")
     assert named.content == streamed(tts, "Hello.", voice=ben)
+
+
+def test_http_takes_markdown_and_html(server: Running, tts: nightingale.TTS) -> None:
+    expected = streamed(tts, "Hi.")
+    assert server.speech("# **Hi**.", markdown=True).content == expected
+    assert server.speech("<b>Hi</b>.<script>no</script>", html=True).content == expected
+    for empty in ({"markdown": True}, {"html": True}):
+        answer = server.speech("<!-- no -->", **empty)
+        assert answer.status_code == 400
+        assert answer.json()["error"]["message"] == "there is no text to speak"
+    answer = server.speech("Hi.", markdown=True, html=True)
+    assert answer.status_code == 400
+    assert "written in one way" in answer.json()["error"]["message"]
 
 
 def test_http_refuses_what_has_an_error(server: Running, voices: Path) -> None:
@@ -234,6 +279,9 @@ def test_a_websocket_says_a_document_as_a_whole(
 def test_a_websocket_tells_of_an_error_and_goes_on(
     socket: ClientConnection, tts: nightingale.TTS
 ) -> None:
+    send(socket, "begin", markdown=True, html=True)
+    messages, _ = received(socket, "error")
+    assert "written in one way" in messages[-1]["error"]["message"]
     send(socket, "text", text="<speak>Hello <p>there")
     send(socket, "end")
     messages, sound = received(socket, "error")

@@ -31,6 +31,8 @@ class SpeechOverrides(TypedDict, total=False):
     language: str
     lexicon: LexiconSource | Path | None
     ssml: bool
+    markdown: bool
+    html: bool
     seed: int
     speed: float
     temperature: float

@@ -25,7 +25,10 @@ from .voice_folder import VoiceFolder, find_voice
 
 READ_BYTES = 1 << 20
 # Packages that change how a text is read, where they are installed.
-TEXT_PACKAGES = ("dicta-onnx", "py3langid", "pykakasi", "russian-text-stresser", "spacy-pkuseg")
+TEXT_PACKAGES = (
+    "dicta-onnx", "markdown-it-py", "py3langid", "pykakasi", "russian-text-stresser",
+    "spacy-pkuseg",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)

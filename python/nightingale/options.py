@@ -29,6 +29,7 @@ MOST_THREADS = 1024
 LOCAL = ("cli", "manifest")
 CHUNKS: dict[str, Any] = {"stage": "chunks", "interfaces": ("cli",)}
 SPEEDS = (0.5, 2.0)  # slowest and fastest
+MARKUPS = ("ssml", "markdown", "html")  # options of which one can be set
 TEXT: dict[str, Any] = {"stage": "text", "core": False}  # how a text is written
 MOST_SECONDS = 10**6  # 11 days; timers of the system overflow at some time beyond
 SECONDS: dict[str, Any] = {
@@ -134,7 +135,13 @@ class SpeechOptions(Options):
         model_checks=True,
         core=False,
     )
-    ssml: bool = option(False, "the text is SSML, as any text that begins with <speak> is", **TEXT)
+    ssml: bool = option(
+        False, "the text is SSML, as is any that begins with a speak element", **TEXT
+    )
+    markdown: bool = option(
+        False, "the text is Markdown, read without its marks; needs markdown-it-py", **TEXT
+    )
+    html: bool = option(False, "the text is HTML, read as a page shows it", **TEXT)
     seed: int = option(
         0,
         "another seed gives another reading; the same seed and options give the same audio",
@@ -241,11 +248,14 @@ class SpeechOptions(Options):
         super().__post_init__()
         if self.first_chunk is not None:
             whole("first_chunk", self.first_chunk, self.overlap + 1, 1000)
+        asked = [name for name in MARKUPS if getattr(self, name)]
+        if len(asked) > 1:
+            raise ValueError(f"a text is written in one way, not in {' and '.join(asked)}")
 
     @property
     def markup(self) -> str | None:
         """How the text is written; None: its beginning tells."""
-        return "ssml" if self.ssml else None
+        return next((name for name in MARKUPS if getattr(self, name)), None)
 
     def resolved(self, own: Mapping[str, Any]) -> SpeechOptions:
         """With a value for each option that depends on the model or the voice. own: their values by

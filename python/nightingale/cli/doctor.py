@@ -29,6 +29,7 @@ OPTIONAL = {
         "dicta-onnx": "dicta_onnx",
         "russian-text-stresser": "russian_text_stresser",
     },
+    "markup": {"markdown-it-py": "markdown_it"},
     "playback": {"sounddevice": "sounddevice"},
 }
 # The libraries of MLX: distributions that all bring the same file.

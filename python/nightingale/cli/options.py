@@ -18,7 +18,13 @@ from ..voice_folder import VoiceFolder, find_voice
 # written, which is for commands that speak it.
 CHUNKS, SOUND, MARKUP = "chunks", "sound", "text"
 # The option of files by how their names end.
-MARKUP_FILES = {".ssml": "ssml"}
+MARKUP_FILES = {
+    ".ssml": "ssml",
+    ".md": "markdown",
+    ".markdown": "markdown",
+    ".html": "html",
+    ".htm": "html",
+}
 
 
 class Arguments(argparse.Namespace):

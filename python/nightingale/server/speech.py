@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 from fastapi import APIRouter, Request, Response
-from pydantic import BaseModel, ConfigDict, Field, create_model
+from pydantic import BaseModel, ConfigDict, Field, create_model, model_validator
 from starlette.types import Receive, Scope, Send
 
 from .._core import Error
@@ -99,6 +99,11 @@ class _Speaking(BaseModel):
     def markup(self) -> str | None:
         """How the text is written; None: its beginning tells."""
         return SpeechOptions(**{name: getattr(self, name) for name in MARKUP_NAMES}).markup
+
+    @model_validator(mode="after")
+    def _check_markup(self) -> _Speaking:
+        _ = self.markup
+        return self
 
     def work(
         self, text: str, server: Server, tts: TTS, *, markup: str | None = None

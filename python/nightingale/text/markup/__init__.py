@@ -10,7 +10,7 @@ from .ssml import is_ssml, read_ssml
 
 __all__ = ["MARKUPS", "markup_of", "passages_of", "without_markup"]
 
-MARKUPS = ("plain", "ssml")
+MARKUPS = ("plain", "ssml", "markdown", "html")
 
 
 def markup_of(text: str) -> str:
@@ -35,6 +35,14 @@ def passages_of(
         raise ValueError(f"markup must be one of {', '.join(MARKUPS)}, not {markup!r}")
     if markup == "ssml":
         return read_ssml(text, language, find_language, find_voice)
+    if markup == "markdown":
+        from .markdown import read_markdown
+
+        return read_markdown(text, language)
+    if markup == "html":
+        from .html import read_html
+
+        return read_html(text, language)
     return [Passage(traced(text))]
 
 

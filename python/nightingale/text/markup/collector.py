@@ -20,15 +20,27 @@ class Collector:
 
     def __init__(self) -> None:
         self._passages: list[Passage] = []
-        self._parts: list[Traced] = []  # of the passage that is being gathered
+        self._parts: list[str] = []  # of the passage that is being gathered
         self._style = PLAIN
+        self._between = ""  # a mark that more text must follow
 
-    def add(self, text: Traced, style: Style = PLAIN) -> None:
-        """Text that continues what came before, unless its style differs."""
+    def separate(self, mark: str) -> None:
+        """Puts a mark between what has come and what will, where both are of one passage."""
+        if any(part.strip() for part in self._parts):
+            self._between = mark
+
+    def add(self, text: str, style: Style = PLAIN) -> None:
+        """Text that continues what came before, unless its style differs. Plain strings are put in
+        between and come from no part of the document."""
         if style != self._style:
             self._close()
             self._style = style
-        self._parts.append(Traced(_WHITE_SPACE.sub(" ", text), text.starts, text.ends))
+        if self._between and text.strip():
+            self._parts.append(self._between)
+            self._between = ""
+        if isinstance(text, Traced):
+            text = Traced(_WHITE_SPACE.sub(" ", text), text.starts, text.ends)
+        self._parts.append(text)
 
     def end(self, kind: str) -> None:
         """Ends a "sentence" or a "paragraph"; where nothing new has come, the one before."""
@@ -49,6 +61,7 @@ class Collector:
         """Whether there was text."""
         text = joined(self._parts)
         self._parts = []
+        self._between = ""
         if not text.strip():
             return False
         self._passages.append(Passage(text, ends, pause, self._style))
