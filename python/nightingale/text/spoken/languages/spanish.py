@@ -338,7 +338,7 @@ _ROMAN = roman_rules(
 )
 
 _WORDS = (
-    "etc: etcétera, aprox: aproximadamente, Av Avda Avd avda: avenida, Pza Pl pza: plaza, "
+    "etc: etcétera, aprox: aproximadamente, Av Avda Avd avda av: avenida, Pza Pl pza: plaza, "
     "Ctra ctra: carretera, dto: descuento, Hnos: hermanos, Ayto: ayuntamiento, "
     "Urb: urbanización, Edif: edificio, "
     "vto: vencimiento, Mtro: maestro, Gta: glorieta, Apdo: apartado, ibíd: ibídem, "
