@@ -181,6 +181,27 @@ def test_a_batch_is_made_again_with_another_file_of_the_model(
     assert digest(folder, {}) != plain
 
 
+def test_a_batch_of_ssml_is_made_again_with_another_voice_of_the_model(
+    checkpoint: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "model"
+    shutil.copytree(checkpoint, folder, copy_function=os.link)
+    (folder / "voices").mkdir()
+    voice = nightingale.Voice.load(folder / "conds.pt")
+
+    def digests() -> list[str]:
+        requests = Requests(find_checkpoint(folder), LoadOptions(), {})
+        texts = ("<speak>Hi.</speak>", TEXT)
+        return [requests.request(Line(1, text, "1.wav", {})).digest for text in texts]
+
+    found = []
+    for exaggeration in (0.5, 1.0):
+        voice.with_exaggeration(exaggeration).save(folder / "voices" / "Anna.safetensors")
+        found.append(digests())
+    assert found[0][0] != found[1][0]
+    assert found[0][1] == found[1][1]
+
+
 def test_no_path_comes_over_http() -> None:
     offered = options_of(SpeechOptions, "http")
     assert [option.name for option in offered if "Path" in option.types] == ["voice"]

@@ -84,6 +84,8 @@ def test_quotes_front_matter_comments_and_footnotes() -> None:
     ]
     assert spoken("Use `[^a]` and [^ here.") == [("Use [^a] and [^ here.", "paragraph")]
     assert spoken("+++\nno = 1\n+++\nHi.") == [("Hi.", "paragraph")]
+    assert spoken("---\r\nno\r\n---\r\nHi.") == [("Hi.", "paragraph")]
+    assert spoken("---\n" + "\r" * 500 + "Hi.") == [("Hi.", "paragraph")]
     assert spoken("Hi.\n\n---\n\nso\n\n---")[0] == ("Hi.", "paragraph")
 
 

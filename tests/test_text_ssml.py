@@ -211,6 +211,7 @@ BAD = {
     "<speak><prosody rate='+150%'>a</prosody></speak>": r"rate='\+150%' is not between",
     "<speak><say-as interpret-as='song'>a</say-as></speak>": "interpret-as='song' is not one of",
     "<speak><say-as interpret-as='cardinal'>a</say-as></speak>": "'a' is not a number",
+    f"<speak><say-as interpret-as='number'>{'1' * 31}</say-as></speak>": "at most 30 digits",
     "<speak><say-as interpret-as='digits'>a1</say-as></speak>": "'a1' has characters that are not",
     "<speak><say-as interpret-as='digits'> </say-as></speak>": "<say-as> has no text",
     "<speak><say-as interpret-as='ordinal'>x</say-as></speak>": "'x' is not a whole number",

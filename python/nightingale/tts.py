@@ -30,7 +30,7 @@ from .text.detection import detect, is_auto
 from .text.encoded import SegmentEncoder
 from .text.lexicon import Lexicon, LexiconSource
 from .text.markup import passages_of, without_markup
-from .text.segment import Style
+from .text.segment import PLAIN, Style
 from .text.segments import prepare_passages
 from .text.unspoken import UnspokenWarning, named, nothing_to_speak, speakable
 from .voice import Voice
@@ -352,7 +352,7 @@ class TTS:
                 markup=options.markup,
                 find_voice=find_voice,
             )
-        styles = {segment.style for segment in segments}
+        styles = {segment.style for segment in segments} - {PLAIN}
         return Speaker(
             self._engine,
             segments,

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _LINE_END = re.compile(r"\r\n|\n|\r")
 _FRONT_MATTER = re.compile(
-    r"\ufeff?(---|\+\+\+)[ \t]*(?:\r\n?|\n)(?:.*(?:\r\n?|\n))*?\1[ \t]*(?=[\r\n]|\Z)"
+    r"\ufeff?(---|\+\+\+)[ \t]*(?:\r\n?|\n)(?:[^\r\n]*(?:\r\n|\r(?!\n)|\n))*?\1[ \t]*(?=[\r\n]|\Z)"
 )
 _HEADING_MARK = re.compile(r"#{1,6}(?=[ \t])")
 _ITEM_NUMBER = re.compile(r"[0-9]{1,9}[.)](?=\s|\Z)")

@@ -3,14 +3,14 @@
 import re
 from collections.abc import Callable
 from datetime import date
-from functools import cache
+from functools import lru_cache
 
 from ...option import shown
 from ..spoken import written_out
 
 _LETTER_NAMES = ("es", "fr", "it", "pt")  # languages whose rules know the names of letters
 _GROUPED_BY_STOP = ("de", "nl", "da", "no", "sv")  # which read 1999 as a year, 1.999 as a number
-_NUMBER = re.compile(r"[-−+]?[0-9]+(?:[.,][0-9]+)?")
+_NUMBER = re.compile(r"[-−+]?[0-9]{1,30}(?:[.,][0-9]{1,30})?")
 _WHOLE = re.compile(r"[0-9]{1,6}")
 _TIME = re.compile(
     r"(?P<hour>[0-9]{1,2}):(?P<rest>[0-5][0-9](?::[0-5][0-9])?)\s*(?:(?P<half>[aApP])\.?[mM]\.?)?"
@@ -38,7 +38,7 @@ def _characters(text: str, _: str, language: str) -> str:
     return " ".join(name for name in names if name)
 
 
-@cache
+@lru_cache(maxsize=4096)
 def _character(character: str, language: str) -> str:
     """The name of a letter or digit; a sign that the language has no word for is passed over."""
     upper = character.upper()
@@ -53,7 +53,7 @@ def _character(character: str, language: str) -> str:
 
 def _cardinal(text: str, _: str, language: str) -> str:
     if not _NUMBER.fullmatch(text):
-        raise ValueError(f"{shown(text)} is not a number")
+        raise ValueError(f"{shown(text)} is not a number of at most 30 digits")
     sign, digits = (text[0], text[1:]) if text[0] in "-−+" else ("", text)
     if digits.isdigit():
         digits = digits.lstrip("0") or "0"
