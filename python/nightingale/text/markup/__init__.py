@@ -52,6 +52,8 @@ def without_markup(text: str, language: str, markup: str | None = None) -> str:
     markup = markup_of(text) if markup is None else markup
     if markup == "plain":
         return text
+    if markup == "ssml":
+        language = "en"  # of words that are not shown; English can say all that other languages can
     written = [" "] * len(text)
     for passage in passages_of(text, language, markup):
         places = zip(passage.text.starts, passage.text.ends, strict=True)
