@@ -105,6 +105,15 @@ static void bind_machine(nb::module_& m) {
       &ops::kernel_source_bytes,
       "Bytes of the kernel text in these launches, which MLX hashes each "
       "time.");
+  m.def(
+      "first_kernel_launches",
+      &ops::first_kernel_launches,
+      "Launches of GPU kernels that were the first of their kind: these "
+      "compile.");
+  m.def(
+      "launched_kernels",
+      &ops::launched_kernels,
+      "Names of the GPU kernels that have been launched.");
   m.def("gpu_available", [] { return mx::is_available(mx::Device::gpu); });
 }
 

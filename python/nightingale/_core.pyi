@@ -97,6 +97,14 @@ def kernel_source_bytes() -> int:
     Bytes of the kernel text in these launches, which MLX hashes each time.
     """
 
+def first_kernel_launches() -> int:
+    """
+    Launches of GPU kernels that were the first of their kind: these compile.
+    """
+
+def launched_kernels() -> list[str]:
+    """Names of the GPU kernels that have been launched."""
+
 def gpu_available() -> bool: ...
 
 def sound_tokens(tokens: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> tuple[list[int], int]:

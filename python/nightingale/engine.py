@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +22,7 @@ from .quantized_cache import load_t3
 from .recording import Recording
 from .torch_file import open_tensors
 from .voice import Voice
+from .warm_up import GpuTurn, Turn
 
 logger = logging.getLogger(__name__)
 
@@ -32,20 +32,6 @@ START_SPEECH = 6561
 FRAME_SAMPLES = 480
 GPU_CACHE_BYTES = 2 << 30  # every length of text has its own sizes, which MLX would all keep
 KEPT_CONDITIONS = 8  # of 8 MB each at full size in float32
-
-
-class Turn:
-    """A lock that is not waited for in a process that was forked: there its owner may not exist."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-
-    def __enter__(self) -> None:
-        _core.check_fork()
-        self._lock.acquire()
-
-    def __exit__(self, *raised: object) -> None:
-        self._lock.release()
 
 
 class Engine:
@@ -78,7 +64,7 @@ class Engine:
         self.settings = self.t3.describe()
         self._baker: _core.VoiceBaker | None = None
         self._conditions: dict[tuple[Voice, float], _Condition] = {}
-        self._turn = Turn()
+        self._turn = GpuTurn() if options.device == "gpu" else Turn()
 
     def s3gen(self) -> tuple[_core.Flow, _core.Vocoder]:
         """Flow and vocoder, or an Error where the checkpoint has none."""

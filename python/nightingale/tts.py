@@ -34,6 +34,7 @@ from .text.segment import PLAIN, Style
 from .text.segments import prepare_passages
 from .text.unspoken import UnspokenWarning, named, nothing_to_speak, speakable
 from .voice import Voice
+from .warm_up import WarmUp
 
 if TYPE_CHECKING:
     from typing_extensions import TypeIs, Unpack
@@ -50,14 +51,25 @@ class TTS:
 
     def __init__(self, folder: Path, options: LoadOptions) -> None:
         self._checkpoint = files = find_checkpoint(folder)
-        self._engine = Engine(files, options)
+        self._loaded = Engine(files, options)
         multilingual = files.family.multilingual
         self._tokenizer = Tokenizer(
             files.tokenizer, files.languages, multilingual, files.cangjie, files.dicta
         )
         voices = ({} if files.voice is None else {"default": files.voice}) | files.voices
         self._voices = {name: Voice.load(file) for name, file in voices.items()}
+        self._warm_up: WarmUp | None = None
+        if options.device == "gpu" and self._loaded.flow is not None and "default" in self._voices:
+            self._warm_up = WarmUp(self._loaded, self._voices["default"])
         prepare("Ready.")  # loads the rules now, and not before the first sound
+
+    @property
+    def _engine(self) -> Engine:
+        """For work: the warm-up ends."""
+        if self._warm_up is not None:
+            self._warm_up.end()
+            self._warm_up = None
+        return self._loaded
 
     @property
     def languages(self) -> dict[str, str]:
@@ -72,7 +84,7 @@ class TTS:
     @property
     def info(self) -> dict[str, Any]:
         """What was loaded and where it runs."""
-        engine = self._engine
+        engine = self._loaded
         info = {
             "model": str(self._checkpoint.folder),
             "family": self._checkpoint.family.name,
@@ -337,11 +349,11 @@ class TTS:
     ) -> Iterator[Chunk | None]:
         """Chunks, and None after every token and flow step; arguments are checked at the call."""
         started = time.perf_counter()
-        self._engine.s3gen()
+        self._loaded.s3gen()
         language = self._language(text, options.language, options.markup)
         options = replace(options, language=language)
         voice = self._voice(options.voice)
-        self._engine.check_voice(voice)
+        self._loaded.check_voice(voice)
         if _is_prepared(text):
             segments = text
         else:
@@ -353,6 +365,7 @@ class TTS:
                 find_voice=find_voice,
             )
         styles = {segment.style for segment in segments} - {PLAIN}
+        manners = {style: self._manner(style, voice, options) for style in styles}
         return Speaker(
             self._engine,
             segments,
@@ -360,7 +373,7 @@ class TTS:
             self._resolved(options, voice),
             started,
             together,
-            manners={style: self._manner(style, voice, options) for style in styles},
+            manners=manners,
         ).run()
 
     def _language(self, text: str | list[Segment], language: str, markup: str | None = None) -> str:
@@ -380,7 +393,7 @@ class TTS:
         """How what has a style is said, where the rest is said with this voice and options."""
         if style.voice is not None:
             voice = self._voice(style.voice)
-            self._engine.check_voice(voice)
+            self._loaded.check_voice(voice)
         slowest, fastest = SPEEDS
         speed = min(max(options.speed * style.rate, slowest), fastest)
         language = self._tokenizer.known_language(style.language or options.language)
@@ -390,7 +403,7 @@ class TTS:
 
     def _resolved(self, options: SpeechOptions, voice: Voice) -> SpeechOptions:
         """With the values of the model and the voice where none was given."""
-        defaults = self._engine.speech_defaults | {"exaggeration": voice.emotion_adv}
+        defaults = self._loaded.speech_defaults | {"exaggeration": voice.emotion_adv}
         return options.resolved(defaults)
 
     def _sound_tokens(self, tokens: Any) -> np.ndarray:

@@ -8,6 +8,7 @@
 #include "nightingale/backends/cpu/simd.h"
 #include "nightingale/backends/cpu/threads.h"
 #include "nightingale/backends/gpu/kernel.h"
+#include "nightingale/backends/gpu/launched_kernels.h"
 
 namespace nightingale::ops {
 
@@ -43,6 +44,14 @@ long kernel_launches() {
 
 long kernel_source_bytes() {
   return gpu::launch_count().source_bytes;
+}
+
+long first_kernel_launches() {
+  return gpu::first_launches();
+}
+
+std::vector<std::string> launched_kernels() {
+  return gpu::launched_kernels();
 }
 
 } // namespace nightingale::ops

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 // The processor that ops run on, and what they have used of it so far.
 
@@ -39,5 +40,12 @@ long kernel_launches();
 
 // Of the kernel text in these launches, which MLX hashes each time.
 long kernel_source_bytes();
+
+// How many kernels have been launched for the first time, which compiles them:
+// each once for every type and size.
+long first_kernel_launches();
+
+// The names of the kernels that have been launched.
+std::vector<std::string> launched_kernels();
 
 } // namespace nightingale::ops

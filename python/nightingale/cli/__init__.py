@@ -30,6 +30,7 @@ def main(argv: list[str] | None = None) -> int:
 def run_command(args: argparse.Namespace) -> int:
     """Calls `args.run(args)`; the exit status."""
     logging.basicConfig(format="nightingale: %(message)s", level=logging.WARNING)
+    logging.getLogger("nightingale.warm_up").setLevel(logging.INFO)  # why it takes long, once
     try:
         with _ended_by_signals():
             status = args.run(args)

@@ -10,6 +10,7 @@
 #include "mlx/backend/cuda/cuda.h"
 #include "mlx/ops.h"
 #include "mlx/transforms.h"
+#include "nightingale/backends/gpu/launched_kernels.h"
 #include "nightingale/backends/gpu/primitives.h"
 #include "nightingale/backends/testing.h"
 #include "nightingale/error.h"
@@ -74,6 +75,30 @@ class Sizes {
 Sizes& sizes() {
   static auto* sizes = new Sizes;
   return *sizes;
+}
+
+// The kernels that have been launched.
+class Names {
+ public:
+  void add(const char* name) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (std::find(names_.begin(), names_.end(), name) == names_.end()) {
+      names_.emplace_back(name);
+    }
+  }
+  std::vector<std::string> all() {
+    std::lock_guard<std::mutex> lock(mutex_);
+    return names_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::string> names_;
+};
+
+Names& launched_names() {
+  static auto* names = new Names;
+  return *names;
 }
 
 Arrays run(const SizedLaunch& sized) {
@@ -211,6 +236,7 @@ std::vector<mx::array> launch(const Launch& launch, mx::Stream s) {
     return run(sized);
   }
   ++first_runs;
+  launched_names().add(launch.kernel);
   return first_run(sized);
 }
 
@@ -225,6 +251,10 @@ void count_launches(LaunchCount more) {
 
 long first_launches() {
   return first_runs;
+}
+
+std::vector<std::string> launched_kernels() {
+  return launched_names().all();
 }
 
 bool has_kernels(const mx::Stream& s) {
