@@ -51,7 +51,8 @@ if (past > 0) {
   }
 }
 // While those loads are under way two SIMD groups of the last part make the new
-// key and value, and two, others if there are, the query.
+// key and value, and two, others if there are, the query. One SIMD group alone
+// makes all of them.
 long own = cache + long(past) * row_size<BITS>();
 if (part == parts - 1 && simd == 0) {
   float a = turned(k, frequencies, past, lane), b = turned(k, frequencies, past, lane + 32);
@@ -59,14 +60,14 @@ if (part == parts - 1 && simd == 0) {
   new_key[lane] = a;
   new_key[lane + 32] = b;
 }
-if (part == parts - 1 && simd == 1) {
+if (part == parts - 1 && simd == (SIMDS > 1 ? 1 : 0)) {
   float a = float(v[lane]), b = float(v[lane + 32]);
   keep_row<BITS>(a, b, values + own, lane);
   new_value[lane] = a;
   new_value[lane + 32] = b;
 }
-int turns = tid - (THREADS - 64);
-if (turns >= 0) query[turns] = turned(q, frequencies, past, turns) * 0.125f;
+for (int turns = tid - max(THREADS - 64, 0); turns >= 0 && turns < 64; turns += THREADS)
+  query[turns] = turned(q, frequencies, past, turns) * 0.125f;
 threadgroup_barrier(mem_flags::mem_threadgroup);
 
 float mine[8];

@@ -98,7 +98,7 @@ ops::SelfAttention decode_attention(
            {"CHUNK", kChunk},
            {"WATCH", watched}},
       .groups = {parts, heads, rows},
-      .threads = {512, 256, 128, 64}};
+      .threads = {512, 256, 128, 64, 32}};
   auto shape = GemvShape::of(projection);
   auto constants = gemv_constants(projection, shape, rows, residual.dtype());
   constants.emplace_back("HEADS", heads);

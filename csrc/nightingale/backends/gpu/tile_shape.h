@@ -41,15 +41,18 @@ inline int group_count(int size, int part) {
 }
 
 // Sizes of a group that has so many patches: one for each SIMD group, and fewer
-// by halves, as long as all have the same number.
+// by halves, as long as all have the same number; at last all for one.
 inline std::vector<int> tile_threads(int patches) {
   std::vector<int> sizes;
-  for (int simds = patches;; simds /= 2) {
+  int simds = patches;
+  for (; simds % 2 == 0; simds /= 2) {
     sizes.push_back(32 * simds);
-    if (simds % 2 != 0) {
-      return sizes;
-    }
   }
+  sizes.push_back(32 * simds);
+  if (simds > 1) {
+    sizes.push_back(32);
+  }
+  return sizes;
 }
 
 // How a product is shared out: patches of 16 * rows by 8 * columns for each
