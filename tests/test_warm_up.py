@@ -3,6 +3,7 @@ from __future__ import annotations
 import itertools
 import logging
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 
 import nightingale
-from nightingale import warm_up
+from nightingale import _core, warm_up
 from nightingale.warm_up import GpuTurn, WarmUp
 
 
@@ -23,12 +24,18 @@ def test_warm_up_runs_every_stage_and_changes_nothing(
     tts: nightingale.TTS, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = tts.generate("Ready.", max_tokens=6)
-    engine, done = tts._engine, []
+    engine = tts._engine
+    done: list[str] = []
+
+    def noted(stage: str, run: Callable[..., Any]) -> Callable[..., Any]:
+        def note_and_run(*arguments: Any, **named: Any) -> Any:
+            done.append(stage)
+            return run(*arguments, **named)
+
+        return note_and_run
+
     for stage in ("speak", "mel", "sound"):
-        original = getattr(engine, stage)
-        monkeypatch.setattr(
-            engine, stage, lambda *a, f=original, s=stage, **k: (done.append(s), f(*a, **k))[1]
-        )
+        monkeypatch.setattr(engine, stage, noted(stage, getattr(engine, stage)))
     WarmUp(engine, tts._voice(None)).wait()
     assert done == ["speak", "mel", "sound"]
     monkeypatch.undo()
@@ -78,8 +85,8 @@ def test_kernels_that_take_long_to_compile_are_named_once(
 ) -> None:
     count = itertools.count()
     monkeypatch.setattr(GpuTurn, "_reported", False)
-    monkeypatch.setattr(warm_up._core, "first_kernel_launches", lambda: next(count))
-    monkeypatch.setattr(warm_up._core, "launched_kernels", lambda: ["gemv", "sample"])
+    monkeypatch.setattr(_core, "first_kernel_launches", lambda: next(count))
+    monkeypatch.setattr(_core, "launched_kernels", lambda: ["gemv", "sample"])
     with caplog.at_level(logging.INFO, logger="nightingale.warm_up"):
         with GpuTurn():  # a moment
             pass
