@@ -8,11 +8,17 @@
 
 #include "backends/gpu/kernel_stream.h"
 #include "emulator/instance.h"
+#include "kernel_texts/write_texts.h"
 
 // Beside doctest's options, for mutate_kernels.py:
 //   --metal=FOLDER     takes the kernels from there
 //   --cache=FOLDER     keeps newly compiled kernels there
+//   --threads=NUMBER   the largest group that the emulated GPU takes
 //   --launched=FILE    writes a line for each kernel that a test case runs
+// and for tools/kernel_texts.py:
+//   --texts=FOLDER     runs no test; writes what MLX compiles on Metal there
+//                      for the models
+//   --test-texts=FOLDER  writes what MLX compiles on Metal there for the tests
 
 namespace {
 
@@ -72,6 +78,18 @@ int main(int argc, char** argv) {
   }
   if (auto file = option(argc, argv, "launched")) {
     launched.open(*file);
+  }
+  if (auto threads = option(argc, argv, "threads")) {
+    testing::metal_emulator().limits.threads = std::stoi(*threads);
+  }
+  if (auto folder = option(argc, argv, "texts")) {
+    testing::write_kernel_texts(*folder);
+    return 0;
+  }
+  if (auto folder = option(argc, argv, "test-texts")) {
+    testing::metal_emulator().on_compile = [folder](const auto& run) {
+      testing::write_kernel_text(*folder, run);
+    };
   }
   doctest::Context context(argc, argv);
   if (!testing::emulated() && !emulator::has_kernel_compiler()) {

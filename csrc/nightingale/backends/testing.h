@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <optional>
 #include <vector>
 
 #include "nightingale/backends/gpu/kernel.h"
@@ -29,6 +30,21 @@ class KernelEmulator {
 
   // What gpu::has_tiles() is for the GPU it emulates.
   virtual bool has_tiles() const = 0;
+
+  // Called for each launch as its node of the graph is built, if it runs at
+  // once or later. inputs: with the state
+  virtual void built(
+      const std::vector<mx::array>& inputs,
+      const std::vector<mx::array>& outputs) {
+    (void)inputs, (void)outputs;
+  }
+
+  // What launch() returns in place of a launch, which then never runs; nothing
+  // where it is to run.
+  virtual std::optional<std::vector<mx::array>> replacement(
+      const gpu::Launch&) {
+    return std::nullopt;
+  }
 };
 
 // From now on CPU streams run kernels in `emulator`; nullptr: they run none.

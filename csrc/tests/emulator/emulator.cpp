@@ -138,6 +138,9 @@ void MetalEmulator::run(const test_hooks::KernelRun& asked) {
     if (instance == nullptr) {
       check_source(source, constants);
       instance = std::make_unique<Instance>(source, constants, inputs, outputs);
+      if (on_compile) {
+        on_compile(asked);
+      }
     }
     run(*instance, {source, constants, inputs, outputs, groups, threads});
   } catch (const std::invalid_argument&) {

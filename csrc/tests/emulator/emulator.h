@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -34,6 +35,9 @@ class MetalEmulator : public test_hooks::KernelEmulator {
   }
 
   Limits limits;
+
+  // Called before a kernel runs that has been compiled for the first time.
+  std::function<void(const test_hooks::KernelRun&)> on_compile;
 
   // Kernels that have run since this was last asked.
   std::set<std::string> take_launched();

@@ -57,19 +57,16 @@ Compiled make_compiled(const Launch& launch) {
   bool cuda = mx::cu::is_available();
   auto text = cuda ? text_in_files(source) : metal_text(source);
   Compiled kernel{source, {}, long(text.header.size() + text.body.size())};
-  auto make = [&](const auto& function) {
-    kernel.run = function(
+  if (mx::metal::is_available()) {
+    kernel.run = metal_kernel(source);
+  } else if (cuda) {
+    kernel.run = mx::fast::cuda_kernel(
         source.name,
         input_names(source),
         source.outputs,
         text.body,
         text.header,
         source.state.empty()); // state is not copied
-  };
-  if (mx::metal::is_available()) {
-    make([](auto&&... text) { return mx::fast::metal_kernel(text...); });
-  } else if (cuda) {
-    make([](auto&&... text) { return mx::fast::cuda_kernel(text...); });
   }
   return kernel;
 }
@@ -222,6 +219,17 @@ void provide_code(const SizedLaunch& sized) {
 bool remove_code(const SizedLaunch& sized) {
   auto kernel = generated(sized);
   return kernel && mlx_internals::remove_module(*kernel);
+}
+
+mx::fast::CustomKernelFunction metal_kernel(const KernelSource& source) {
+  auto text = metal_text(source);
+  return mx::fast::metal_kernel(
+      source.name,
+      input_names(source),
+      source.outputs,
+      text.body,
+      text.header,
+      source.state.empty()); // state is not copied
 }
 
 void forget_primitives() {

@@ -97,6 +97,10 @@ bool remove_code(const SizedLaunch& sized);
 
 std::vector<Constant> constants_with(const Launch& launch, int threads);
 
+// The function that runs a kernel on Metal. It takes the state behind the
+// inputs.
+mx::fast::CustomKernelFunction metal_kernel(const KernelSource& source);
+
 void forget_primitives();
 // And the group sizes that were accepted.
 void forget_launches();
