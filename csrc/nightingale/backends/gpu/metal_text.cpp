@@ -165,8 +165,12 @@ std::string writable_state(const KernelSource& source) {
 KernelText metal_text(const KernelSource& source) {
   static const auto words = embedded_header("metal.h");
   static const auto tiles = embedded_header("metal_tiles.h");
-  bool has_tiles = source.header.find("multiply_tiles") != std::string::npos;
   auto body = writable_state(source) + source.body;
+  auto uses = [&](const char* word) {
+    return source.header.find(word) != std::string::npos ||
+        body.find(word) != std::string::npos;
+  };
+  bool has_tiles = uses("multiply_tiles");
   auto header =
       without_unused(words + (has_tiles ? tiles : "") + source.header, body);
   return {without_spaces(header), without_spaces(body)};
