@@ -32,7 +32,8 @@ def date_rules(language: Language) -> Rules:
         day, month = (first, second) if language.day_first or first > 12 else (second, first)
         written = match["year"]
         century = 0 if len(written) == 4 else 2000 if written < "50" else 1900
-        return _date(language, day, month, century + int(written)) or match[0]
+        words = _date(language, day, month, century + int(written))
+        return match[0] if words is None else words + kept_stop(match, language.code)
 
     def short(match: re.Match[str]) -> str:
         return _date(language, int(match["day"]), int(match["month"]), None) or match[0]
@@ -44,9 +45,12 @@ def date_rules(language: Language) -> Rules:
             return match[0]
         return f"{language.cardinal(first)} {language.cardinal(last)}"
 
+    # The word for year after it, which the date says.
+    year_end = language.patterns.get("year_end", "")
+    after = f"(?:{year_end})?" if year_end else ""
     rules: Rules = {
-        _ISO: iso,
-        _NUMERIC: numeric,
+        _ISO + after: iso,
+        _NUMERIC + after: numeric,
         # Without a year it could be a fraction; a month with a zero before it is none.
         r"(?<![0-9A-Za-z./-])(?P<day>0?[1-9]|[12][0-9]|3[01])/(?P<month>0[1-9])"
         r"(?![0-9A-Za-z/])": short,
@@ -84,8 +88,9 @@ def _named_month_rules(language: Language) -> Rules:
     of = language.patterns.get("date_link", "")
     days = word_table(language.patterns["days"]) if "days" in language.patterns else {}
     link = rf"(?:(?P<month_link>{of})\s)?" if of else "(?P<month_link>)"
+    year_end = f"(?:{language.patterns['year_end']})?" if "year_end" in language.patterns else ""
     year_link = rf"(?:(?P<link>{of})\s)?" if of else "(?P<link>)"
-    year = rf"(?:,?\s{year_link}(?P<year>[12][0-9]{{3}})(?![\w]|[.,][0-9]|-[0-9]))?"
+    year = rf"(?:,?\s{year_link}(?P<year>[12][0-9]{{3}})(?![\w]|[.,][0-9]|-[0-9]){year_end})?"
 
     def month_of(match: re.Match[str]) -> int:
         groups = match.groupdict()

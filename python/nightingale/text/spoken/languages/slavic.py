@@ -149,6 +149,7 @@ def polish() -> Normalizer:
             ),
             date=_polish_date,
             clock=_polish_clock,
+            patterns={"year_end": r"\s(?:r\.|roku\b)"},
             plural=_polish_plural,
             currencies=(
                 "zł PLN: złoty/złote/złotych, € EUR: euro n, $ US$ USD: dolar/dolary/dolarów, "
@@ -173,8 +174,6 @@ def polish() -> Normalizer:
                         if not match[1].endswith("ia")
                         else match[1][:-1] + "ej"
                     ),
-                    r"\broku roku\b": "roku",
-                    r"\broku r\.(?!\w)": "roku",
                 },
             },
         )
@@ -257,6 +256,7 @@ def russian() -> Normalizer:
                 "января февраля марта апреля мая июня июля августа сентября октября ноября декабря"
             ),
             date=_russian_date,
+            patterns={"year_end": r"\s(?:г\.|года\b)"},
             clock=_russian_clock,
             plural=_three_forms,
             decimal_fraction=_russian_decimal,
@@ -276,7 +276,6 @@ def russian() -> Normalizer:
                 "numbers": {
                     r"(?<![\w.,])([12][0-9]{3})\s(году|года|год|г\.)(?!\w)": _russian_year,
                 },
-                "words": {r"\bгода г(?:ода\b|\.)": "года"},
             },
         )
     )
