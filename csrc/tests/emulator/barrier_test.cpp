@@ -155,8 +155,8 @@ TEST_CASE("emulator: all threads must come to the same barrier") {
       "divergent barrier");
   auto y = run(
       {.body = kShared + "for (uint i = 0; i < 5; ++i) {\n" +
-           "a[t] = x[t] + i;\n" + kBarrier + "y[t] = a[t ^ 1];\n" + kBarrier +
-           "}"});
+           "a[t] = x[t] + float(i);\n" + kBarrier + "y[t] = a[t ^ 1];\n" +
+           kBarrier + "}"});
   CHECK(values(y)[0] == 5);
 }
 

@@ -16,7 +16,7 @@ TEST_CASE("emulator: a kernel runs every thread of every group") {
            "uint3 at = threadgroup_position_in_grid;\n"
            "uint3 all = threadgroups_per_grid;\n"
            "uint group = (at.z * all.y + at.y) * all.x + at.x;\n"
-           "y[group * THREADS + t] = x[t] + 100.0f * group;",
+           "y[group * THREADS + t] = x[t] + 100.0f * float(group);",
        .shape = {12 * 64},
        .groups = {3, 2, 2}});
   for (int i = 0; i < 12 * 64; ++i) {

@@ -61,8 +61,9 @@ const Command kLanguage{
     "-Xclang",
     "-fbfloat16-excess-precision=none"};
 
-// MSL is C++14 with `if constexpr` and a little more. It converts float to
-// bfloat only where the text says so.
+// MSL is C++14 with `if constexpr` and a little more. It converts float and
+// integers to bfloat only where the text says so; here they become no float of
+// fewer digits either.
 const Command kTyped{
     "-std=c++14",
     "-S", // zig wants a file to come out

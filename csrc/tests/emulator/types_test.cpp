@@ -94,9 +94,11 @@ TEST_CASE("emulator: bfloat16 rounds to nearest, ties to even") {
   check_rounding<mx::bfloat16_t>(mx::bfloat16);
 }
 
-TEST_CASE("emulator: floats are rounded only where the text says so") {
+TEST_CASE("emulator: numbers are rounded only where the text says so") {
   TinyKernel kernel{
       .body = kThread + "y[t] = x[t] + 0.5f;", .dtype = mx::bfloat16};
+  check_fault(kernel, "does not compile");
+  kernel.body = kThread + "y[t] = t;";
   check_fault(kernel, "does not compile");
   kernel.body = kThread + "for (int i = 0; i < N; ++i) y[t] = x[t];\n" +
       "y[t] = bfloat16_t(0.0f);";
