@@ -113,7 +113,8 @@ cpp_build() {
 }
 
 # cpp_run NAME: runs the tests that cpp_build built, in parts, two at a time: most cases keep one
-# core busy. What each part launched is kept in $work/NAME/launched-*.tsv.
+# core busy. What each part launched is kept in $work/NAME/launched-*.tsv, and what MLX would compile
+# for it on Metal in $work/NAME/texts.
 cpp_run() {
   local tests="$work/$1/csrc/tests/nightingale_tests" cases part
   cases=$("$tests" --count | grep -o '[0-9]\+' | tail -n 1)
@@ -121,7 +122,8 @@ cpp_run() {
   # MLX keeps its streams and allocator to the end of the process.
   seq 1 "$part" "$cases" | ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 \
     UBSAN_OPTIONS=print_stacktrace=1 xargs -P 2 -I{} bash -c \
-    '"$0" --first={} --last=$(({} + $1 - 1)) --launched="$2/launched-{}.tsv"' \
+    '"$0" --first={} --last=$(({} + $1 - 1)) --launched="$2/launched-{}.tsv" \
+      --test-texts="$2/texts"' \
     "$tests" "$part" "$work/$1"
   echo "$cases cases passed"
 }
@@ -138,6 +140,28 @@ built_library() {
 # The library that pip built, with no Python in the process.
 plain_tests() {
   cpp_tests plain -DNIGHTINGALE_BENCH=ON -DNIGHTINGALE_LIBRARY="$(built_library)"
+}
+
+# Of the models and of the tests.
+kernel_texts() {
+  python3 -m tools.kernel_texts check --tests "$work/plain/csrc/tests/nightingale_tests" \
+    --mlx "$work/unpacked/mlx/include" --also "$work/plain/texts" --jobs 2
+}
+
+# As far as it goes without a Mac, with what has been built.
+first_mac() {
+  (. "$work/venv/bin/activate" &&
+    tools/first_mac.sh --short --build "$work/plain" --report "$work/first-mac")
+}
+
+# The kernel tests on GPUs that take smaller and smaller groups.
+group_limits() {
+  local threads
+  for threads in 512 256 128 64 32; do
+    "$work/plain/csrc/tests/nightingale_tests" --threads="$threads" \
+      --source-file="*/backends/gpu/*,*/decode_test.cpp,*/gpu_flow_test.cpp"
+  done
+  echo "the same results with groups of at most 512, 256, 128, 64 and 32 threads"
 }
 
 # broken_kernels OPTION...: whether the tests notice kernels that are broken on purpose.
