@@ -22,8 +22,8 @@ from unicodedata import category
 import nightingale
 from nightingale.checkpoint import LANGUAGES
 from nightingale.text import Tokenizer, prepare
+from nightingale.text.pauses import PAUSE_MARK
 from nightingale.text.segment import Segment
-from nightingale.text.segmentation import PAUSE_MARK
 from nightingale.text.unspoken import speakable
 
 # Not spoken: how an address begins, and what HTML writes for "&", which is said as "and".
@@ -94,7 +94,7 @@ def _segments(text: str, language: str, tokenizer: Tokenizer) -> Sequence[Segmen
     segments = prepare(text, language)
     if language not in tokenizer.languages or language in ("zh", "ja"):  # which need packages
         return segments
-    found = speakable(segments, lambda character: tokenizer.reads(character, language))
+    found = speakable(segments, lambda character, own: tokenizer.reads(character, own or language))
     for segment in found:
         if segment.text:
             tokenizer.encode(segment.text, language)
