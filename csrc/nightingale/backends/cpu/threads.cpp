@@ -72,9 +72,10 @@ class ThreadPool {
         workers_.emplace_back([this, i] { work(i); });
       }
     } catch (const std::system_error&) {
-      // The system gives no more. Most of those that started do the work; a
-      // few are given back, for others in this process need threads as well.
-      end_from(workers_.size() * 3 / 4);
+      // The system gives no more. Half of those that started do the work; the
+      // others are given back with their stacks, for the models need room and
+      // other parts of this process threads.
+      end_from(workers_.size() / 2);
     }
   }
 
