@@ -199,7 +199,7 @@ def _speak(args: Arguments, tell: Callable[[_Speech, Chunk], None], **overrides:
                         _print(output.file, f"{word.start:.2f}\t{word.end:.2f}\t{word.text}")
         if not speech.samples:
             raise Error("the model said nothing")
-        written = without_markup(text, options.language.lower(), options.markup)
+        written = without_markup(text, speech.language, options.markup) if asked else ""
         for kind in asked:
             with atomic_path(getattr(args, kind)) as partial:
                 partial.write_text(caption_file(kind, speech.words, written), "utf-8")

@@ -18,7 +18,6 @@ def prepare(
     count: Callable[[str], int] | None = None,
     *,
     max_tokens: int = MAX_TOKENS,
-    count_at_most: Callable[[str], float] | None = None,
     lexicon: Lexicon | None = None,
     expand: bool = True,
     markup: str | None = None,
@@ -26,8 +25,8 @@ def prepare(
     """Splits a text of any length into segments.
 
     limit: estimated seconds of speech in a segment; None is 15. count: gives the number of tokens
-    of a text, at most max_tokens in a segment; count_at_most: a bound of it, where that is faster.
-    lexicon: respellings of words. expand: numbers and abbreviations become words.
+    of a text, at most max_tokens in a segment. lexicon: respellings of words. expand: numbers and
+    abbreviations become words.
     Marks such as [pause 500ms] become the pause of the segment before them; several in a row add
     up, to 30 s at most. markup: one of MARKUPS; None is "ssml" for a text that begins with
     <speak>, else "plain".
@@ -46,8 +45,7 @@ def prepare(
 
     passages = passages_of(text, language.lower(), markup)
     counted = None if count is None else (lambda text, _: count(text))
-    bound = None if count_at_most is None else (lambda text, _: count_at_most(text))
-    segmenter = Segmenter(language.lower(), limit, counted, max_tokens, expand, bound, lexicon)
+    segmenter = Segmenter(language.lower(), limit, counted, max_tokens, expand, lexicon=lexicon)
     return segmenter.segments(passages)
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from .. import _core
 from .._overrides import SpeechOverrides
 from ..audio import Audio
+from ..engine import START_SPEECH
 from ..options import DTYPES, SpeechOptions
 from ..tts import TTS
 from . import languages, precision, repeatability, seams, spectrum
@@ -27,7 +28,6 @@ QUICK_CHUNKINGS = CHUNKINGS[:1]
 THREADS = (1, 2)
 COMPARED_TEXT, COMPARED_TOKENS = 400, 200  # tokens that precisions are compared on
 
-START_SPEECH = 6561
 
 Tick = Callable[[str], None]
 

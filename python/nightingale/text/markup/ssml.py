@@ -51,7 +51,7 @@ SLOWEST, FASTEST = 0.5, 2.0  # of rates
 _SPEAK = re.compile(r"\ufeff?\s*(?:<\?xml[^>]*\?>\s*)?<speak(?=[\s/>])")
 _TIME = re.compile(r"\+?([0-9]+(?:\.[0-9]*)?|\.[0-9]+)(ms|s)")
 _PERCENT = re.compile(r"([+-]?)([0-9]{1,4}(?:\.[0-9]{1,9})?)%")
-# Codes of languages that go by another one here.
+# Codes of languages that have another one here.
 _CODES = {"nb": "no", "nn": "no", "iw": "he", "cmn": "zh"}
 
 
