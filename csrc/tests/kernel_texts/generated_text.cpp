@@ -21,7 +21,7 @@ mlx_internals::GeneratedKernel generated_text(
     shapes.push_back(out.shape());
     dtypes.push_back(out.dtype());
   }
-  auto kernel = gpu::metal_kernel(source);
+  auto kernel = gpu::metal_kernel(source, gpu::metal_text(source));
   std::optional<mlx_internals::GeneratedKernel> made;
   auto build = [&](const gpu::Arrays& arrays) {
     auto results = kernel(

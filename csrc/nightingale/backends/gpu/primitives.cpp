@@ -58,7 +58,7 @@ Compiled make_compiled(const Launch& launch) {
   auto text = cuda ? text_in_files(source) : metal_text(source);
   Compiled kernel{source, {}, long(text.header.size() + text.body.size())};
   if (mx::metal::is_available()) {
-    kernel.run = metal_kernel(source);
+    kernel.run = metal_kernel(source, text);
   } else if (cuda) {
     kernel.run = mx::fast::cuda_kernel(
         source.name,
@@ -221,8 +221,9 @@ bool remove_code(const SizedLaunch& sized) {
   return kernel && mlx_internals::remove_module(*kernel);
 }
 
-mx::fast::CustomKernelFunction metal_kernel(const KernelSource& source) {
-  auto text = metal_text(source);
+mx::fast::CustomKernelFunction metal_kernel(
+    const KernelSource& source,
+    const KernelText& text) {
   return mx::fast::metal_kernel(
       source.name,
       input_names(source),

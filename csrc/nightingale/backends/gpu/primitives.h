@@ -1,6 +1,7 @@
 #pragma once
 
 #include "nightingale/backends/gpu/kernel.h"
+#include "nightingale/backends/gpu/metal_text.h"
 
 // The MLX primitives that run launches.
 
@@ -98,8 +99,10 @@ bool remove_code(const SizedLaunch& sized);
 std::vector<Constant> constants_with(const Launch& launch, int threads);
 
 // The function that runs a kernel on Metal. It takes the state behind the
-// inputs.
-mx::fast::CustomKernelFunction metal_kernel(const KernelSource& source);
+// inputs. text: what metal_text() gives.
+mx::fast::CustomKernelFunction metal_kernel(
+    const KernelSource& source,
+    const KernelText& text);
 
 void forget_primitives();
 // And the group sizes that were accepted.
