@@ -173,6 +173,7 @@ def test_caches_are_compared(
         assert mode.name in table
 
 
+@pytest.mark.nightly
 def test_what_bits_change_is_measured(
     quick_checkpoint: Path,
     tmp_path: Path,

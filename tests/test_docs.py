@@ -124,12 +124,20 @@ def serve(script: str) -> subprocess.Popen[bytes]:
     return process
 
 
-def has_examples(document: Path) -> bool:
-    return any(fence.language in EXAMPLES for fence in fences(document))
+# Documents whose examples take half a minute: what they show has tests of its own.
+LONG = ("docs/guide/validate.md", "docs/guide/speed.md", "docs/reference/command-line.md")
+
+
+def examples() -> Iterator[Any]:
+    for document in DOCUMENTS:
+        if any(fence.language in EXAMPLES for fence in fences(document)):
+            name = page_name(document)
+            marks = [pytest.mark.nightly] if name in LONG else []
+            yield pytest.param(document, id=name, marks=marks)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("document", list(filter(has_examples, DOCUMENTS)), ids=page_name)
+@pytest.mark.parametrize("document", list(examples()))
 def test_every_example_runs(
     document: Path, folder: Path, keep_threads: None, servers: list[subprocess.Popen[bytes]]
 ) -> None:
@@ -152,6 +160,10 @@ def test_every_fence_is_an_example_or_says_what_else_it_is() -> None:
         for fence in fences(document):
             known = fence.language in (*EXAMPLES, *NOT_EXAMPLES)
             assert known, f"{page_name(document)}, line {fence.line}"
+
+
+def test_long_documents_are_documents() -> None:
+    assert set(LONG) <= {case.id for case in examples()}
 
 
 def test_what_is_not_run_is_shown_somewhere() -> None:

@@ -167,8 +167,9 @@ def leaves_a_socket_before_the_sound(server: Running) -> None:
 
 
 @linux
-def test_200_clients_that_hang_up_leave_nothing_running(
-    server: Running, expected: Expected
+@pytest.mark.parametrize("clients", [40, pytest.param(200, marks=pytest.mark.nightly)])
+def test_clients_that_hang_up_leave_nothing_running(
+    clients: int, server: Running, expected: Expected
 ) -> None:
     ways = [leaves_mid_stream, leaves_before_the_sound, leaves_a_socket_mid_stream]
     ways.append(leaves_a_socket_before_the_sound)
@@ -179,12 +180,12 @@ def test_200_clients_that_hang_up_leave_nothing_running(
     pid, before = server.process.pid, metric(server, cancelled)
     opened, running = descriptors(pid), threads(pid)
     with ThreadPoolExecutor(20) as pool:
-        list(pool.map(lambda way: way(server), 50 * ways))
+        list(pool.map(lambda way: way(server), clients // len(ways) * ways))
     until(server.idle)
     until(lambda: descriptors(pid) <= opened)
     assert threads(pid) <= running + POOLED
     # Of those who leave early some are gone before their request is read.
-    assert 100 <= metric(server, cancelled) - before <= 200
+    assert clients // 2 <= metric(server, cancelled) - before <= clients
     assert "Traceback" not in "".join(server.log)
     (text, seed), sound = next(iter(expected.items()))
     assert server.speech(text, seed=seed).content == sound

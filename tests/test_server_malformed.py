@@ -116,9 +116,11 @@ def has_openais_shape(body: dict) -> bool:
 
 
 @pytest.mark.slow
-def test_a_thousand_malformed_requests_are_refused(server: Guarded) -> None:
+@pytest.mark.parametrize("step", [7, pytest.param(1, marks=pytest.mark.nightly)])
+def test_malformed_requests_are_refused(step: int, server: Guarded) -> None:
     cases = [*all_bodies(str(server.root / "secret")), *below_bodies()]
     assert len(cases) >= 1000
+    cases = cases[::step]
     files, lines = server.files(), len(server.running.log)
     with ThreadPoolExecutor(8) as pool:
         faults = [found for found in pool.map(lambda case: fault(server, case), cases) if found]
