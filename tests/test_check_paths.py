@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tools.check_paths import missing
+from tools.check_paths import missing, strays
 
 
 def test_a_path_that_leads_nowhere_is_found(tmp_path: Path) -> None:
@@ -19,3 +19,8 @@ def test_a_path_that_leads_nowhere_is_found(tmp_path: Path) -> None:
         "docs/guide/a.md:3: there is no csrc/ops/gone.h",
         "docs/guide/a.md:3: there is no tools/x.py",
     ]
+
+
+def test_what_does_not_belong_in_the_root_is_found() -> None:
+    files = ["README.md", ".ci/run", "csrc/nightingale/error.h", "NOTES.txt", "build/a.o"]
+    assert [line.split()[0] for line in strays(files)] == ["NOTES.txt", "build"]

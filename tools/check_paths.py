@@ -1,20 +1,30 @@
-"""Checks that the files which the documents name in backticks exist.
+"""Checks that the files which the documents name in backticks exist, and that the repository's
+root holds nothing but what belongs there.
 
     python tools/check_paths.py
 
-A path may have stars, and be a folder. Prints what is missing and exits with 1.
+A path may have stars, and be a folder. Prints what is wrong and exits with 1.
 """
 
 from __future__ import annotations
 
 import re
+import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 FOLDERS = r"\.ci|\.github|bench|csrc|docs|examples|metal|python|tests|tools|train"
 PATH = re.compile(rf"`((?:{FOLDERS})/[\w./*-]*)")
+
+# What may stand in the repository's root.
+AT_THE_ROOT = {
+    *FOLDERS.replace("\\", "").split("|"),
+    *("README.md", "LICENSE", "THIRD_PARTY_NOTICES.md", "CHANGELOG.md"),
+    *("CONTRIBUTING.md", "SECURITY.md", "pyproject.toml", "CMakeLists.txt"),
+    *(".gitignore", ".clang-format", ".pre-commit-config.yaml"),
+}
 
 
 def documents(root: Path) -> list[Path]:
@@ -30,8 +40,21 @@ def missing(root: Path = ROOT) -> Iterator[str]:
                     yield f"{document.relative_to(root)}:{number}: there is no {path}"
 
 
+def strays(files: Iterable[str]) -> Iterator[str]:
+    """Of the files of a repository, what stands in its root and does not belong there."""
+    for name in sorted({file.split("/")[0] for file in files} - AT_THE_ROOT):
+        yield f"{name} does not belong in the repository's root"
+
+
+def tracked() -> list[str]:
+    command = ["git", "ls-files"]
+    return subprocess.run(
+        command, cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout.splitlines()
+
+
 def main() -> int:
-    problems = list(missing())
+    problems = [*missing(), *strays(tracked())]
     print("\n".join(problems) or "every path that the documents name exists")
     return 1 if problems else 0
 
