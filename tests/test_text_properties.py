@@ -19,7 +19,11 @@ from nightingale.text.sentences import split_sentences
 
 from .test_text_segments import squeezed, texts_of, written
 
-pytestmark = pytest.mark.slow
+# share: one of so many cases is tried.
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.parametrize("share", [4, pytest.param(1, marks=pytest.mark.nightly, id="all")]),
+]
 
 SCRIPTS = {
     "en": "The quick brown fox can't jump over 3.14 lazy dogs at example.com or 10:30 Dr. U.S. I",
@@ -88,8 +92,8 @@ def spoken(text: str) -> str:
     )
 
 
-def test_no_character_is_lost_or_reordered_or_doubled() -> None:
-    for i, (language, text) in enumerate(generated(2800, breaks=False)):
+def test_no_character_is_lost_or_reordered_or_doubled(share: int) -> None:
+    for i, (language, text) in enumerate(generated(2800 // share, breaks=False)):
         segments = written(text, language, **settings_of(i))
         assert squeezed("".join(texts_of(segments))) == squeezed(without_pauses(text)), text
         assert sum(segment.pause for segment in segments) == pytest.approx(
@@ -98,14 +102,14 @@ def test_no_character_is_lost_or_reordered_or_doubled() -> None:
         assert segments == written(text, language, **settings_of(i))
 
 
-def test_no_spoken_character_is_lost_where_lines_break() -> None:
-    for i, (language, text) in enumerate(generated(2800, breaks=True)):
+def test_no_spoken_character_is_lost_where_lines_break(share: int) -> None:
+    for i, (language, text) in enumerate(generated(2800 // share, breaks=True)):
         segments = written(text, language, **settings_of(i))
         assert spoken("".join(texts_of(segments))) == spoken(without_pauses(text)), text
 
 
-def test_every_segment_has_something_to_say_and_fits() -> None:
-    for i, (language, text) in enumerate(generated(2100, breaks=True)):
+def test_every_segment_has_something_to_say_and_fits(share: int) -> None:
+    for i, (language, text) in enumerate(generated(2100 // share, breaks=True)):
         settings = settings_of(i)
         for segment in written(text, language, **settings):
             if not segment.text:
@@ -119,16 +123,16 @@ def test_every_segment_has_something_to_say_and_fits() -> None:
                 assert single or 2 + len(segment.text) <= 40, text
 
 
-def test_no_segment_begins_or_ends_inside_a_grapheme() -> None:
-    for i, (language, text) in enumerate(generated(1400, breaks=False)):
+def test_no_segment_begins_or_ends_inside_a_grapheme(share: int) -> None:
+    for i, (language, text) in enumerate(generated(1400 // share, breaks=False)):
         texts = texts_of(written(text, language, limit=0.5 + i % 3))
         for before, after in pairwise(texts):
             if before and after:
                 assert graphemes(before + after)[: len(graphemes(before))] == graphemes(before)
 
 
-def test_expanded_segments_hold_the_expanded_sentences() -> None:
-    for i, (language, text) in enumerate(generated(700, breaks=False)):
+def test_expanded_segments_hold_the_expanded_sentences(share: int) -> None:
+    for i, (language, text) in enumerate(generated(700 // share, breaks=False)):
         if language == "en":
             marked = [expand(s) for part in split_pauses(text) for s in split_sentences(part)]
             segments = prepare(text, limit=settings_of(i)["limit"])  # type: ignore[arg-type]
