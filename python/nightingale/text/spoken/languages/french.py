@@ -2,13 +2,13 @@
 
 import re
 
-from ..abbreviations import abbreviation_rules, at_end
 from ..acronyms import Letters
 from ..engine import Normalizer, Rules
 from ..language import Language
 from ..number_words import NumberWords, by_hundreds
 from ..roman import numeral, roman_rules
 from ..romance import SHORT_YEARS, SPACED_DEGREES, Agreement, normalizer
+from .french_abbreviations import ABBREVIATIONS, AT_END
 from .french_nouns import FEMININE, MASCULINE
 
 _TENS = (
@@ -296,73 +296,6 @@ _ROMAN = _ROMAN_FIRST | roman_rules(
     alone=_counting,
 )
 
-_WORDS = (
-    "etc: et cetera, env: environ, arr: arrondissement, bât Bât: bâtiment, ét: étage, "
-    "apt appart: appartement, "
-    "janv: janvier, févr: février, juil: juillet, oct: octobre, "
-    "nov: novembre, déc: décembre, tél Tél: téléphone, bd boul bld: boulevard, av: avenue, "
-    "pl: place, max: maximum, min: minimum, éd: éditions, coll: collection, "
-    "cf: confer, app: appartement, dép dépt: département, St: saint, apr: après, "
-    "vs: versus, qqch: quelque chose, qqn: quelqu'un, hab: habitants, réf: référence, "
-    "ex: exemple, approx: approximativement, resp: respectivement, trad: traduction, "
-    "quot: quotidien"
-)
-_ABBREVIATIONS = abbreviation_rules(
-    "fr",
-    titles=(
-        "M: monsieur, MM: messieurs, Dr: docteur, Pr: professeur, Prof: professeur, Me: maître, "
-        "Mgr: monseigneur, St: saint, Ste: sainte, Gal: général, Cdt: commandant, Col: colonel, "
-        "Cne: capitaine, Vve: veuve, Mme: madame, Mmes: mesdames, Mlle: mademoiselle"
-    ),
-    words=_WORDS,
-    numbered=(
-        "n no nr num: numéro, nos: numéros, p: page, pp: pages, art: article, "
-        "chap ch: chapitre, vol: volume, fig: figure, t: tome, éd: édition, sect: section, "
-        "al: alinéa, réf: référence, paragr: paragraphe, tab: tableau, th: thermostat"
-    ),
-    phrases={
-        r"\bMM\.(?=\s[A-ZÀ-Ý])": "messieurs",
-        r"\bM\.(?=\set\sM)": "monsieur",
-        r"\bMmes\b\.?": "mesdames",
-        r"\bMme\b\.?": "madame",
-        r"\bMlles\b\.?": "mesdemoiselles",
-        r"\bMlle\b\.?": "mademoiselle",
-        r"\b(?:Mgr|Mᵍʳ)\b\.?(?=\s[A-ZÀ-Ý])": "monseigneur",
-        r"\bDr\b(?=\s[A-ZÀ-Ý])": "docteur",
-        r"\bPr\b(?=\s[A-ZÀ-Ý])": "professeur",
-        r"\bMe\b(?=\s[A-ZÀ-Ý][a-zà-ÿ])(?<!\bne Me)": "maître",
-        r"\bSt\b\.?(?=[-\s][A-ZÀ-Ý])": "saint",
-        r"\bSte\b\.?(?=[-\s][A-ZÀ-Ý])": "sainte",
-        r"\bp\.\s?ex\.": "par exemple",
-        r"\b[cC]\.?-\s?à-\s?d\b\.?": "c'est-à-dire",
-        r"\bav\.\s?J\.?-?\s?C\b\.?": "avant Jésus-Christ",
-        r"\bapr\.\s?J\.?-?\s?C\b\.?": "après Jésus-Christ",
-        r"\bJ\.-C\b\.?": "Jésus-Christ",
-        r"\b[sS]\.?\s?[vV]\.?\s?[pP]\b\.?": "s'il vous plaît",
-        r"\bR\.\s?-?V\.": "rendez-vous",
-        r"\b[nN]\.?[º°](?=\s[^\W\d_])": "numéro",
-        r"\b[nN](?:°|º|ᵒ|\.º|\.°)s?\s?(?=[0-9])": "numéro ",
-        r"\b[nN](?:ᵒˢ|os)\s?(?=[0-9])": "numéros ",
-        r"\bno\s(?=[0-9]+\b)": "numéro ",
-        r"\bCie\b\.?": "compagnie",
-        r"\bSté\b\.?": "société",
-        r"\bEts\b\.?": "établissements",
-        r"\bMelle\b\.?": "mademoiselle",
-        r"\b[rR]te\b(?=\sd)": "route",
-        r"\b[rR]\.(?=\s(?:de|du|des)\b|\s[A-ZÀ-Ý][a-zà-ÿ])": "rue",
-        r"(?<=[0-9]\s)pp?\.": "pages",
-        r"(?<=[IVX]e\s)s\.|(?<=[IVX]ᵉ\s)s\.": "siècle",
-        r"\bN\.\s?B\.": "nota bene",
-        r"\bP\.-?\s?S\.": "post-scriptum",
-        r"\b[Tt]él(?=\s?:)": "téléphone",
-        r"(?<=[0-9½¼¾]\s)(?:c(?:uil)?\.?\s?à\s?s(?:oupe)?|càs|cs)\b\.?": "cuillères à soupe",
-        r"(?<=[0-9½¼¾]\s)(?:c(?:uil)?\.?\s?à\s?c(?:afé)?|càc)\b\.?": "cuillères à café",
-        r"\b[bB]d\b(?=\s[A-ZÀ-Ýd])": "boulevard",
-        r"\bappt\b\.?": "appartement",
-        r"\b[rR]dv\b|\bRDV\b": "rendez-vous",
-    },
-)
-
 _LETTERS = Letters(
     "a bé cé dé e effe gé hache i ji ka elle emme enne o pé ku erre esse té u vé double_vé iks "
     "i_grec zède",
@@ -378,11 +311,11 @@ def french() -> Normalizer:
     return normalizer(
         _LANGUAGE,
         _LETTERS,
-        abbreviations=_ABBREVIATIONS,
+        abbreviations=ABBREVIATIONS,
         ordinals=_ORDINAL_RULES,
         roman=_ROMAN,
         abbreviated=r"\b(?:etc|Mme|Mmes|Mlle|Mlles|Mgr|Dr|Pr|Me|Ste?|Cie|[bB]d|appt|[rR]dv|RDV|Sté|Ets|Melle|[rR]te|[Tt]él|[0-9]\sp|[0-9]\spp|[IVX]e\ss|no|nos|SVP|svp|env)\b"
-        + at_end(_WORDS),
+        + AT_END,
         phones=(
             r"0[1-9](?:[ .\u00a0\u202f-][0-9]{2}){4}",
             r"0[1-9][0-9]{8}",
