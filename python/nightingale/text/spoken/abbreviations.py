@@ -10,6 +10,8 @@ _CAPITAL = r"[^\W\d_a-zà-ÿ]"
 _RANGE = re.compile(r"[0-9]+\s?[-–]\s?[0-9]")
 _FRENCH_RANGE = re.compile(r"[0-9]+\sà\s[0-9]")
 _PAGES = {"página": "páginas", "page": "pages", "pagina": "pagine"}  # "p. 45-52"
+# Titles that are something else in small letters.
+_ONLY_CAPITALIZED = frozenset("d s m r p mm me min al ir fr col cap gal pe st ste sto sta".split())
 _UNITS = r"(?<![0-9])(?<![0-9][ \u00a0\u202f])(?=(?:min|sec|seg|gr)\.)|(?!(?:min|sec|seg|gr)\.)"
 
 
@@ -23,6 +25,12 @@ def abbreviation_rules(
     """
     tables = tuple(map(word_table, (titles, words, numbered)))
     named, anywhere, counted = tables
+    # "el sr. García", "o prof. Nunes"
+    named |= {
+        title.lower(): spoken
+        for title, spoken in named.items()
+        if title.lower() not in named and title.lower() not in _ONLY_CAPITALIZED
+    }
 
     def phrase(spoken: str) -> Callable[[re.Match[str]], str]:
         return lambda match: _cased(spoken, match[0]) + kept_stop(match, code)

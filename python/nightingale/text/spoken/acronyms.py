@@ -41,6 +41,7 @@ class Letters:
     names: str
     spelled_words: str = ""
     said_words: str = ""  # acronyms that are words against the odds
+    short_words: str = ""  # of two letters; others in capitals are initials
 
     @cached_property
     def _names(self) -> dict[str, str]:
@@ -55,6 +56,10 @@ class Letters:
     def _said(self) -> frozenset[str]:
         return frozenset(("JPEG", "MPEG", "JSON", *self.said_words.split()))
 
+    @cached_property
+    def _short(self) -> frozenset[str]:
+        return frozenset(("ok", "do", "re", "mi", "fa", "la", "si", *self.short_words.split()))
+
     def spelled(self, letters: str) -> str:
         """Letter by letter."""
         return " ".join(self._names.get(letter, letter) for letter in letters.lower())
@@ -65,6 +70,8 @@ class Letters:
             return False
         if not _VOWELS & set(word.lower()) or word in self._spelled:
             return True
+        if len(word) == 2 and word.isupper():
+            return word.lower() not in self._short
         return word.isupper() and len(word) <= 5 and not self._is_pronounceable(word)
 
     def _is_pronounceable(self, word: str) -> bool:

@@ -100,6 +100,8 @@ def number_rules(
         groups = re.findall("[0-9]+", match["number"])
         if by_groups and len(groups) == 1 and len(groups[0]) == 10:
             groups = re.findall("[0-9]{2}", groups[0])
+        if by_groups and len(groups) == 1 and len(groups[0]) == 4:  # "trente-six trente-cinq"
+            return " ".join(map(spell, re.findall("[0-9]{2}", groups[0])))
         plus = f"{language.word['plus']} " if match["number"].lstrip("(")[0] == "+" else ""
         if plus:
             return plus + ", ".join([language.cardinal(int(groups[0])), *map(spell, groups[1:])])

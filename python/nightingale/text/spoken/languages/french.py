@@ -303,6 +303,8 @@ _LETTERS = Letters(
     "SQL ONG OGM IRM ISBN BCE FMI IA CIA FBI UHT HLM UTC RTE AFP ANPE "
     "CDI PME PMI JO DUT HEC GIGN ADSL SAV SUV TER VIP CIO OM OL RSA APL SMS GPS IVG IGN BD CD "
     "DVD TV PC CV SA AOC AOP OPA OMS OMC IUFM USTL UFC",
+    short_words="ah ai an as au ce ci de du eh en es et eu fi ha he if il je la le lu ma me "
+    "mi ne ni nu oh on or os ou pi pu ri sa se si su ta te tu un us va vu",
 )
 
 
@@ -314,7 +316,7 @@ def french() -> Normalizer:
         abbreviations=ABBREVIATIONS,
         ordinals=_ORDINAL_RULES,
         roman=_ROMAN,
-        abbreviated=r"\b(?:etc|Mme|Mmes|Mlle|Mlles|Mgr|Dr|Pr|Me|Ste?|Cie|[bB]d|appt|[rR]dv|RDV|Sté|Ets|Melle|[rR]te|[Tt]él|[0-9]\sp|[0-9]\spp|[IVX]e\ss|no|nos|SVP|svp|env)\b"
+        abbreviated=r"\b(?:etc|Mme|Mmes|Mlle|Mlles|Mgr|Drs?|Prs?|Mes?|Ste?|Cie|[bB]d|appt|[rR]dv|RDV|Sté|Ets|Melle|[rR]te|[Tt]él|[0-9]\sp|[0-9]\spp|[IVX]e\ss|no|nos|SVP|svp|env)\b"
         + AT_END,
         phones=(
             r"0[1-9](?:[ .\u00a0\u202f-][0-9]{2}){4}",

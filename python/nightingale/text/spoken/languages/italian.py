@@ -10,6 +10,7 @@ from ..roman import numeral, roman_rules
 from ..romance import SHORT_YEARS, SPACED_DEGREES, Agreement, normalizer
 from ..tables import kept_stop
 from .italian_abbreviations import ABBREVIATIONS, AT_END
+from .italian_ranges import calendar_ranges, number_ranges
 
 _TENS = "venti trenta quaranta cinquanta sessanta settanta ottanta novanta".split()
 _UNITS = "uno due tre quattro cinque sei sette otto nove".split()
@@ -135,6 +136,9 @@ def _elided(match: re.Match[str]) -> str:
     return match[0] if masculine or not _AGREEMENT.feminine.fullmatch(noun) else "un'"
 
 
+_MONTHS = (
+    "gennaio febbraio marzo aprile maggio giugno luglio agosto settembre ottobre novembre dicembre"
+)
 _LANGUAGE = Language(
     code="it",
     numbers=NUMBERS,
@@ -153,10 +157,7 @@ _LANGUAGE = Language(
         "pm: del pomeriggio, late: di sera, "
         "millions: milione/milioni/miliardo/miliardi/bilione/bilioni"
     ),
-    months=(
-        "gennaio febbraio marzo aprile maggio giugno "
-        "luglio agosto settembre ottobre novembre dicembre"
-    ),
+    months=_MONTHS,
     month_forms={
         **{"gen": 1, "genn": 1, "feb": 2, "febbr": 2, "mar": 3, "apr": 4, "mag": 5, "giu": 6},
         **{"lug": 7, "ago": 8, "set": 9, "sett": 9, "ott": 10, "nov": 11, "dic": 12},
@@ -228,7 +229,8 @@ _LANGUAGE = Language(
         "dom: domenica",
         "free_calls": "800",
         "height": "{metres} e {rest}",
-        "called": r"tel\.|tel|telefono|cell\.|cellulare|fax|chiamare lo|chiamate lo",
+        "called": r"tel\.|tel|telefono|cell\.|cellulare|fax|chiam\w+ (?:il|lo|al)"
+        "|numero verde|al numero",
         "dotted_hour": r"(?:(?<=\b[Oo]re )(?<!\w)|(?<=\b[Aa]lle )|(?<=\b[Dd]alle )|(?<=\b[Dd]elle )"
         r"|(?<=\b[Ll]e ))",
     },
@@ -236,6 +238,7 @@ _LANGUAGE = Language(
     ordinal=_ordinal,
     fraction=_fraction,
     extra={
+        "signs": calendar_ranges(_MONTHS.replace(" ", "|")),
         "units": {
             r"(?<![\w.,/:-])1\s?h\.?(?!\w)": lambda match: f"un'ora{kept_stop(match, 'it')}",
             # "arrivato 2°", "il 1° nella gara"
@@ -332,6 +335,8 @@ _LETTERS = Letters(
     "UE USB IBM URL IP FBI DNA API CPU GPU SQL OGM IA CEO ISBN BCE FMI TV PC "
     "CD DVD UTC ATM UHT USL UDC EU IT HTML XML OMS SUV",
     said_words="ASL INPS CNEL CRAL FTSE",
+    short_words="ad ah ai al ci co da di do ed eh fa fu ha ho il in io la le li lo ma me mi "
+    "ne no od oh po re sa se si so su te ti to tu un va ve vi",
 )
 
 
@@ -340,10 +345,10 @@ def italian() -> Normalizer:
     return normalizer(
         _LANGUAGE,
         _LETTERS,
-        abbreviations=ABBREVIATIONS,
+        abbreviations=ABBREVIATIONS | number_ranges(_LANGUAGE.in_words),
         ordinals=_ORDINAL_RULES,
         roman=_ROMAN_DAYS | _ROMAN,
-        abbreviated=r"\b(?:ecc|etc|SpA|Srl|ca|tel|ab|sec)\b" + AT_END,
+        abbreviated=r"[0-9]\s?[-–]\s?[0-9]|\b(?:ecc|etc|SpA|Srl|ca|tel|ab|sec)\b" + AT_END,
         phones=(
             r"0[0-9]{1,3}[ ./-][0-9]{5,8}",
             r"0[0-9]{1,3}(?:[ .-][0-9]{2,4}){2,3}",

@@ -342,6 +342,8 @@ _LETTERS = Letters(
     "UE USB IBM URL IP FBI DNA API CPU GPU SQL OGM IA CEO ISBN BCE FMI TV PC CD DVD "
     "UTC ICMS IBGE OAB UFRJ UTI IPVA IPTU INSS BBC CNN HIV IPI OMC RG GPS SMS HTML OMS",
     said_words="PSOL USP UERJ",
+    short_words="ah ai ao as da de do ei em eu ha ia ir ja la le me na no oh oi os ou se si "
+    "su te tu um va ve vi",
 )
 
 

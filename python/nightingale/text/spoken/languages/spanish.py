@@ -145,6 +145,8 @@ _LETTERS = Letters(
     "UE IBM USB URL IP PC TV SMS EEUU UGT DNI OCU ADN ARN URSS UCI IA API CPU GPU HTML "
     "SQL ATM UHF CEO ISBN UTC GMT PDF DVD CD BBC CNN FBI UAM UE OMS IPC ITV",
     said_words="PSOE",
+    short_words="ah al ay da de di eh el en es fe ha he id ir ja je la le lo me mi ni no oh "
+    "os se si su te tu uf un va ve vi ya yo",
 )
 
 _LANGUAGE = Language(
