@@ -122,9 +122,19 @@ def _named_month_rules(language: Language) -> Rules:
     def month_and_year(match: re.Match[str]) -> str:
         return f"{language.month_names[month_of(match) - 1]} "
 
+    def day_span(match: re.Match[str]) -> str:
+        """ "lun-ven"."""
+        first, last = (days.get(match[end].lower(), match[end]) for end in ("first", "last"))
+        before = "da " if language.code == "it" else ""
+        return f"{before}{first} {language.word['to']} {last}"
+
     day_end = language.patterns.get("day_end", "")
     rules: Rules = {}
     if days:
+        weekday = rf"(?i:{either([*days, *days.values()])})"
+        rules[rf"(?<![\w-])(?P<first>{weekday})\.?\s?[-–]\s?(?P<last>{weekday})\b\.?(?!-)"] = (
+            day_span
+        )
         rules[rf"(?i:\b(?P<day>{either(days)}))\.,?\s(?=[0-9])"] = named_days
     rules[
         rf"(?<![\w.,:/-])(?:(?P<first>[0-9]{{1,2}}){DASH})?0?(?P<day>[0-9]{{1,2}}){day_end}"
@@ -150,6 +160,12 @@ def _shared(first: str, second: str) -> str:
     return " ".join(words)
 
 
+# Before how long something takes: "en 2h48".
+_LASTING = re.compile(
+    r"\b(?i:en|em|in|dur\w+|después de|após|depois de|dopo|tras|tempo (?:de|di)|tiempo de)\s\Z"
+)
+
+
 def time_rules(language: Language) -> Rules:
     """10:30, 15h30, 15.30 h, and ranges of them; the language knows the marks."""
     hours = language.patterns["hours"]  # after whole hours, a pattern
@@ -173,7 +189,10 @@ def time_rules(language: Language) -> Rules:
         if hour > 24 or minute > 59:
             return match[0]
         groups = match.groupdict()
-        if groups.get("second"):
+        lasting = language.code != "fr" and _LASTING.search(
+            match.string, max(0, match.start() - 24), match.start()
+        )
+        if groups.get("second") or groups.get("mark") or (lasting and ":" not in match[0]):
             return duration(match)
         words = language.clock(language, hour, minute)
         half = "am" if groups.get("am") else "pm" if groups.get("pm") else ""
@@ -191,17 +210,27 @@ def time_rules(language: Language) -> Rules:
         marked = match[3] and match[2].endswith("00") and not last.endswith(hours)
         return f"{first} {language.word['to']} {last}{f' {hours}' if marked else ''}"
 
+    def span(match: re.Match[str]) -> str:
+        lead = match["lead"] or ""
+        framed = language.patterns.get("time_span", "{first} " + language.word["to"] + " ")
+        if lead:
+            framed = "{first}" + framed.partition("{first}")[2]
+        return lead + framed.format(first=match["first"])
+
     digits = r"(?P<hour>[0-9]{1,2})"
+    lead = rf"(?P<lead>\b(?:{language.patterns.get('time_lead', '(?!)')})\s)?"
     rules: Rules = {
-        rf"(?<![0-9:])([0-9]{{1,2}}(?::|{hours})[0-9]{{2}})\s?[-–]\s?"
-        rf"(?=[0-9]{{1,2}}(?::|{hours})[0-9]{{2}}(?![0-9:]))": rf"\1 {language.word['to']} ",
-        rf"(?<![\w:])([0-9]{{1,2}}\s?(?:{hours})(?:[0-9]{{2}})?)\s?[-–]\s?"
-        rf"(?=[0-9]{{1,2}}\s?(?:{hours})(?![^\W\d_]))": rf"\1 {language.word['to']} ",
+        rf"(?<![0-9:]){lead}(?P<first>[0-9]{{1,2}}(?::|{hours})[0-9]{{2}})\s?[-–]\s?"
+        rf"(?=[0-9]{{1,2}}(?::|{hours})[0-9]{{2}}(?![0-9:]))": span,
+        rf"(?<![\w:]){lead}(?P<first>[0-9]{{1,2}}\s?(?:{hours})(?:[0-9]{{2}})?)\s?[-–]\s?"
+        rf"(?=[0-9]{{1,2}}\s?(?:{hours})(?![^\W\d_]))": span,
         rf"(?<![\w:.,]){digits}:(?P<minute>[0-9]{{2}})(?::(?P<second>[0-9]{{2}}))?(?!:?[0-9]|[.,][0-9])"
+        r"(?![ \u00a0\u202f][0-9]{3}(?![0-9:]))"
         rf"(?:\s?(?:{halves}|(?:{hours})(?![\w/])\.?))?": time,
         rf"(?<![\w:.,]){digits}\s?(?:{hours})\s?(?P<minute>[0-9]{{1,2}})\s?(?:min|mn)(?![^\W\d_])\.?"
         r"(?:\s?(?P<second>[0-9]{1,2})\s?(?:seg|sec|s)\b)?": duration,
-        rf"(?<![\w:.,]){digits}\s?(?:{hours})\s?(?P<minute>[0-9]{{2}})(?!\w|[.,][0-9])": time,
+        rf"(?<![\w:.,]){digits}\s?(?:{hours})\s?(?P<minute>[0-9]{{2}})(?P<second>)"
+        r"(?P<mark>['’′](?!\w))?(?!\w|[.,][0-9])": time,
     }
     if "am" in language.word:
         rules[

@@ -116,15 +116,17 @@ def number_rules(
         dot = language.word["dot" if len(parts) == 4 else "point"]
         return f" {dot} ".join(language.in_words(part) for part in parts)
 
+    def sign(group: str) -> str:
+        letter = f"{letters.spelled(group[0])} " if group[0].isalpha() else ""
+        return letter + language.digits(group)
+
     def account(match: re.Match[str]) -> str:
         groups = [letters.spelled(match[0][:2]), match[0][2:4], *match[0][4:].split()]
-        return ", ".join(
-            [f"{groups[0]} {language.digits(groups[1])}", *map(language.digits, groups[2:])]
-        )
+        return ", ".join([f"{groups[0]} {language.digits(groups[1])}", *map(sign, groups[2:])])
 
     rules: Rules = {
         # An IBAN.
-        r"(?<!\w)[A-Z]{2}[0-9]{2}(?: [0-9]{4}){3,7}(?: [0-9]{1,3})?(?!\w)": account,
+        r"(?<!\w)[A-Z]{2}[0-9]{2}(?: [A-Z0-9][0-9]{3}){3,7}(?: [0-9]{1,3})?(?!\w)": account,
         rf"(?<![\w+])(?P<number>\+[0-9]{{1,3}}(?:{group}?\(?[0-9]{{1,4}}\)?)?"
         rf"(?:{group}?[0-9]{{2,5}}){{2,5}})(?!\w)": checked,
         r"(?<![\w.,-])(?P<number>[0-9]{4}(?:[ -][0-9]{4}){3})(?![\w-]|[.,][0-9])": telephone,

@@ -33,7 +33,8 @@ def plain_rules(language: Language) -> Rules:
 
     def between(match: re.Match[str]) -> str:
         whole, _, _ = language.split(match[2])
-        form = language.agreement(match, _count(whole, ""))
+        # Down to one is a score: "ganó 3-1 fuera".
+        form = language.agreement(match, 2) if whole != "1" else ""
         return language.span(match[1], match[2], form)
 
     def in_turn(match: re.Match[str]) -> str:
@@ -52,7 +53,7 @@ def plain_rules(language: Language) -> Rules:
         r"(?<![\w.,-])[0-9]+(?:-[0-9]+){2,}(?![\w-])": in_turn,
         rf"{start}({language.sign}{numeral})(?:-|\s?–\s?)({numeral}){end}(?!-[0-9])": between,
         r"(?<=[0-9])\s[-−]\s(?=[0-9])": f" {language.word['minus']} ",
-        r"(?<![\w:.])([0-9]+):([0-9]+)(?![\w:]|[.,][0-9])": ratio,
+        rf"(?<![\w:.])([0-9]+):({numeral})(?![\w:]|[.,][0-9])": ratio,
         r"(?<![0-9,.])[0-9]+(?:,[0-9]+){2,}(?![0-9,]|\.[0-9])": lambda match: (
             match[0]
             if re.fullmatch("[1-9][0-9]{0,2}(?:,[0-9]{3})+", match[0])
@@ -131,10 +132,18 @@ def fraction_rules(language: Language) -> Rules:
         r"(?<![\w/.,])24/7(?![\w/])": f"{language.cardinal(24)} {language.cardinal(7)}",
         r"(?<![\w/.,])50/50(?![\w/])": f"{language.cardinal(50)} {language.cardinal(50)}",
         rf"{start}(?:(?:(?P<whole>[0-9]+)\s)?(?P<over>[0-9]{{1,3}})[/⁄](?P<under>[0-9]{{1,3}})"
-        rf"(?![0-9/]|[.,][0-9]|\w)|(?:(?P<before>[0-9]+)\s?)?(?P<vulgar>[{VULGAR}]))": spoken,
+        rf"(?![0-9/]|[.,][0-9]|\w|[ \u00a0\u202f][0-9]{{3}}\b)"
+        rf"|(?:(?P<before>[0-9]+)\s?)?(?P<vulgar>[{VULGAR}]))": spoken,
+        # A scale: "1/25 000".
+        r"(?<![\w/.,])1/(?=[1-9][0-9]{0,2}(?:[ .\u00a0\u202f][0-9]{3})+(?![0-9]))": (
+            f"{language.cardinal(1)} {language.word['over']} "
+        ),
         r"(?<=[0-9],[0-9])/(?=(?:10|20|100)(?![\w/]))": f" {language.word['over']} ",
         r"([0-9A-Za-z)])\^([-−]?[0-9]+)": lambda match: (
             f"{match[1]} {language.word['power']} {language.in_words(match[2])}"
+        ),
+        r"(?<=[0-9A-Za-z)])([⁰¹²³⁴⁵⁶⁷⁸⁹⁻]{2,}|[⁰¹⁴⁵⁶⁷⁸⁹])": lambda match: (
+            f" {language.word['power']} {language.in_words(normalize('NFKC', match[1]))}"
         ),
         r"(?<=[\w)])([²³])(?!\w)": lambda match: (
             " " + language.word["squared" if match[1] == "²" else "cubed"]

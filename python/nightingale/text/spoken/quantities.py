@@ -54,6 +54,8 @@ def money_rules(language: Language) -> Rules:
             rf"\g<units>{language.decimal}\g<cents> \g<sign>"  # "12€50"
         ),
         rf"(?<=[0-9]){DASH}(?=(?:{symbols}){gap}[0-9])": to,
+        # "20 €-30 €"
+        r"(?<=[0-9])(\s?[€$£])(?:[-–—]|\s[-–—]\s)(?=[0-9][0-9.,]*\s?[€$£])": rf"\1{to}",
         rf"{before}(?<![A-Za-z$])(?P<symbol>{leading}){gap}(?P<first>{numeral})"
         rf"(?:{DASH}(?P<last>{numeral}))?(?:{scale_after}|{long}){language.end}": amount,
         rf"{start}(?P<sign>{language.sign})(?P<first>{numeral})(?:{DASH}(?P<last>{numeral}))?{scale}{long}"
@@ -156,7 +158,7 @@ def unit_rules(language: Language) -> Rules:
         ] = measure
     rules[
         rf"{language.start}(?<!/)(?P<first>{language.sign}{language.numeral})"
-        rf"(?:\s?(?:%|°)?{DASH}(?P<last>{language.numeral}))?{gap}-?"
+        rf"(?:\s?(?:%|°)?{DASH}(?P<last>{language.numeral}))?{gap}(?:-(?![A-Z]\b))?"
         rf"(?!(?<=[0-9])K\b)(?P<unit>{names}){end}"
     ] = measure
     if language.scales:

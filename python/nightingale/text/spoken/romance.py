@@ -13,10 +13,13 @@ from .language import Language
 from .numbers import VULGAR, fraction_rules, leftover_rules, plain_rules
 from .quantities import PER_NEEDED, money_rules, per_rules, unit_rules
 from .roman import NEEDED as ROMAN_NEEDED
-from .tables import either
+from .tables import either, word_table
 
 _WORD_AFTER = re.compile(r"[ \u00a0\u202f\u2009]([^\W\d_]+)(?!['’\w])")
 _WORD_BEFORE = re.compile(r"([^\W\d_]+)[ \u00a0\u202f\u2009]\Z")
+
+# "3 a 1 fuera de casa", "2 por 1": what follows is not counted.
+_SCORE_BEFORE = re.compile(r"[0-9]\s(?:a|à|por|per|par|vezes|fois)\s\Z")
 
 _OF = "de |del "  # before the name of a month
 # Hyphens between words and numbers: "ISO-8859-1", "UTF-8", "32-bit".
@@ -49,6 +52,8 @@ def _minutes(language: Language) -> Rules:
         return language.count(language.unit_nouns["″"], match["number"])
 
     def with_seconds(match: re.Match[str]) -> str:
+        if int(match[2]) > 59:
+            return match[0]
         counts = (
             language.count(language.unit_nouns["min"], str(int(match[1]))),
             language.count(language.unit_nouns["s"], str(int(match[2]))),
@@ -57,7 +62,8 @@ def _minutes(language: Language) -> Rules:
         return (f" {link} " if link else " ").join(counts)
 
     return {
-        r"(?<![\w.,'’])([0-9]{1,3})[′'’]\s?([0-9]{1,2})(?:[″\"”]|''|(?!\w|['’]))": with_seconds,
+        r"(?<![\w.,'’])([0-9]{1,3})[′'’]\s?([0-9]{1,2})(?:[″\"”]|''"
+        r"|(?!\w|['’]|\s?[ckm]?m\b))": with_seconds,
         r"(?<![\w.,'’])([0-9]{1,3})\s?min\s?([0-9]{1,2})\s?(?:s|seg|sec)\b": with_seconds,
         _PRIME: spoken,
         r"(?<![\w.,'’])(?P<number>[0-9]{1,3}(?:[.,][0-9])?)[\"”](?=[\s,.;:)]|\Z)": inches,
@@ -97,11 +103,14 @@ class Agreement:
     label_form: str = ""
     feminine_part: str = "(?!)"  # after a number: "200 de las casas"
     only_one: bool = False  # no number but one has a gender
+    feminine_articles: frozenset[str] = frozenset()  # "a las 21", "às 2 da tarde"
 
     def __call__(self, match: re.Match[str], number: int) -> str:
         before = _WORD_BEFORE.search(match.string, max(0, match.start() - 24), match.start())
         if before is not None and before[1].lower() in self.labels:
             return self.label_form
+        if _SCORE_BEFORE.search(match.string, max(0, match.start() - 12), match.start()):
+            return ""
         if self.only_one and number != 1:
             return ""
         found = _WORD_AFTER.match(match.string, match.end())
@@ -115,6 +124,8 @@ class Agreement:
         if re.match(rf"\s(?:{self.feminine_part})\b", match.string[match.end() : match.end() + 12]):
             return "f"
         form = self._form(match, number, found)
+        if not form and before is not None and before[1].lower() in self.feminine_articles:
+            return "f"
         return form or ("m" if thousands else "")
 
     def _form(self, match: re.Match[str], number: int, found: re.Match[str] | None) -> str:
@@ -142,6 +153,34 @@ class Agreement:
         }
 
 
+def _counted_rules(language: Language) -> Rules:
+    """What stands between a number and what it counts: "3/4 taza", "1.000.000 habitantes"."""
+    agreement = language.agreement
+    function_words = agreement.function_words if isinstance(agreement, Agreement) else frozenset()
+
+    def part(match: re.Match[str]) -> str:
+        over, under = int(match["over"]), int(match["under"])
+        if not 0 < over < under or language.fraction is None:
+            return match[0]
+        return language.fraction(over, under) + language.of_millions(match["noun"])
+
+    def millions(match: re.Match[str]) -> str:
+        if match["noun"] in function_words:
+            return match[0]
+        return language.in_words(match["number"], "m") + language.of_millions(match["noun"])
+
+    between = language.patterns["between"]
+    return {
+        rf"\b(?P<lead>{between})\s(?P<first>[0-9][0-9.,]*)(?:-|\s?–\s?)(?=[0-9])": (
+            rf"\g<lead> \g<first> {language.word['and']} "
+        ),
+        r"(?<![\w/.,])(?P<over>[1-9])/(?P<under>[3-9]|10)\s"
+        rf"(?P<noun>{language.patterns['measures']})\b": part,
+        r"(?<![\w.,])(?P<number>[1-9][0-9]{0,2}(?:[ .\u00a0\u202f]000){2,3})\s"
+        r"(?P<noun>[a-zà-ÿ]{3,})(?!\w)": millions,
+    }
+
+
 # After degrees of temperature, latitude and longitude.
 _DIRECTIONS = frozenset(
     "norte sur sul este leste oeste nord sud est ovest bajo sotto sopra abaixo acima centígrados "
@@ -165,11 +204,15 @@ def normalizer(
     abbreviated: a pattern of abbreviations that are written without a stop, or end a sentence.
     """
     months = either([*language.month_names, *language.month_forms])
-    date = rf"[0-9][-/.]\s?[0-9]|[0-9]\S{{0,2}}\s(?:{_OF})?(?i:{months})|(?i:{months})\.?\s[12]"
+    days = either(word_table(language.patterns["days"]))
+    date = rf"(?i:\b(?:{days}))\S{{0,5}}\s?[-–]\s?[^\W\d_]"
+    date += rf"|[0-9][-/.]\s?[0-9]|[0-9]\S{{0,2}}\s(?:{_OF})?(?i:{months})|(?i:{months})\.?\s[12]"
     hours = language.patterns["hours"]
     marks = either(name for name in language.currency_nouns if not name.isalpha())
     currency = rf"{marks}|\b(?:{either(filter(str.isalpha, language.currency_nouns))})\b"
     units = either(language.unit_nouns)
+    # "N-340"
+    road: Rules = {r"(?<![\w.-])([A-Z])-(?=[0-9])": lambda match: f"{letters.spelled(match[1])} "}
     return Normalizer(
         (
             (WEB_NEEDED, web_rules(language, letters)),
@@ -179,8 +222,11 @@ def normalizer(
                 number_rules(language, letters, phones, phones_by_groups),
             ),
             (
-                "[-−–<>#№±~≈∼+xX×:/$](?=.?[-−0-9$£€])|[0-9][x×]",
-                language.extra.get("signs", {}) | symbols.before_number_rules(language),
+                "[-−–<>#№±~≈∼+xX×:/$](?=.?[-−0-9$£€])|[0-9][x×]|000[ .\u00a0\u202f]000",
+                language.extra.get("signs", {})
+                | _counted_rules(language)
+                | {r"(?<=[lL])\s?/\s?(?=100\s?km\b)": f" {language.word['every']} "}
+                | symbols.before_number_rules(language),
             ),
             (date, language.extra.get("dates", {}) | date_rules(language)),
             (rf"[0-9]\s?(?::|{hours}|[aApP]\.?\s?[mM])|[0-9]\.[0-9]", time_rules(language)),
@@ -201,10 +247,13 @@ def normalizer(
             (ROMAN_NEEDED, roman),
             (r"[0-9]\s?[^\W\d_]|[0-9][.º°]", ordinals),
             (
-                rf"[{VULGAR}²³^⁄/]",
+                rf"[{VULGAR}²³⁰¹⁴-⁹⁻^⁄/]",
                 language.extra.get("fractions", {}) | fraction_rules(language),
             ),
-            ("[0-9]", language.extra.get("numbers", {}) | _HYPHEN_RULES | plain_rules(language)),
+            (
+                "[0-9]",
+                language.extra.get("numbers", {}) | road | _HYPHEN_RULES | plain_rules(language),
+            ),
             ("[0-9]", model_rules(language, letters) | leftover_rules(language)),
             (symbols.NEEDED, symbols.rules(language)),
             ("[A-Z]{2}|[A-Z][.]", letters.rules()),

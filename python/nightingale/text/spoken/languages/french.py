@@ -106,7 +106,7 @@ _LANGUAGE = Language(
     code="fr",
     numbers=NUMBERS,
     words=(
-        "minus: moins, comma: virgule, point: point, dot: point, to: à, and: et, "
+        "every: aux, minus: moins, comma: virgule, point: point, dot: point, to: à, and: et, "
         "and_half: et demi, and_half_f: et demie, half_m: un demi, half_f: une demi, over: sur, "
         "power: puissance, "
         "squared: au carré, cubed: au cube, slash: barre oblique, hyphen: tiret, "
@@ -198,6 +198,9 @@ _LANGUAGE = Language(
         "K: kelvin/kelvins"
     ),
     patterns={
+        "between": "entre",
+        "measures": r"tasses?|verres?|cuillères?|litres?|kilos?|heures?|sachets?|"
+        r"oignons?|citrons?|paquets?|bouteilles?|pommes?",
         "hours": "[hH]",
         "day_end": "(?:er|ᵉʳ)?",
         "scale_words": "millions?|milliards?|mille",
@@ -219,6 +222,7 @@ _LANGUAGE = Language(
             **_ELISION,
         },
         "signs": {
+            r"(?<=[0-9][hH])/(?=[0-9]{1,2}[hH])": " et ",
             r"\b([0-9]+)\s?[hH]/24\b": r"\1 heures sur 24",
             r"\b7\s?[jJ](?:ours)?/7\b": "7 jours sur 7",
         },
@@ -226,6 +230,7 @@ _LANGUAGE = Language(
             r"(?<=guerre de )(14|39)-(18|45)\b|(?<=guerre )(14|39)-(18|45)\b": r"\1\3 \2\4",
             # The number of a law: "no 78-17".
             r"(?<=\bno )([0-9]+)-(?=[0-9])|(?<=\bn° )([0-9]+)-(?=[0-9])": r"\1\2 ",
+            r"(?<=\b[LRD]\. )([0-9]+)-(?=[0-9])|(?<=\b[LRD])([0-9]+)-(?=[0-9])": r"\1\2 ",
             r"(?<=\bart\. )([0-9]+)-(?=[0-9])|(?<=\barticle )([0-9]+)-(?=[0-9])": r"\1\2 ",
         },
         "units": _ELISION | SPACED_DEGREES | SHORT_YEARS,
@@ -316,7 +321,7 @@ def french() -> Normalizer:
         abbreviations=ABBREVIATIONS,
         ordinals=_ORDINAL_RULES,
         roman=_ROMAN,
-        abbreviated=r"\b(?:etc|Mme|Mmes|Mlle|Mlles|Mgr|Drs?|Prs?|Mes?|Ste?|Cie|[bB]d|appt|[rR]dv|RDV|Sté|Ets|Melle|[rR]te|[Tt]él|[0-9]\sp|[0-9]\spp|[IVX]e\ss|no|nos|SVP|svp|env)\b"
+        abbreviated=r"\b[Mm](?:ax|in)\s[0-9]|\b(?:etc|Mme|Mmes|Mlle|Mlles|Mgr|Drs?|Prs?|Mes?|Ste?|Cie|[bB]d|appt|[rR]dv|RDV|Sté|Ets|Melle|[rR]te|[Tt]él|[0-9]\sp|[0-9]\spp|[IVX]e\ss|no|nos|SVP|svp|env)\b"
         + AT_END,
         phones=(
             r"0[1-9](?:[ .\u00a0\u202f-][0-9]{2}){4}",

@@ -10,9 +10,12 @@ _WORDS = (
     "pl: place, max: maximum, min: minimum, éd: éditions, coll: collection, "
     "cf: confer, app: appartement, dép dépt: département, St: saint, apr: après, "
     "vs: versus, qqch: quelque chose, qqn: quelqu'un, hab: habitants, réf: référence, "
-    "ex: exemple, approx: approximativement, resp: respectivement, trad: traduction, "
+    "ex: exemple, approx: approximativement, resp: respectivement, suiv: suivantes, "
+    "trad: traduction, "
     "quot: quotidien"
 )
+_SOUP = r"(?:c(?:uil)?\.?\s?à\s?s(?:oupe)?|càs|cs)\b\.?"
+_COFFEE = r"(?:c(?:uil)?\.?\s?à\s?c(?:afé)?|càc)\b\.?"
 ABBREVIATIONS = abbreviation_rules(
     "fr",
     titles=(
@@ -62,10 +65,20 @@ ABBREVIATIONS = abbreviation_rules(
         r"(?<=[0-9]\s)pp?\.": "pages",
         r"(?<=[IVX]e\s)s\.|(?<=[IVX]ᵉ\s)s\.": "siècle",
         r"\bN\.\s?B\.": "nota bene",
+        r"(?<=[0-9]\s)pers\.": "personnes",
+        r"\b[Aa]rt\.\s?(?=[LRD]\.)": "article ",
+        r"(?<=\barticle )L\.\s?(?=[0-9])": "elle ",
+        r"(?<=\barticle )R\.\s?(?=[0-9])": "erre ",
+        r"(?<=\barticle )D\.\s?(?=[0-9])": "dé ",
+        r"(?<=[0-9]e\s)éd\.|(?<=1re\s)éd\.": "édition",
+        r"\b[Mm]ax(?=\s[0-9])": "maximum",
+        r"\b[Mm]in(?=\s[0-9])": "minimum",
         r"\bP\.-?\s?S\.": "post-scriptum",
         r"\b[Tt]él(?=\s?:)": "téléphone",
-        r"(?<=[0-9½¼¾]\s)(?:c(?:uil)?\.?\s?à\s?s(?:oupe)?|càs|cs)\b\.?": "cuillères à soupe",
-        r"(?<=[0-9½¼¾]\s)(?:c(?:uil)?\.?\s?à\s?c(?:afé)?|càc)\b\.?": "cuillères à café",
+        rf"(?<=(?<![0-9/])[1½¼¾]\s){_SOUP}|(?<=1/2\s){_SOUP}": "cuillère à soupe",
+        rf"(?<=(?<![0-9/])[1½¼¾]\s){_COFFEE}|(?<=1/2\s){_COFFEE}": "cuillère à café",
+        rf"(?<=[0-9½¼¾]\s){_SOUP}": "cuillères à soupe",
+        rf"(?<=[0-9½¼¾]\s){_COFFEE}": "cuillères à café",
         r"\b[bB]d\b(?=\s[A-ZÀ-Ýd])": "boulevard",
         r"\bappt\b\.?": "appartement",
         r"\b[rR]dv\b|\bRDV\b": "rendez-vous",

@@ -87,7 +87,7 @@ _AGREEMENT = Agreement(
         r"fonte|mente|morte|fine|pelle|valle|canzone|ragione|regione|prigione|opzione|email|mail|sede|"
         r"cattedrale|finale|semifinale|corte|superficie|diocesi|capitale|band|questione|gestione|"
         r"cornice|parete|vergine|fede|variante|ribellione|riunione|unione|opinione|corrente|salute|"
-        r"volpe|febbre|polvere|veste|stirpe|sorte|fame|chat|app|password|partita|bici|metro|notte|"
+        r"volpe|febbre|polvere|veste|stirpe|sorte|fame|chat|app|password|partita|bici|notte|"
         r"azione|lezione|carte|siepe|mente|quiete|estate|crociere|dose|tosse|bibite|bibita"
     ),
     masculine=frozenset(
@@ -99,6 +99,8 @@ _AGREEMENT = Agreement(
         "aroma enigma emblema telegramma chilogramma crucigramma delta boia gorilla cobra".split()
     ),
     function_words=frozenset(
+        "esso essa essi esse egli ella lui lei loro noi voi questo questa quello quella viene "
+        "vengono può possono deve devono oppure quindi perché mentre poi allora ogni "
         "e ed o a al alla ai alle di del della dei delle da dal in nel nella con su sul per che è "
         "sono era fu ha hanno si il lo la i gli le un una se non sulla sulle sullo sui sugli nello "
         "nelle nei negli dalla dalle dallo dai dagli allo agli dello degli circa oggi domani "
@@ -129,6 +131,11 @@ def _aged(match: re.Match[str]) -> str:
     return (f"{words[:-1]}e" if words.endswith("é") else words[:-1]) + "enn"
 
 
+def _after_article(match: re.Match[str]) -> str:
+    gender = "f" if match["article"].lower().endswith("la") else "m"
+    return f"{match['article']} {_ordinal(int(match['number']), gender)}"
+
+
 def _elided(match: re.Match[str]) -> str:
     """ "un'arancia"."""
     noun = match["noun"].lower()
@@ -143,6 +150,7 @@ _LANGUAGE = Language(
     code="it",
     numbers=NUMBERS,
     words=(
+        "every: ogni, "
         "minus: meno, comma: virgola, point: punto, dot: punto, to: a, and: e, and_half: e "
         "mezzo, and_half_f: e mezza, "
         "half_m: mezzo, half_f: mezza, over: su, power: elevato a, squared: al quadrato, "
@@ -219,6 +227,10 @@ _LANGUAGE = Language(
         "°F ºF: grado Fahrenheit/gradi Fahrenheit, K: kelvin"
     ),
     patterns={
+        "between": "tra|fra",
+        "measures": r"tazz[ae]|tazzin[ae]|bicchier[ei]|cucchiai(?:o|ni|no)?|litr[oi]|"
+        r"chil[oi]|or[ae]|bustin[ae]|cipoll[ae]|limon[ei]|pacchett[oi]|"
+        r"bottigli[ae]|mel[ae]",
         "hours": "h",
         "day_end": "[°º]?",
         "scale_words": "milioni|milione|miliardi|miliardo|mila",
@@ -231,16 +243,36 @@ _LANGUAGE = Language(
         "height": "{metres} e {rest}",
         "called": r"tel\.|tel|telefono|cell\.|cellulare|fax|chiam\w+ (?:il|lo|al)"
         "|numero verde|al numero",
-        "dotted_hour": r"(?:(?<=\b[Oo]re )(?<!\w)|(?<=\b[Aa]lle )|(?<=\b[Dd]alle )|(?<=\b[Dd]elle )"
-        r"|(?<=\b[Ll]e ))",
+        "dotted_hour": r"(?:(?<=\b[Oo]re )(?<!\w)|(?<=\bh )|(?<=\b[Aa]lle )|(?<=\b[Dd]alle )"
+        r"|(?<=\b[Dd]elle )|(?<=\b[Ll]e ))",
     },
     agreement=_AGREEMENT,
     ordinal=_ordinal,
     fraction=_fraction,
     extra={
-        "signs": calendar_ranges(_MONTHS.replace(" ", "|")),
+        "dates": {
+            r"\b([Ll]['’]|[Dd]all['’]|[Aa]ll['’]|[Dd]ell['’])(8|11)/(1[0-2]|[1-9])(?![\w/])": (
+                lambda match: f"{match[1]}{match[2]} {_LANGUAGE.month_names[int(match[3]) - 1]}"
+            )
+        },
+        "signs": {
+            r"(?<![\w.])h\.?\s(?=[0-9]{1,2}[.:][0-9]{2}\b)": "ore ",
+            # "L. 104/92", "D.Lgs. 81/08"
+            r"\b[Ll]\.\s(?=(?:n\.\s)?[0-9]+/[0-9]{2})": "legge ",
+            r"(?P<law>\b(?:[Ll]egge|[Dd]ecreto|[Ll]gs\.|[Dd]\.?[Pp]\.?[Rr]\.?|[Dd]\.?[Ll]\.)"
+            r"(?:\sn\.)?\s[0-9]+)/(?=[0-9]{2,4}\b)": r"\g<law> barra ",
+            **calendar_ranges(_MONTHS.replace(" ", "|")),
+        },
         "units": {
+            # "al 45' del primo tempo"
+            r"\b(?P<article>(?i:al|del|dal|nel|il)\s|(?i:all|dell|dall|nell|l)['’])"
+            r"(?P<number>[1-9][0-9]{0,2})['’′](?!\w|['’])(?:\sminuto\b)?": lambda match: (
+                f"{match['article']}{_ordinal(int(match['number']), 'm')} minuto"
+            ),
             r"(?<![\w.,/:-])1\s?h\.?(?!\w)": lambda match: f"un'ora{kept_stop(match, 'it')}",
+            # "il 2° di tre", "la 3° fila"
+            r"\b(?P<article>[Ii]l|[Ll]o|[Aa]l|[Dd]el|[Nn]el|[Dd]al|[Ss]ul|[Uu]n|[Ll]a|[Aa]lla|[Dd]ella|"
+            r"[Nn]ella|[Dd]alla)\s(?P<number>[1-9][0-9]?)°(?!\s?[CF]\b|[0-9])": _after_article,
             # "arrivato 2°", "il 1° nella gara"
             r"(?<![\w.,°/-])(1)°(?=\s(?![CF]\b)\w|[,;.!?)]|\Z)|(?<=(?:vat|cat|unt|zat)[oaie] )"
             r"([1-9][0-9]?)°": lambda match: _ordinal(int(match[1] or match[2]), "m"),
@@ -255,6 +287,7 @@ _LANGUAGE = Language(
             r"(?<=\b[Aa]ll['’])1(?![\w°ª]|[.,:/-][0-9]|\s?%|\sper\b)|"
             r"(?<=\b[Dd]all['’])1(?![\w°ª]|[.,:/-][0-9]|\s?%|\sper\b)": "una",
             r"(?<![\w.,])([1-9][0-9]{0,2})\s?mila\b": _thousands,
+            r"\buna ora\b": "un'ora",
             r"(?<![\w.,])([1-9][0-9])enn(?=[ei]\b)": _aged,
             # "un'ora", "uno studente"
             r"(?<![\w.,/:-])1\s(?=(?P<noun>[aeiouàèéìòù]\w+)\b)": _elided,
@@ -348,10 +381,11 @@ def italian() -> Normalizer:
         abbreviations=ABBREVIATIONS | number_ranges(_LANGUAGE.in_words),
         ordinals=_ORDINAL_RULES,
         roman=_ROMAN_DAYS | _ROMAN,
-        abbreviated=r"[0-9]\s?[-–]\s?[0-9]|\b(?:ecc|etc|SpA|Srl|ca|tel|ab|sec)\b" + AT_END,
+        abbreviated=r"\b[Mm](?:ax|in)\s[0-9]|[0-9]\s?[-–]\s?[0-9]|\b(?:ecc|etc|SpA|Srl|ca|tel|ab|sec)\b"
+        + AT_END,
         phones=(
             r"0[0-9]{1,3}[ ./-][0-9]{5,8}",
-            r"0[0-9]{1,3}(?:[ .-][0-9]{2,4}){2,3}",
+            r"(?![0-9]{2}[.-][0-9]{2}[.-][0-9]{4}\b)0[0-9]{1,3}(?:[ .-][0-9]{2,4}){2,3}",
             r"3[0-9]{2}[ ./-]?[0-9]{6,7}",
             r"3[0-9]{2}(?:[ .-][0-9]{2,4}){2,3}",
             r"800[ .-][0-9]{3}[ .-]?[0-9]{3}",

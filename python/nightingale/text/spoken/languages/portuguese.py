@@ -92,6 +92,15 @@ _SCORES: Rules = {
 }
 
 
+# "25/dez/2023", "maio/2020"
+_SHORT_MONTHS = "jan|fev|mar|abr|mai|jun|jul|ago|set|out|nov|dez"
+_SLASHED_MONTHS: Rules = {
+    rf"(?<![\w/])([0-9]{{1,2}})/({_SHORT_MONTHS})/(?=[12][0-9]{{3}}\b)": r"\1 \2. ",
+    r"(?i:\b(janeiro|fevereiro|março|abril|maio|junho|julho|agosto|setembro|outubro|novembro|"
+    r"dezembro))/(?=[12][0-9]{3}\b)": r"\1 de ",
+}
+
+
 def _date(language: Language, day: int, month: int, year: int | None) -> str:
     first = "primeiro" if day == 1 else language.cardinal(day)
     words = f"{first} de {language.month_names[month - 1]}"
@@ -148,6 +157,7 @@ _AGREEMENT = Agreement(
         "menores jovens simples".split()
     ),
     thousand="mil",
+    feminine_articles=frozenset(("às", "das", "as", "à")),
     feminine_part="das|delas|destas|dessas",
     millions=frozenset("milhão milhões bilhão bilhões trilhão trilhões".split()),
 )
@@ -156,6 +166,7 @@ _LANGUAGE = Language(
     code="pt",
     numbers=NUMBERS,
     words=(
+        "every: por, "
         "minus: menos, comma: vírgula, point: ponto, dot: ponto, to: a, and: e, and_half: e "
         "meio, and_half_f: e meia, "
         "half_m: meio, half_f: meia, over: sobre, power: elevado a, squared: ao quadrado, "
@@ -243,7 +254,12 @@ _LANGUAGE = Language(
         "°F ºF: grau Fahrenheit/graus Fahrenheit, K: kelvin/kelvins"
     ),
     patterns={
+        "between": "entre",
+        "measures": r"xícaras?|copos?|colher(?:es)?|litros?|quilos?|horas?|cebolas?|"
+        r"limão|pacotes?|garrafas?|latas?|maçãs?",
         "hours": "h|hs|hrs",
+        "time_span": "das {first} às ",
+        "time_lead": "das|desde as|entre as|às",
         "day_end": "(?:(?<=1)[º°])?",
         "date_link": "de",
         "scale_words": "milhões|milhão|bilhões|bilhão|mil|trilhões|trilhão",
@@ -261,9 +277,11 @@ _LANGUAGE = Language(
     fraction=_fraction,
     extra={
         "fractions": _PARTS,
-        "signs": _SCORES,
+        "signs": _SCORES | _SLASHED_MONTHS,
         "numbers": {r"\b[kK]m\s(?=[0-9])": "quilômetro "},
         "units": {
+            r"\b(?P<article>[Oo]|[Aa]o|[Dd]o|[Nn]o|[Pp]elo)\s(?P<number>[1-9][0-9]?)°"
+            r"(?!\s?[CF]\b|[0-9])": (lambda match: f"{match['article']} {match['number']}º"),
             **WEATHER_DEGREES,
             **_AGREEMENT.degree_ordinals(_ordinal),
             **ORDINAL_DEGREES,
@@ -355,7 +373,7 @@ def portuguese() -> Normalizer:
         abbreviations=ABBREVIATIONS,
         ordinals=_ORDINAL_RULES,
         roman=_ROMAN,
-        abbreviated=r"\b(?:etc|EUA|Ltda|Cia|Jr|aprox|Srª|Drª)\b" + AT_END,
+        abbreviated=r"\b[Mm](?:áx|ín)\s[0-9]|\b(?:etc|EUA|Ltda|Cia|Jr|aprox|Srª|Drª)\b" + AT_END,
         phones=(
             r"\(0?[0-9]{2}\)\s?9?\s?[0-9]{4}[ -][0-9]{4}",
             r"[0-9]{2} 9?[0-9]{4}-[0-9]{4}",
@@ -363,5 +381,6 @@ def portuguese() -> Normalizer:
             r"0[38]00[ -][0-9]{3}[ -][0-9]{4}",
             r"[0-9]{3}\.[0-9]{3}\.[0-9]{3}-[0-9]{2}",
             r"[0-9]{5}-[0-9]{3}",
+            r"[0-9]{2}\.[0-9]{3}\.[0-9]{3}/[0-9]{4}-[0-9]{2}",
         ),
     )

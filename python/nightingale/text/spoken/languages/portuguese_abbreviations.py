@@ -8,7 +8,8 @@ _WORDS = (
     "mín: mínimo, depto dept: departamento, Cia: companhia, Ltda: limitada, Jr: júnior, "
     "esq: esquerda, dir: direita, hab: habitantes, vs: versus, obs Obs: observação, "
     "apto ap: apartamento, pça: praça, ref: referência, gov: governo, ex: exemplo, "
-    "trad: tradução, cel: celular, séc: século, desc: desconto, univ: universidade, gde: grande"
+    "trad: tradução, bl: bloco, segs: seguintes, ss: seguintes, cel: celular, séc: século, "
+    "desc: desconto, univ: universidade, gde: grande"
 )
 ABBREVIATIONS = abbreviation_rules(
     "pt",
@@ -50,7 +51,7 @@ ABBREVIATIONS = abbreviation_rules(
         r"(?<=[0-9]\s)p\.\s?p\.": "pontos percentuais",
         r"(?<=[0-9]\s)págs?\.": "páginas",
         r"\b[Tt]el(?=\s?:)": "telefone",
-        r"\bD\.ª|\bDª": "dona",
+        r"\bD\.ª|\bDª\.?": "dona",
         r"\bD\.(?=\s(?!Luca|Garcia)[A-Z]\w*a\b)": "dona",
         r"\b[nN]\.?[º°](?=\s[^\W\d_])": "número",
         r"\b[nN](?:\.\s?º|º|°|\.°)\s?(?=[0-9])": "número ",
@@ -60,6 +61,28 @@ ABBREVIATIONS = abbreviation_rules(
         r"\bp/(?=\s?[a-zà-ÿ])\s?": "para ",
         r"\bP\.\s?S\.": "pós-escrito",
         r"\bObs\.\s?:": "observação:",
+        **{
+            rf"{number}col\.{size}": f"{noun}{said}"
+            for number, noun in (
+                (r"(?<=(?<![0-9/])[1½¼¾]\s)", "colher"),
+                (r"(?<=1/2\s)", "colher"),
+                (r"(?<=[0-9]\s)", "colheres"),
+            )
+            for size, said in (
+                (r"\s?\(sopa\)", " de sopa"),
+                (r"\s?\(chá\)", " de chá"),
+                (r"\s?\(café\)", " de café"),
+                (r"\s?\(sobremesa\)", " de sobremesa"),
+                (r"(?=\sde\s)", ""),
+            )
+        },
+        r"\bN\.\s?B\.": "nota bene",
+        r"(?<=[0-9][ªa]\s)ed\.": "edição",
+        r"\b[Ss]ec\.(?=\s[IVX]+\b)": "século",
+        r"\b[Mm]áx(?=\s[0-9])": "máximo",
+        r"\b[Mm]ín(?=\s[0-9])": "mínimo",
+        r"(?<=%\s)a\.\s?a\.": "ao ano",
+        r"(?<=%\s)a\.\s?m\.": "ao mês",
         r"(?<=[0-9]\s)(?:h|hs|hrs)\.": "horas",
     },
 )

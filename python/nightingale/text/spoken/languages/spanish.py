@@ -120,7 +120,7 @@ _AGREEMENT = Agreement(
         "y e o u a al de del en con sin por para que es son fue era será hay está están ha han se "
         "le la las el los lo un una su sus si no como cuando donde más menos desde hasta entre "
         "sobre según contra ante tras pero ni también ya muy coma punto además hasta antes después "
-        "durante mediante igual dividido".split()
+        "durante mediante igual dividido ayer hoy mañana anoche".split()
     ),
     labels=frozenset(
         "página páginas capítulo número números artículo figura tabla paso versión opción nivel "
@@ -135,6 +135,7 @@ _AGREEMENT = Agreement(
         "mayores menores jóvenes interesantes simples".split()
     ),
     thousand="mil",
+    feminine_articles=frozenset(("las",)),
     feminine_part="de (?:las|ellas|estas|esas)",
     millions=frozenset("millón millones billón billones".split()),
 )
@@ -153,6 +154,7 @@ _LANGUAGE = Language(
     code="es",
     numbers=NUMBERS,
     words=(
+        "every: cada, "
         "minus: menos, comma: coma, point: punto, dot: punto, to: a, and: y, and_half: y medio, "
         "and_half_f: y media, "
         "half_m: medio, half_f: media, over: sobre, power: elevado a, squared: al cuadrado, "
@@ -245,7 +247,12 @@ _LANGUAGE = Language(
         "K: kelvin/kelvins"
     ),
     patterns={
+        "between": "entre",
+        "measures": r"tazas?|vasos?|cucharad(?:it)?as?|litros?|kilos?|horas?|copas?|"
+        r"barras?|cebollas?|limón|pizzas?|paquetes?|botellas?|manzanas?",
         "hours": "h|hs|hrs",
+        "time_span": "de {first} a ",
+        "time_lead": "de|desde|entre|las",
         "dotted_hour": r"(?<=\b[lL]as )",
         "days": "lun: lunes, mar: martes, mié: miércoles, jue: jueves, vie: viernes, "
         "sáb: sábado, dom: "
@@ -262,6 +269,7 @@ _LANGUAGE = Language(
     extra={
         "numbers": {
             r"\b[kK]m\s(?=[0-9])": "kilómetro ",
+            r"(?<=\b[aA] la )1(?!\w|[.,:/-][0-9])": "una",  # o'clock
             r"(?<![\w.,])([0-9]+)['’]([0-9]{1,2})(?![\w'’\"])": r"\1,\2",  # a decimal
             # "el 23-F"
             r"(?<=[0-9])-([A-Z])(?!\w)": lambda match: f" {_LETTERS.spelled(match[1])}",
@@ -270,6 +278,9 @@ _LANGUAGE = Language(
         # The sign of the peso.
         "signs": {r"\$\s?(?=[0-9.,]+\s(?:pesos|soles|bolívares|quetzales|córdobas)\b)": ""},
         "units": {
+            r"\b(?P<article>[Ee]l|[Aa]l|[Dd]el|[Uu]n)\s(?P<number>[1-9][0-9]?)\.?°"
+            r"(?!\s?[CF]\b|[0-9])": (lambda match: f"{match['article']} {match['number']}.º"),
+            r"(?<![\w.,])([0-9]+)['’]([0-9]{1,2})(?=\s?(?:[ckm]?m|kg|km/h|millones)\b)": r"\1,\2",
             **WEATHER_DEGREES,
             **_AGREEMENT.degree_ordinals(_ordinal),
             **ORDINAL_DEGREES,
@@ -278,9 +289,15 @@ _LANGUAGE = Language(
     },
 )
 
+
+def _before_noun(match: re.Match[str]) -> bool:
+    """ "el 3º piso", not "3º B"."""
+    return match.string[match.end() + 1 : match.end() + 2].islower()
+
+
 _ORDINAL_RULES: Rules = {
     r"(?<![\w.,])([0-9]{1,4})(?:\.?[ºo°]|\.º)(?!\w)(?<!0o)(?=\s(?!C\b))": lambda match: _ordinal(
-        int(match[1]), "m"
+        int(match[1]), "short" if _AGREEMENT(match, 1) == "m" and _before_noun(match) else "m"
     ),
     r"(?<![\w.,])([0-9]{1,4})\.?[ºo](?!\w)": lambda match: _ordinal(int(match[1]), "m"),
     r"(?<![\w.,])([0-9]{1,4})\.?ª(?!\w)": lambda match: _ordinal(int(match[1]), "f"),
@@ -348,10 +365,11 @@ def spanish() -> Normalizer:
         abbreviations=ABBREVIATIONS,
         ordinals=_ORDINAL_RULES,
         roman=_ROMAN | {r"\b(?P<before>años?)\s(?P<numeral>[IVX]{2,})\b": numeral(_century)},
-        abbreviated=r"\b(?:etc|EE|UU|Ud|Uds|Vd|Vds|Cía|Ltda|EUA|AC|DC|[aApdD]C|aprox|min)\b"
+        abbreviated=r"\b[LS]-[VD]\b|\bN-[IVX]|[0-9]\suds\b|\b(?:etc|EE|UU|Ud|Uds|Vd|Vds|Cía|Ltda|EUA|AC|DC|[aApdD]C|aprox|min)\b"
         + AT_END,
         phones=(
             r"[6-9][0-9]{2}[ .-][0-9]{3}[ .-][0-9]{3}",
+            r"[679][0-9]{8}",
             r"[6-9][0-9]{2}(?:[ .-][0-9]{2}){3}",
             r"[0-9]{2} [0-9]{4} [0-9]{4}",
             r"[89][0-9][ .-][0-9]{3}[ .-][0-9]{2}[ .-][0-9]{2}",

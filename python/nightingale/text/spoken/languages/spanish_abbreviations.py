@@ -6,7 +6,8 @@ _WORDS = (
     "etc: etcétera, aprox: aproximadamente, Av Avda Avd avda av: avenida, Pza Pl pza: plaza, "
     "Ctra ctra: carretera, dto: descuento, Hnos: hermanos, Ayto: ayuntamiento, "
     "Urb: urbanización, Edif: edificio, "
-    "vto: vencimiento, Mtro: maestro, Gta: glorieta, Apdo: apartado, ibíd: ibídem, "
+    "vto: vencimiento, Mtro: maestro, Gta: glorieta, Apdo apdo: apartado, ss: siguientes, "
+    "ibíd: ibídem, "
     "cf cfr: confróntese, Pdte pdte: presidente, Fdo fdo: firmado, cta: cuenta, "
     "tlf tlfno: teléfono, oct: octubre, nov: noviembre, dic: diciembre, feb: febrero, ago: agosto, "
     "sept: septiembre, abr: abril, esq: esquina, lun: lunes, mié: miércoles, jue: jueves, "
@@ -39,6 +40,18 @@ ABBREVIATIONS = abbreviation_rules(
         r"\bEE\.?\s?UU\b\.?": "Estados Unidos",
         r"\bE\.\s?U\.\s?A\.|\bEUA\b": "Estados Unidos",
         r"\bRR\.\s?HH\.": "recursos humanos",
+        r"\bDD\.\s?HH\.": "derechos humanos",
+        r"\bSS\.\s?MM\.": "sus majestades",
+        r"\bVV\.\s?AA\.|\bAA\.\s?VV\.": "varios autores",
+        r"\bFF\.\s?CC\.": "ferrocarriles",
+        r"\bN\.\s?B\.": "nota bene",
+        r"\bC\.\s?P\.(?=\s?[0-9])": "código postal",
+        r"(?<=[0-9][ªa]\s)ed\.": "edición",
+        r"(?<=[0-9]\s)pers\.": "personas",
+        r"(?<![\w-])L-V(?![\w-])": "lunes a viernes",
+        r"(?<![\w-])L-D(?![\w-])": "lunes a domingo",
+        r"(?<![\w-])S-D(?![\w-])": "sábado y domingo",
+        r"\bN-(?=[IVX]+\b)": "nacional ",
         r"\bFF\.\s?AA\.": "fuerzas armadas",
         r"\bCC\.\s?AA\.": "comunidades autónomas",
         r"\bCC\.\s?OO\.": "comisiones obreras",
@@ -54,6 +67,9 @@ ABBREVIATIONS = abbreviation_rules(
         r"\bi\.\s?e\.": "es decir",
         r"\bv\.\s?gr?\.": "verbigracia",
         r"\bop\.\s?cit\.": "obra citada",
+        r"\bR\.\s?D\.\s?L\.": "real decreto ley",
+        r"\bR\.\s?D\.": "real decreto",
+        r"\bL\.\s?O\.(?=\s[0-9])": "ley orgánica",
         r"\bs\.\s?n\.\s?m\.": "sobre el nivel del mar",
         r"\bN\.\s?del?\s?T\.": "nota del traductor",
         r"\bc/c\b": "cuenta corriente",
@@ -77,7 +93,7 @@ ABBREVIATIONS = abbreviation_rules(
         r"\b[cC]da\.": "cucharada",
         r"\b[cC]dtas\.": "cucharaditas",
         r"\b[cC]dta\.": "cucharadita",
-        r"(?<=[0-9]\s)uds\.": "unidades",
+        r"(?<=[0-9]\s)uds\b\.?": "unidades",
         r"\bNo\.\s?(?=[0-9])": "número ",
         r"\bS\.\s?M\.(?=\s(?:el|la)\b)": "su majestad",
         r"\bBs\.\s?As\.": "Buenos Aires",
