@@ -59,7 +59,12 @@ def date_rules(language: Language) -> Rules:
     }
     if language.joint:
         rules[
-            r"(?<![\w/.,-])(?P<first>(?:19|20)[0-9]{2})/(?P<last>(?:19|20)?[0-9]{2})(?![\w/])"
+            r"(?<![\w/.,-])(?P<first>(?:19|20)[0-9]{2})[/-](?P<last>(?:19|20)?[0-9]{2})(?![\w/-])"
+        ] = seasons
+        rules[
+            r"(?i:(?<=temporada )|(?<=curso )|(?<=campaña )|(?<=saison )|(?<=stagione )"
+            r"|(?<=safra ))"
+            r"(?P<first>[0-9]{2})[/-](?P<last>[0-9]{2})(?![\w/-])"
         ] = seasons
     if "dated" in language.patterns:
         rules[
@@ -113,6 +118,9 @@ def _named_month_rules(language: Language) -> Rules:
             words = f"{before} del {after}"
         return words + kept_stop(match, language.code)
 
+    def digits_and_name(match: re.Match[str]) -> str:
+        return language.date(language, int(match["day"]), month_of(match), int(match["year"]))
+
     def named_days(match: re.Match[str]) -> str:
         return f"{days[match['day'].lower()]} "
 
@@ -128,9 +136,14 @@ def _named_month_rules(language: Language) -> Rules:
         before = "da " if language.code == "it" else ""
         return f"{before}{first} {language.word['to']} {last}"
 
+    def lone_day(match: re.Match[str]) -> str:
+        return f"{match['lead']}{days[match['day'].lower()]}" + kept_stop(match, language.code)
+
     day_end = language.patterns.get("day_end", "")
     rules: Rules = {}
     if days:
+        lead = rf"(?P<lead>\b(?i:{language.patterns['day_lead']})\s)"
+        rules[rf"{lead}(?P<day>{either(days)})\.(?!\s?[0-9])"] = lone_day
         weekday = rf"(?i:{either([*days, *days.values()])})"
         rules[rf"(?<![\w-])(?P<first>{weekday})\.?\s?[-–]\s?(?P<last>{weekday})\b\.?(?!-)"] = (
             day_span
@@ -141,6 +154,11 @@ def _named_month_rules(language: Language) -> Rules:
         rf"[{SPACES}]{link}(?i:{names})(?!\w){year}"
     ] = date
     if language.month_forms:
+        # "12-feb-2023"
+        rules[
+            rf"(?<![\w/.-])(?P<day>[0-9]{{1,2}})(?P<mark>[-/])(?i:{names})(?P=mark)"
+            r"(?P<year>[12][0-9]{3})(?![\w/-])"
+        ] = digits_and_name
         rules[
             rf"(?i:\b(?P<short>{either(language.month_forms)}))\b(?:\.?\s(?=[12][0-9]{{3}}\b)"
             rf"|\.\s(?={of or '(?!)'}\s[12][0-9]{{3}}\b))"

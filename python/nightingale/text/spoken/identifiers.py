@@ -131,6 +131,9 @@ def number_rules(
         rf"(?:{group}?[0-9]{{2,5}}){{2,5}})(?!\w)": checked,
         r"(?<![\w.,-])(?P<number>[0-9]{4}(?:[ -][0-9]{4}){3})(?![\w-]|[.,][0-9])": telephone,
     }
+    rules[
+        r"(?P<lead>\b(?:PIN|CVV|OTP)\s(?:[^\W\d_]{1,2}\s)?)(?P<number>[0-9]{3,6})(?!\w|[.,][0-9])"
+    ] = lambda match: match["lead"] + language.digits(match["number"])
     for pattern in phones:
         rules[rf"(?<![\w.,+-])(?P<number>{pattern})(?![\w-]|[.,][0-9])"] = telephone
     called = language.patterns["called"]

@@ -33,6 +33,8 @@ def plain_rules(language: Language) -> Rules:
 
     def between(match: re.Match[str]) -> str:
         whole, _, _ = language.split(match[2])
+        if len(match[2]) == 1 and len(match[1]) > 3 and match[1].isdecimal():  # a check digit
+            return f"{language.in_words(match[1])}{language.joint}{language.in_words(match[2])}"
         # Down to one is a score: "ganó 3-1 fuera".
         form = language.agreement(match, 2) if whole != "1" else ""
         return language.span(match[1], match[2], form)

@@ -30,6 +30,7 @@ def money_rules(language: Language) -> Rules:
         else ""
     )
     numeral = language.numeral
+    signs = either(symbol for symbol in currencies if symbol[-1] in "€$£¥") or "(?!)"
     letter = rf"(?:(?![0-9]){language.letter_boundary})"
 
     def amount(match: re.Match[str]) -> str:
@@ -44,6 +45,10 @@ def money_rules(language: Language) -> Rules:
             words = f"{words} {one if numeral == '1' or not many else many}"
             return sign + words + language.after(words, noun.forms[-1])
         return sign + _amount(language, match["symbol"], noun, numeral, last)
+
+    def lone(match: re.Match[str]) -> str:
+        """ "en €"."""
+        return currencies[match["symbol"]].forms[-1]
 
     before = r"(?P<sign>(?<![\w)])[-−])?"
     gap = f"[{SPACES}]?"
@@ -60,6 +65,7 @@ def money_rules(language: Language) -> Rules:
         rf"(?:{DASH}(?P<last>{numeral}))?(?:{scale_after}|{long}){language.end}": amount,
         rf"{start}(?P<sign>{language.sign})(?P<first>{numeral})(?:{DASH}(?P<last>{numeral}))?{scale}{long}"
         rf"{gap}(?P<symbol>{symbols})(?![A-Za-z])(?!(?<={letter}){letter})": amount,
+        rf"(?<=[^\W\d_]\s)(?P<symbol>{signs})(?=[.,;:)](?:\s|\Z)|\s[^\W\d_]|\s*\Z)": lone,
     }
 
 
@@ -161,6 +167,8 @@ def unit_rules(language: Language) -> Rules:
         rf"(?:\s?(?:%|°)?{DASH}(?P<last>{language.numeral}))?{gap}(?:-(?![A-Z]\b))?"
         rf"(?!(?<=[0-9])K\b)(?P<unit>{names}){end}"
     ] = measure
+    if "one_of" in language.patterns:
+        rules |= _lone_units(language)
     if language.scales:
         scales = word_table(language.scales)
         words = either(scale for scale in scales if len(scale) > 1)
@@ -169,6 +177,23 @@ def unit_rules(language: Language) -> Rules:
             rf"(?P<scale>[kKM]|{gap}M(?=\s(?:de|di)\s|\sd['’])|{gap}(?:{words}))\b\.?"
         ] = lambda match: _scaled(language, match, scales) + kept_stop(match, language.code)
     return rules
+
+
+_LONE = "km kg cm mm mg ml km/h km² m² m³ kWh kW MW GB MB TB".split()
+
+
+def _lone_units(language: Language) -> Rules:
+    """A unit that no digit stands before: "millones de km", "el precio por kg"."""
+
+    def spoken(match: re.Match[str]) -> str:
+        forms = language.unit_nouns[match["unit"]].forms
+        return match["before"] + (forms[0] if match["one"] else forms[-1])
+
+    units = either(unit for unit in _LONE if unit in language.unit_nouns)
+    return {
+        rf"(?<![\w.-])(?P<before>(?:(?P<one>{language.patterns['one_of']})|[^\W\d_]+)\s)"
+        rf"(?P<unit>{units})(?![\w²³/'’-]|\s?[0-9])": spoken,
+    }
 
 
 def _scaled(language: Language, match: re.Match[str], scales: dict[str, str]) -> str:

@@ -73,6 +73,7 @@ def roman_rules(
         rf"\b(?P<before>(?i:{centuries}))\s(?P<numerals>[IVXLC]+\b(?:(?:\s\w{{1,2}}\s|-|"
         rf"–)[IVXLC]+\b)*)": (several),
         rf"\b(?P<numeral>[IVXLC]+)\s(?P<noun>{counted})\b": before_noun,
+        r"\b(?P<numeral>[IVX])(?=\s(?:y|e|et)\s[IVX]{2,}\b)": numeral(alone),
         rf"\b(?P<before>(?i:{headings}))\s{_ANY}": numeral(heading),
         rf"\b(?P<before>{rulers})\s{_ANY}": numeral(ruler),
         rf"\b(?P<before>[^\W\d_a-z]\w+)\s{_SEVERAL}": numeral(ruler),

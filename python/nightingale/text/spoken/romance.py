@@ -18,6 +18,8 @@ from .tables import either, word_table
 _WORD_AFTER = re.compile(r"[ \u00a0\u202f\u2009]([^\W\d_]+)(?!['’\w])")
 _WORD_BEFORE = re.compile(r"([^\W\d_]+)[ \u00a0\u202f\u2009]\Z")
 
+_SECOND_NUMBER = re.compile(r" (?:o|u|ou|y|e|et|a|à) [0-9]{1,3}(?! ?(?:[0-9%€$:]|h\b)|[.,/-][0-9])")
+
 # "3 a 1 fuera de casa", "2 por 1": what follows is not counted.
 _SCORE_BEFORE = re.compile(r"[0-9]\s(?:a|à|por|per|par|vezes|fois)\s\Z")
 
@@ -31,7 +33,10 @@ _HYPHEN_RULES: Rules = {
 # "20° C" is written "20 °C"; so is "20 ºC", where the sign of an ordinal often stands for a degree.
 _SPACED = r"(?<=[0-9])\s°\s?(?=[CF]\b)|(?<=[0-9])°\s(?=[CF]\b)"
 SPACED_DEGREES: Rules = {_SPACED: " °"}
-ORDINAL_DEGREES: Rules = {rf"(?<=[0-9])\s?º\s?(?=[CF]\b)|{_SPACED}": " °"}
+ORDINAL_DEGREES: Rules = {
+    r"(?<=[0-9],[0-9])º(?!\w)(?!\s?[CF]\b)": "°",
+    rf"(?<=[0-9])\s?º\s?(?=[CF]\b)|{_SPACED}": " °",
+}
 SHORT_YEARS: Rules = {r"(?<![\w.,])[’']([0-9]{2})(?!\w)": r"\1"}  # '99
 # Where no word loses a vowel to an apostrophe: "Win'95".
 ANY_SHORT_YEARS: Rules = SHORT_YEARS | {r"(?<=[^\W\d_])[’'](?=[0-9]{2}(?!\w))": " "}
@@ -111,6 +116,8 @@ class Agreement:
             return self.label_form
         if _SCORE_BEFORE.search(match.string, max(0, match.start() - 12), match.start()):
             return ""
+        if (second := _SECOND_NUMBER.match(match.string, match.end())) is not None:
+            return self._with_second(match.string, second.end())
         if self.only_one and number != 1:
             return ""
         found = _WORD_AFTER.match(match.string, match.end())
@@ -127,6 +134,16 @@ class Agreement:
         if not form and before is not None and before[1].lower() in self.feminine_articles:
             return "f"
         return form or ("m" if thousands else "")
+
+    def _with_second(self, text: str, end: int) -> str:
+        """ "una o dos veces", but "uno o dos años"."""
+        found = _WORD_AFTER.match(text, end)
+        if found is None or found[1].lower() in self.function_words | self.masculine:
+            return ""
+        noun = found[1].lower()
+        if self.only_one:  # whose pattern is of singular nouns
+            noun = re.sub("e\\Z", "a", noun)
+        return "f" if self.feminine.fullmatch(noun) else ""
 
     def _form(self, match: re.Match[str], number: int, found: re.Match[str] | None) -> str:
         if found is None or found[1].lower() in self.function_words:
@@ -169,8 +186,18 @@ def _counted_rules(language: Language) -> Rules:
             return match[0]
         return language.in_words(match["number"], "m") + language.of_millions(match["noun"])
 
+    def and_half(match: re.Match[str]) -> str:
+        noun = match["noun"].lower()
+        feminine = isinstance(agreement, Agreement) and agreement.feminine.fullmatch(noun)
+        if language.code == "it":
+            feminine = feminine or noun.endswith("e")
+        return f"{match['noun']} {language.word['and_half_f' if feminine else 'and_half']}"
+
     between = language.patterns["between"]
     return {
+        rf"(?P<noun>[^\W\d_]{{3,}})\s{language.word['and']}\s(?:1/2(?![/\w])|½)"
+        r"(?=[,.;:)]|\s*\Z|\s(?:de|di|d['’]|en|in|em|para|per|pour)\b)": and_half,
+        rf"(?<=\s{language.word['and']}\s)\+(?!\S*[0-9])": language.word["plus"],
         rf"\b(?P<lead>{between})\s(?P<first>[0-9][0-9.,]*)(?:-|\s?–\s?)(?=[0-9])": (
             rf"\g<lead> \g<first> {language.word['and']} "
         ),
@@ -206,6 +233,8 @@ def normalizer(
     months = either([*language.month_names, *language.month_forms])
     days = either(word_table(language.patterns["days"]))
     date = rf"(?i:\b(?:{days}))\S{{0,5}}\s?[-–]\s?[^\W\d_]"
+    date += rf"|\b(?i:{language.patterns['day_lead']})\s(?:{days})\."
+    date += rf"|[0-9][-/](?i:{months})"
     date += rf"|[0-9][-/.]\s?[0-9]|[0-9]\S{{0,2}}\s(?:{_OF})?(?i:{months})|(?i:{months})\.?\s[12]"
     hours = language.patterns["hours"]
     marks = either(name for name in language.currency_nouns if not name.isalpha())
@@ -222,7 +251,8 @@ def normalizer(
                 number_rules(language, letters, phones, phones_by_groups),
             ),
             (
-                "[-−–<>#№±~≈∼+xX×:/$](?=.?[-−0-9$£€])|[0-9][x×]|000[ .\u00a0\u202f]000",
+                r"[-−–<>#№±~≈∼+xX×:/$](?=.?[-−0-9$£€])|[0-9]\s?[xX×]|\w\s\w{1,2}\s[½+]|"
+                r"000[ .\u00a0\u202f]000",
                 language.extra.get("signs", {})
                 | _counted_rules(language)
                 | {r"(?<=[lL])\s?/\s?(?=100\s?km\b)": f" {language.word['every']} "}
@@ -237,7 +267,7 @@ def normalizer(
             (PER_NEEDED, per_rules(language)),
             (currency, money_rules(language)),
             (
-                rf"[0-9{VULGAR}]\S?\s?(?:(?:{units})(?!\w)|[°º])|[’'][0-9]|[0-9][′'’\"”]|[0-9]\s?m|[0-9]\s?[kKMBmb]",
+                rf"[^\W\d_]\s(?:[ckm]?m|[km]g|ml|[kM]W|[GMT]B)|[0-9{VULGAR}]\S?\s?(?:(?:{units})(?!\w)|[°º])|[’'][0-9]|[0-9][′'’\"”]|[0-9]\s?m|[0-9]\s?[kKMBmb]",
                 _POWERS
                 | _METRES
                 | language.extra.get("units", {})

@@ -188,7 +188,7 @@ _LANGUAGE = Language(
         "kJ: kilojoule/kilojoules, J: joule/joules, N: newton/newtons, ch: cheval/chevaux, "
         "px: pixel/pixels, ppp: point par pouce/points par pouce, tr/min: tour par minute/tours "
         "par minute, "
-        "hab/km²: habitant par kilomètre carré/habitants par kilomètre carré, "
+        "hab/km² hab./km²: habitant par kilomètre carré/habitants par kilomètre carré, "
         "g/l: gramme par litre/grammes par litre, mg/l: milligramme par litre/milligrammes par "
         "litre, "
         "pt pts: point/points, fr: franc/francs, ct cts: centime/centimes, %: pour cent, "
@@ -198,6 +198,8 @@ _LANGUAGE = Language(
         "K: kelvin/kelvins"
     ),
     patterns={
+        "one_of": "un|le|du|au|par|chaque|premier|dernier|ce",
+        "day_lead": "le|les|du|au|chaque|et|de",
         "between": "entre",
         "measures": r"tasses?|verres?|cuillères?|litres?|kilos?|heures?|sachets?|"
         r"oignons?|citrons?|paquets?|bouteilles?|pommes?",
@@ -251,6 +253,9 @@ def _ordinals(match: re.Match[str]) -> str:
 _ORDINAL_RULES: Rules = {
     r"(?<![\w.,])([0-9]{1,3}(?:[ \u00a0\u202f][0-9]{3})*|[0-9]+)"
     r"(?P<ending>er|ᵉʳ|re|ʳᵉ|ère|ere|nde?|e|ᵉ|è|ème|eme|ième)(?P<plural>s)?(?!\w)": _ordinals,
+    r"(?<![\w.,])2(?P<feminine>de|d)(?P<plural>s)?(?!\w)": lambda match: (
+        ("seconde" if match["feminine"] == "de" else "second") + (match["plural"] or "")
+    ),
     # In an enumeration: "1º", "2°".
     r"(?<![\w.,])([0-9]{1,2})[º°](?=\s[A-ZÀ-Ý]|\s[a-zà-ÿ]{2})": lambda match: (
         f"{_ordinal(int(match[1]), 'f')}ment"

@@ -10,7 +10,8 @@ _WORDS = (
     "pl: place, max: maximum, min: minimum, éd: éditions, coll: collection, "
     "cf: confer, app: appartement, dép dépt: département, St: saint, apr: après, "
     "vs: versus, qqch: quelque chose, qqn: quelqu'un, hab: habitants, réf: référence, "
-    "ex: exemple, approx: approximativement, resp: respectivement, suiv: suivantes, "
+    "ex: exemple, approx: approximativement, resp: respectivement, temp: température, "
+    "suiv: suivantes, "
     "trad: traduction, "
     "quot: quotidien"
 )
@@ -65,6 +66,12 @@ ABBREVIATIONS = abbreviation_rules(
         r"(?<=[0-9]\s)pp?\.": "pages",
         r"(?<=[IVX]e\s)s\.|(?<=[IVX]ᵉ\s)s\.": "siècle",
         r"\bN\.\s?B\.": "nota bene",
+        r"\bM\.(?=\s(?:le|l['’]))": "monsieur",
+        r"(?<=[0-9]\s)ex\.": "exemplaires",
+        r"(?<=[0-9]\s)sem\.": "semaines",
+        r"\b[fF]g\b(?=\s[A-ZÀ-Ýd])": "faubourg",
+        r"(?<=[0-9]\sheures\s)1/2|(?<=[0-9]\sh\s)1/2": "et demie",
+        r"\b[Vv]\.(?=\s(?:art|p|pp|chap|fig|tableau|note|aussi|annexe)\b)": "voir",
         r"(?<=[0-9]\s)pers\.": "personnes",
         r"\b[Aa]rt\.\s?(?=[LRD]\.)": "article ",
         r"(?<=\barticle )L\.\s?(?=[0-9])": "elle ",

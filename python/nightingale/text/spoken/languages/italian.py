@@ -227,6 +227,8 @@ _LANGUAGE = Language(
         "°F ºF: grado Fahrenheit/gradi Fahrenheit, K: kelvin"
     ),
     patterns={
+        "one_of": "un|il|del|al|per|ogni|primo|ultimo",
+        "day_lead": "il|ogni|di|dal|al|e|del",
         "between": "tra|fra",
         "measures": r"tazz[ae]|tazzin[ae]|bicchier[ei]|cucchiai(?:o|ni|no)?|litr[oi]|"
         r"chil[oi]|or[ae]|bustin[ae]|cipoll[ae]|limon[ei]|pacchett[oi]|"
@@ -288,6 +290,7 @@ _LANGUAGE = Language(
             r"(?<=\b[Dd]all['’])1(?![\w°ª]|[.,:/-][0-9]|\s?%|\sper\b)": "una",
             r"(?<![\w.,])([1-9][0-9]{0,2})\s?mila\b": _thousands,
             r"\buna ora\b": "un'ora",
+            r"\bmezza ora\b": "mezz'ora",
             r"(?<![\w.,])([1-9][0-9])enn(?=[ei]\b)": _aged,
             # "un'ora", "uno studente"
             r"(?<![\w.,/:-])1\s(?=(?P<noun>[aeiouàèéìòù]\w+)\b)": _elided,

@@ -4,13 +4,14 @@ from ..abbreviations import abbreviation_rules, at_end
 
 _WORDS = (
     "ecc etc: eccetera, ca: circa, es: esempio, cad: cadauno, Soc soc: società, "
-    "loc Loc: località, fraz: frazione, ott: ottobre, nov: novembre, dic: dicembre, genn: gennaio, "
+    "loc Loc: località, fraz: frazione, ott: ottobre, nov: novembre, dic: dicembre, "
+    "genn: gennaio, "
     "febbr: febbraio, sett: settembre, tel Tel: telefono, cell: cellulare, "
     "max: massimo, min: minimo, dx: destra, sx: sinistra, ab: abitanti, ed: edizioni, "
     "vs: versus, cfr cf: confronta, segg: seguenti, sgg: seguenti, prov: provincia, "
     "int: interno, P.zza Pzza: piazza, V.le: viale, C.so: corso, tot: totale, "
     "gg: giorni, rif: riferimento, c.a: corrente anno, pag: pagina, ing: ingegnere, "
-    "trad: traduzione, agg: aggettivo, cit: citato, succ: successivo"
+    "trad: traduzione, temp: temperatura, agg: aggettivo, cit: citato, succ: successivo"
 )
 ABBREVIATIONS = abbreviation_rules(
     "it",
@@ -75,6 +76,12 @@ ABBREVIATIONS = abbreviation_rules(
         r"\bS\.\s?(?=[AEIOU]\w)": "sant'",
         r"\bP\.\s?S\.": "post scriptum",
         r"\bN\.\s?B\.": "nota bene",
+        r"(?<=[aà]\s)max\b\.?": "massima",
+        r"(?<=[aà]\s)min\b\.?": "minima",
+        r"\ba\.\s?s\.": "anno scolastico",
+        r"\ba\.\s?a\.": "anno accademico",
+        r"\b[nN]\.\s?d\.\s?[rR]\.": "nota del redattore",
+        r"\b[Vv]\.(?=\s(?:art|artt|pag|pagg|p|pp|cap|fig|tab|nota|anche|allegato)\b)": "vedi",
         r"(?<=[0-9]\s)pers\.": "persone",
         r"\bSS\.\s(?=[A-Z]\w*[àa]\b)": "santissima ",
         r"\bP\.\s?IVA\b": "partita IVA",

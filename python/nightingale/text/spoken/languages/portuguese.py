@@ -92,10 +92,8 @@ _SCORES: Rules = {
 }
 
 
-# "25/dez/2023", "maio/2020"
-_SHORT_MONTHS = "jan|fev|mar|abr|mai|jun|jul|ago|set|out|nov|dez"
+# "maio/2020"
 _SLASHED_MONTHS: Rules = {
-    rf"(?<![\w/])([0-9]{{1,2}})/({_SHORT_MONTHS})/(?=[12][0-9]{{3}}\b)": r"\1 \2. ",
     r"(?i:\b(janeiro|fevereiro|março|abril|maio|junho|julho|agosto|setembro|outubro|novembro|"
     r"dezembro))/(?=[12][0-9]{3}\b)": r"\1 de ",
 }
@@ -247,13 +245,15 @@ _LANGUAGE = Language(
         "dB: decibel/decibéis, cal: caloria/calorias f, kcal: quilocaloria/quilocalorias f, "
         "kJ: quilojoule/quilojoules, J: joule/joules, N: newton/newtons, cv CV: cavalo/cavalos, "
         "px: pixel/pixels, rpm: rotação por minuto/rotações por minuto f, "
-        "hab/km²: habitante por quilômetro quadrado/habitantes por quilômetro quadrado, "
+        "hab/km² hab./km²: habitante por quilômetro quadrado/habitantes por quilômetro quadrado, "
         "g/l: grama por litro/gramas por litro, mg/l: miligrama por litro/miligramas por litro, "
         "pts: ponto/pontos, %: por cento n, ‰: por mil n, °: grau/graus, "
         "°C ºC ℃: grau Celsius/graus Celsius, "
         "°F ºF: grau Fahrenheit/graus Fahrenheit, K: kelvin/kelvins"
     ),
     patterns={
+        "one_of": "um|o|do|ao|no|por|cada|primeiro|último",
+        "day_lead": "na|no|nas|nos|às|de|e|a|toda",
         "between": "entre",
         "measures": r"xícaras?|copos?|colher(?:es)?|litros?|quilos?|horas?|cebolas?|"
         r"limão|pacotes?|garrafas?|latas?|maçãs?",
@@ -344,7 +344,7 @@ _ROMAN = roman_rules(
         "Guerra|República|Congresso|Concílio|Edição|edição|Jornada|Prêmio|Feira|Festival|"
         "Encontro|Simpósio|Aniversário|aniversário|Centenário|centenário|Semana|Conferência|"
         "Assembleia|Campeonato|Copa|Jogos|Dinastia|dinastia|Internacional|Região|Reinado|Cruzada|"
-        "Exército|Fórum|Seminário|Mostra|Bienal|Reich|Império"
+        "Exército|Fórum|Seminário|Mostra|Bienal|Reich|Império|Olimpíada|[Mm]ilênio"
     ),
     century=_century,
     ruler=_ruler,

@@ -8,7 +8,8 @@ _WORDS = (
     "mín: mínimo, depto dept: departamento, Cia: companhia, Ltda: limitada, Jr: júnior, "
     "esq: esquerda, dir: direita, hab: habitantes, vs: versus, obs Obs: observação, "
     "apto ap: apartamento, pça: praça, ref: referência, gov: governo, ex: exemplo, "
-    "trad: tradução, bl: bloco, segs: seguintes, ss: seguintes, cel: celular, séc: século, "
+    "trad: tradução, bl: bloco, temp: temperatura, segs: seguintes, ss: seguintes, "
+    "cel: celular, séc: século, "
     "desc: desconto, univ: universidade, gde: grande"
 )
 ABBREVIATIONS = abbreviation_rules(
@@ -21,7 +22,8 @@ ABBREVIATIONS = abbreviation_rules(
         "Ilmo: ilustríssimo, Rev: reverendo, Mons: monsenhor, Fr: frei, Ir: irmã, Dep: deputado, "
         "Sen: senador, R: rua, Al: alameda, Trav: travessa, Estr: estrada, Pça: praça, "
         "Sgto: sargento, Gal: general, "
-        "Min: ministro, Rod: rodovia, Pres: presidente"
+        "Min: ministro, Gov: governador, Arq: arquiteto, Adv: advogado, Ilma: ilustríssima, "
+        " Rod: rodovia, Pres: presidente"
     ),
     words=_WORDS,
     numbered=(
@@ -77,6 +79,15 @@ ABBREVIATIONS = abbreviation_rules(
             )
         },
         r"\bN\.\s?B\.": "nota bene",
+        r"(?<=a\s)máx\.|(?<=dade\s)máx\.": "máxima",
+        r"(?<=a\s)mín\.|(?<=dade\s)mín\.": "mínima",
+        r"\b[Aa]pto(?=\s[0-9])": "apartamento",
+        r"\bs/n[º°]": "sem número",
+        r"\bno\.\s(?=[0-9])": "número ",
+        r"\bV\.\s?Sa\.|\bV\.\s?S\.ª": "vossa senhoria",
+        r"\bEx\.mo\b": "excelentíssimo",
+        r"\bEx\.ma\b": "excelentíssima",
+        r"\b[Vv]\.(?=\s(?:art|arts|pág|págs|p|pp|cap|fig|tabela|nota|também|anexo)\b)": "ver",
         r"(?<=[0-9][ªa]\s)ed\.": "edição",
         r"\b[Ss]ec\.(?=\s[IVX]+\b)": "século",
         r"\b[Mm]áx(?=\s[0-9])": "máximo",

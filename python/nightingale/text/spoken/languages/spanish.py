@@ -237,7 +237,7 @@ _LANGUAGE = Language(
         "kJ: kilojulio/kilojulios, J: julio/julios, N: newton/newtons, CV cv: caballo/caballos, "
         "px: píxel/píxeles, ppp dpi: punto por pulgada/puntos por pulgada, "
         "rpm: revolución por minuto/revoluciones por minuto f, "
-        "hab/km²: habitante por kilómetro cuadrado/habitantes por kilómetro cuadrado, "
+        "hab/km² hab./km²: habitante por kilómetro cuadrado/habitantes por kilómetro cuadrado, "
         "g/l: gramo por litro/gramos por litro, mg/l: miligramo por litro/miligramos por litro, "
         "g/cm³: gramo por centímetro cúbico/gramos por centímetro cúbico, "
         "msnm: metro sobre el nivel del mar/metros sobre el nivel del mar, "
@@ -247,6 +247,8 @@ _LANGUAGE = Language(
         "K: kelvin/kelvins"
     ),
     patterns={
+        "one_of": "un|el|del|al|por|cada|este|ese|primer|último",
+        "day_lead": "el|los|del|al|cada|de|y|a",
         "between": "entre",
         "measures": r"tazas?|vasos?|cucharad(?:it)?as?|litros?|kilos?|horas?|copas?|"
         r"barras?|cebollas?|limón|pizzas?|paquetes?|botellas?|manzanas?",
@@ -346,7 +348,7 @@ _ROMAN = roman_rules(
         "Guerra|República|Congreso|Concilio|Edición|edición|Jornadas?|Premios?|Feria|Festival|"
         "Cumbre|Certamen|Encuentro|Simposio|Aniversario|aniversario|Centenario|centenario|Semana|"
         "Conferencia|Asamblea|Campeonato|Copa|Juegos|Dinastía|dinastía|Internacional|Región|"
-        "Legislatura|legislatura|[Mm]ilenio|Convenio|Plan|Concurso|Torneo|Maratón|Reich|Cruzada|Batallón"
+        "Legislatura|legislatura|[Mm]ilenio|Convenio|Plan|Concurso|Torneo|Maratón|Reich|Cruzada|Batallón|Olimpiada"
     ),
     century=_century,
     ruler=_ruler,
@@ -364,7 +366,12 @@ def spanish() -> Normalizer:
         _LETTERS,
         abbreviations=ABBREVIATIONS,
         ordinals=_ORDINAL_RULES,
-        roman=_ROMAN | {r"\b(?P<before>años?)\s(?P<numeral>[IVX]{2,})\b": numeral(_century)},
+        roman=_ROMAN
+        | {
+            # "Carlos I de España y V de Alemania"
+            r"(?<=\by\s)(?P<numeral>[IVX]+)(?=\sde\s[A-Z])": numeral(_century),
+            r"\b(?P<before>años?)\s(?P<numeral>[IVX]{2,})\b": numeral(_century),
+        },
         abbreviated=r"\b[LS]-[VD]\b|\bN-[IVX]|[0-9]\suds\b|\b(?:etc|EE|UU|Ud|Uds|Vd|Vds|Cía|Ltda|EUA|AC|DC|[aApdD]C|aprox|min)\b"
         + AT_END,
         phones=(

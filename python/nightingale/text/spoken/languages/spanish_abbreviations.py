@@ -6,10 +6,12 @@ _WORDS = (
     "etc: etcétera, aprox: aproximadamente, Av Avda Avd avda av: avenida, Pza Pl pza: plaza, "
     "Ctra ctra: carretera, dto: descuento, Hnos: hermanos, Ayto: ayuntamiento, "
     "Urb: urbanización, Edif: edificio, "
-    "vto: vencimiento, Mtro: maestro, Gta: glorieta, Apdo apdo: apartado, ss: siguientes, "
+    "vto: vencimiento, Mtro: maestro, Gta: glorieta, Apdo apdo: apartado, "
+    "Temp temp: temperatura, Expte expte: expediente, inc: inciso, ss: siguientes, "
     "ibíd: ibídem, "
     "cf cfr: confróntese, Pdte pdte: presidente, Fdo fdo: firmado, cta: cuenta, "
-    "tlf tlfno: teléfono, oct: octubre, nov: noviembre, dic: diciembre, feb: febrero, ago: agosto, "
+    "tlf tlfno: teléfono, oct: octubre, nov: noviembre, dic: diciembre, feb: febrero, "
+    "ago: agosto, "
     "sept: septiembre, abr: abril, esq: esquina, lun: lunes, mié: miércoles, jue: jueves, "
     "vie: viernes, sáb: sábado, min: mínimo, gob: gobierno, univ: universidad, "
     "Ud Vd: usted, Uds Vds: ustedes, tel tfno Tel Tfno: teléfono, máx: máximo, mín: mínimo, "
@@ -34,12 +36,21 @@ ABBREVIATIONS = abbreviation_rules(
         "n núm nro: número, núms nros: números, pág p: página, págs pp: páginas, art: artículo, "
         "arts: artículos, cap: capítulo, caps: capítulos, vol: volumen, vols: volúmenes, "
         "fig: figura, figs: figuras, t: tomo, ed: edición, párr: párrafo, sec: sección, "
-        "ap: apartado, ref: referencia, s: siglo, ss: siglos, km: kilómetro, c: circa, ca: circa"
+        "ap: apartado, ref: referencia, ext: extensión, reg: reglamento, s: siglo, ss: siglos, "
+        "km: kilómetro, c: circa, ca: circa"
     ),
     phrases={
         r"\bEE\.?\s?UU\b\.?": "Estados Unidos",
         r"\bE\.\s?U\.\s?A\.|\bEUA\b": "Estados Unidos",
         r"\bRR\.\s?HH\.": "recursos humanos",
+        r"(?<=[ad]\s)máx\.|(?<=emp\.\s)máx\.": "máxima",
+        r"(?<=[ad]\s)mín\.|(?<=emp\.\s)mín\.": "mínima",
+        r"\bc/u\b": "cada uno",
+        r"\bNtra\.\s?Sra\.": "nuestra señora",
+        r"\bV\.?\s?º\s?B\.?\s?º": "visto bueno",
+        r"\bFco\.": "Francisco",
+        r"(?<=\b[1-9]\s)hab\.": "habitaciones",
+        r"\b[Vv]\.(?=\s(?:art|arts|pág|págs|p|pp|cap|fig|tabla|nota|también)\b)": "véase",
         r"\bDD\.\s?HH\.": "derechos humanos",
         r"\bSS\.\s?MM\.": "sus majestades",
         r"\bVV\.\s?AA\.|\bAA\.\s?VV\.": "varios autores",
