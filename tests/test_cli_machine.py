@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import threading
 from collections.abc import Iterator
@@ -186,6 +187,20 @@ def test_doctor_exits_with_1_where_the_model_cannot_speak(
     assert cli.main(["doctor", "--json", *model]) == 1
     expected = ["it cannot say 'Hello there.': no breath"]
     assert json.loads(capsys.readouterr().out)["problems"] == expected
+
+
+def test_doctor_knows_every_extra_that_people_install() -> None:
+    tomllib = pytest.importorskip("tomllib")
+    text = Path(__file__).parents[1].joinpath("pyproject.toml").read_text("utf-8")
+    declared = tomllib.loads(text)["project"]["optional-dependencies"]
+    for developers in ("test", "hear", "train", "browser"):
+        del declared[developers]
+    packages = {
+        extra: {re.match(r"[\w.-]+", line)[0] for line in lines} - {"nightingale-tts"}
+        for extra, lines in declared.items()
+    }
+    packages["languages"].add("russian-text-stresser")  # which is not on PyPI
+    assert {extra: set(modules) for extra, modules in doctor.OPTIONAL.items()} == packages
 
 
 def test_doctor_names_what_is_missing_or_mixed_up(monkeypatch: pytest.MonkeyPatch) -> None:

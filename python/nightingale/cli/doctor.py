@@ -29,8 +29,19 @@ OPTIONAL = {
         "dicta-onnx": "dicta_onnx",
         "russian-text-stresser": "russian_text_stresser",
     },
+    "detection": {"py3langid": "py3langid"},
     "markup": {"markdown-it-py": "markdown_it"},
     "playback": {"sounddevice": "sounddevice"},
+    "plot": {"matplotlib": "matplotlib"},
+    "server": {
+        "fastapi": "fastapi",
+        "uvicorn": "uvicorn",
+        "websockets": "websockets",
+        "python-multipart": "python_multipart",
+        "prometheus-client": "prometheus_client",
+        "av": "av",
+    },
+    "ray": {"ray": "ray"},
 }
 # The libraries of MLX: distributions that all bring the same file.
 MLX_LIBRARIES = {
