@@ -21,7 +21,7 @@ from nightingale.checkpoint import LANGUAGES, find_checkpoint
 from nightingale.manifest import Line
 from nightingale.options import LoadOptions
 from nightingale.text import detection
-from nightingale.text.detection import detect
+from nightingale.text.detection import can_detect, detect
 
 EMBEDDED = ("en", "es", "fr", "it", "pt")
 BY_SCRIPT = {
@@ -125,6 +125,17 @@ def test_what_cannot_be_told_is_the_model_s_default(
         assert detect(text, EMBEDDED) == "en"
         assert detect(text, ("fr", "it")) == "fr"
     assert "the language of the text cannot be told: it is read as 'en'" in caplog.messages
+
+
+def test_detection_needs_a_choice_and_for_one_script_the_library(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert can_detect(EMBEDDED)
+    assert not can_detect(["en"])
+    assert not can_detect(["ja"])
+    monkeypatch.setitem(sys.modules, "py3langid", None)
+    assert not can_detect(EMBEDDED)
+    assert can_detect(["en", "ja", "zh", "ru"])
 
 
 def test_without_the_library_the_error_names_the_extra(no_library: None) -> None:

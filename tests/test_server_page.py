@@ -17,7 +17,7 @@ pytest.importorskip("axe_playwright_python")
 
 import httpx
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, Route, expect
 
 from nightingale.options import LARGEST_SEED
 
@@ -153,6 +153,43 @@ def test_the_download_holds_every_sample(visiting: Visit, server: Running, tmp_p
     expected = httpx.post(f"{server.url}/v1/audio/speech", json=settings, timeout=SECONDS)
     assert (rate, samples.ndim) == (24000, 1)
     np.testing.assert_array_equal(samples, np.frombuffer(expected.content, "<i2"))
+
+
+def test_the_language_can_be_detected(visiting: Visit) -> None:
+    page = visiting.page
+    languages = page.get_by_label("Language")
+    assert languages.input_value() == "en"
+    assert languages.locator("option").first.inner_text() == "Detect automatically"
+    languages.select_option("Detect automatically")
+    text = page.get_by_label("Text", exact=True)
+    expect(text).to_have_attribute("lang", "")
+    text.fill("Le chat dort sur le tapis.")
+    with page.expect_response("**/v1/audio/speech") as answered:
+        page.get_by_role("button", name="Speak").click()
+    assert answered.value.request.post_data_json["language"] == "auto"
+    assert answered.value.headers["nightingale-language"] == "fr"
+    says(page, "Spoken: .*")
+    languages.select_option("French")
+    expect(text).to_have_attribute("lang", "fr")
+
+
+def test_detection_is_offered_only_where_it_works(browser: Browser, server: Running) -> None:
+    def without_detection(route: Route) -> None:
+        answer = route.fetch()
+        described = answer.json()
+        for model in described.get("data", [described]):
+            assert model["detects_language"] is True
+            model["detects_language"] = False
+        route.fulfill(response=answer, json=described)
+
+    with visit(browser, server.url) as visiting:
+        page = visiting.page
+        says(page, "Ready.")
+        page.route("**/v1/models*", without_detection)
+        page.reload()
+        says(page, "Ready.")
+        options = page.get_by_label("Language").locator("option")
+        assert "auto" not in options.evaluate_all("all => all.map(one => one.value)")
 
 
 def test_cancel_ends_the_sound_and_the_work(visiting: Visit, server: Running) -> None:

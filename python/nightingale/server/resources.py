@@ -13,6 +13,7 @@ from pydantic import BaseModel
 
 from .._core import Error
 from ..audio import SAMPLE_RATE
+from ..text.detection import can_detect
 from ..voice import Voice
 from ..voice_folder import FolderFullError, VoiceExistsError, voice_name
 from .context import MODEL_NAME, Server, ServerContext
@@ -31,6 +32,7 @@ class ModelObject(BaseModel):
     created: int = 0
     owned_by: str = "nightingale"
     languages: dict[str, str]
+    detects_language: bool  # whether `language` may be "auto"
     sample_rate: int = SAMPLE_RATE
     max_input_characters: int
     can_bake: bool
@@ -93,6 +95,7 @@ def _model(server: Server) -> ModelObject:
     facts = server.engine.facts
     return ModelObject(
         languages=facts.languages,
+        detects_language=can_detect(facts.languages),
         max_input_characters=server.settings.max_characters,
         can_bake=facts.bakes_voices,
     )

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import cache
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 from unicodedata import category
 
@@ -81,6 +82,13 @@ _ADDRESS = re.compile(r"://|@|www\.", re.IGNORECASE)
 def is_auto(language: object) -> bool:
     """Whether a language is to be detected."""
     return isinstance(language, str) and language.lower() == AUTO
+
+
+def can_detect(languages: Iterable[str]) -> bool:
+    """Whether `detect` has several languages to choose from and what it needs for that."""
+    known = list(languages)
+    latin = sum(language not in _SCRIPTS for language in known)
+    return len(known) > 1 and (latin < 2 or find_spec("py3langid") is not None)
 
 
 def detect(text: str, languages: Iterable[str]) -> str:

@@ -24,6 +24,7 @@ async function load() {
   element("version").textContent = `Nightingale ${version}`;
   model = await api.model();
   const languages = Object.entries(model.languages).sort(([, a], [, b]) => a.localeCompare(b));
+  if (model.detects_language) languages.unshift(["auto", "Detect automatically"]);
   element("language").replaceChildren(...languages.map(([code, name]) => new Option(name, code)));
   if ("en" in model.languages) element("language").value = "en";
   element("upload-form").hidden = !model.can_bake;
@@ -34,7 +35,8 @@ async function load() {
 }
 
 function followLanguage() {
-  text.lang = element("language").value;
+  const language = element("language").value;
+  text.lang = language === "auto" ? "" : language;
 }
 
 function characters() {
