@@ -48,7 +48,7 @@ def abbreviation_rules(
         rf"[IVXLC]{{2,}})\b)": (before_number),
         rf"(?<![\w.])({either(named)})\.(?!{_CAPITAL}\.)(?=[\s\u00a0]?(?:{_CAPITAL}|\w+\.\s)"
         r"|(?<=\w\w\.)\s(?:e|y|et|o|ou)\s)\s?": lambda match: f"{named[match[1]]} ",
-        rf"(?<![\w.])(?:{_UNITS})({either(anywhere)}|{either(map(str.capitalize, anywhere))})"
+        rf"(?<![\w./])(?:{_UNITS})({either(anywhere)}|{either(map(str.capitalize, anywhere))})"
         r"\.(?!\w|/)": (
             lambda match: _cased(_entry(anywhere, match[1]), match[1]) + kept_stop(match, code)
         ),

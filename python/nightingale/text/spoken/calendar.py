@@ -180,7 +180,8 @@ def _shared(first: str, second: str) -> str:
 
 # Before how long something takes: "en 2h48".
 _LASTING = re.compile(
-    r"\b(?i:en|em|in|dur\w+|después de|após|depois de|dopo|tras|tempo (?:de|di)|tiempo de)\s\Z"
+    r"\b(?i:en|em|in|por|per|dur\w+|después de|após|depois de|dopo|tras|tempo (?:de|di)|"
+    r"tiempo de)\s\Z"
 )
 
 
@@ -247,8 +248,9 @@ def time_rules(language: Language) -> Rules:
         rf"(?:\s?(?:{halves}|(?:{hours})(?![\w/])\.?))?": time,
         rf"(?<![\w:.,]){digits}\s?(?:{hours})\s?(?P<minute>[0-9]{{1,2}})\s?(?:min|mn)(?![^\W\d_])\.?"
         r"(?:\s?(?P<second>[0-9]{1,2})\s?(?:seg|sec|s)\b)?": duration,
-        rf"(?<![\w:.,]){digits}\s?(?:{hours})\s?(?P<minute>[0-9]{{2}})(?P<second>)"
-        r"(?P<mark>['’′](?!\w))?(?!\w|[.,][0-9])": time,
+        rf"(?<![\w:.,]){digits}\s?(?:{hours})\s?(?P<minute>[0-9]{{2}})"
+        r"(?:['’′]\s?(?P<second>[0-9]{1,2})(?:[\"”″]|'')|(?P<mark>['’′](?!\w)))?"
+        r"(?!\w|[.,][0-9])": time,
     }
     if "am" in language.word:
         rules[

@@ -64,6 +64,7 @@ class Language:
     fraction: Callable[[int, int], str] | None = None  # "three quarters"
     year: Callable[[int], str] | None = None
     decimal_fraction: Callable[[int, str], str | None] | None = None
+    contracted: Callable[[str], str] = lambda words: words  # "un'ora"
     day_first: bool = True
     month_forms: dict[str, int] = field(default_factory=dict)  # abbreviations
     per: str = ""  # "h: por hora"
@@ -203,7 +204,7 @@ class Language:
         """A number, or a range, of something."""
         words = self.span(numeral, last, noun.gender)
         name = self.form_of(noun, last or numeral)
-        return words + self.after(words, name)
+        return self.contracted(words + self.after(words, name))
 
     def after(self, words: str, name: str) -> str:
         """A noun after number words: "diez euros", "un millón de euros"."""

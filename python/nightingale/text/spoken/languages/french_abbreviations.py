@@ -11,6 +11,7 @@ _WORDS = (
     "cf: confer, app: appartement, dép dépt: département, St: saint, apr: après, "
     "vs: versus, qqch: quelque chose, qqn: quelqu'un, hab: habitants, réf: référence, "
     "ex: exemple, approx: approximativement, resp: respectivement, temp: température, "
+    "incl: inclus, "
     "suiv: suivantes, "
     "trad: traduction, "
     "quot: quotidien"

@@ -184,6 +184,7 @@ _LANGUAGE = Language(
     ),
     money="{units} e {cents} {cent}",
     of_millions=lambda noun: f" di {noun}",
+    contracted=lambda words: words.replace("una ora", "un'ora"),
     per=(
         "h ora: all'ora, giorno: al giorno, mese: al mese, anno: all'anno, "
         "kg chilo: al chilo, m² mq: al metro quadrato, l litro: al litro, "
@@ -259,6 +260,11 @@ _LANGUAGE = Language(
         },
         "signs": {
             r"(?<![\w.])h\.?\s(?=[0-9]{1,2}[.:][0-9]{2}\b)": "ore ",
+            # "l'1/10/2019" is the first
+            r"\b([Ll])['’](?=1(?:[/.-][0-9]{1,2}[/.-][0-9]{2}|\s[a-z]+\s(?:19|20)))": (
+                lambda match: "il " if match[1] == "l" else "Il "
+            ),
+            r"\b([Dd]a|[Aa]|[Dd]e)ll['’](?=1[/.-][0-9]{1,2}[/.-][0-9]{2})": r"\1l ",
             # "L. 104/92", "D.Lgs. 81/08"
             r"\b[Ll]\.\s(?=(?:n\.\s)?[0-9]+/[0-9]{2})": "legge ",
             r"(?P<law>\b(?:[Ll]egge|[Dd]ecreto|[Ll]gs\.|[Dd]\.?[Pp]\.?[Rr]\.?|[Dd]\.?[Ll]\.)"
@@ -289,7 +295,6 @@ _LANGUAGE = Language(
             r"(?<=\b[Aa]ll['’])1(?![\w°ª]|[.,:/-][0-9]|\s?%|\sper\b)|"
             r"(?<=\b[Dd]all['’])1(?![\w°ª]|[.,:/-][0-9]|\s?%|\sper\b)": "una",
             r"(?<![\w.,])([1-9][0-9]{0,2})\s?mila\b": _thousands,
-            r"\buna ora\b": "un'ora",
             r"\bmezza ora\b": "mezz'ora",
             r"(?<![\w.,])([1-9][0-9])enn(?=[ei]\b)": _aged,
             # "un'ora", "uno studente"

@@ -11,7 +11,8 @@ _WORDS = (
     "vs: versus, cfr cf: confronta, segg: seguenti, sgg: seguenti, prov: provincia, "
     "int: interno, P.zza Pzza: piazza, V.le: viale, C.so: corso, tot: totale, "
     "gg: giorni, rif: riferimento, c.a: corrente anno, pag: pagina, ing: ingegnere, "
-    "trad: traduzione, temp: temperatura, agg: aggettivo, cit: citato, succ: successivo"
+    "trad: traduzione, temp: temperatura, incl: incluso, escl: escluso, agg: aggettivo, "
+    "cit: citato, succ: successivo"
 )
 ABBREVIATIONS = abbreviation_rules(
     "it",
@@ -76,6 +77,8 @@ ABBREVIATIONS = abbreviation_rules(
         r"\bS\.\s?(?=[AEIOU]\w)": "sant'",
         r"\bP\.\s?S\.": "post scriptum",
         r"\bN\.\s?B\.": "nota bene",
+        r"(?<=IVA\s)incl\.": "inclusa",
+        r"(?<=IVA\s)escl\.": "esclusa",
         r"(?<=[aà]\s)max\b\.?": "massima",
         r"(?<=[aà]\s)min\b\.?": "minima",
         r"\ba\.\s?s\.": "anno scolastico",

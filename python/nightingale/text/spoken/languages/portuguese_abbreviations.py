@@ -8,7 +8,7 @@ _WORDS = (
     "mín: mínimo, depto dept: departamento, Cia: companhia, Ltda: limitada, Jr: júnior, "
     "esq: esquerda, dir: direita, hab: habitantes, vs: versus, obs Obs: observação, "
     "apto ap: apartamento, pça: praça, ref: referência, gov: governo, ex: exemplo, "
-    "trad: tradução, bl: bloco, temp: temperatura, segs: seguintes, ss: seguintes, "
+    "trad: tradução, bl: bloco, temp: temperatura, incl: incluso, segs: seguintes, ss: seguintes, "
     "cel: celular, séc: século, "
     "desc: desconto, univ: universidade, gde: grande"
 )
