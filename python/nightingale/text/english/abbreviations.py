@@ -104,6 +104,14 @@ RULES: Rules = {
     r"(?<=\w)\sv\.\s(?=[A-Z])": " versus ",
     rf"\b({_either(_BEFORE_NUMBERS)}|{_either(_BEFORE_NUMBERS).title()})\.\s?"
     r"(?=[0-9]|[IVX]{2,}\b|[VX]\b)": _before_number,
+    # A section of an act, not seconds: "s. 12".
+    r"(?<![\w.])(?<![0-9]\s)(ss?)\.\s?(?=[0-9])": lambda match: (
+        "section " if match[1] == "s" else "sections "
+    ),
+    r"(?<=[0-9]\s)ea\.(?!\w)": "each",
+    rf"\b(?P<first>{_either(_DAYS)})\.?\s?[-–]\s?(?P<last>{_either(_DAYS)})\b\.?": lambda match: (
+        f"{_DAYS[match['first']]} to {_DAYS[match['last']]}{kept_stop(match)}"
+    ),
     r"\bDr\b\.?": _doctor,
     r"\bSt\b\.?": _saint,
     rf"\b({_either(_TITLES)})\.(?=\s[A-Z])": _word(_TITLES),

@@ -117,6 +117,10 @@ def _single_year(match: re.Match[str]) -> str:
 
 def _years(match: re.Match[str]) -> str:
     first, last = match["year"], match["last"]
+    if len(last) == 2 and int(last) == (int(first) + 1) % 100:  # a season
+        return f"{year(int(first))} {two_digits(int(last))}"
+    if match["mark"] == "/":
+        return match[0]
     return f"{year(int(first))} to {(cardinal if len(last) == 2 else year)(int(last))}"
 
 
@@ -149,7 +153,7 @@ RULES: Rules = {
     r"([0-9](?:\s?[AaPp]\.?[Mm]\.?)?)\s?[-–]\s?"
     r"(?=[0-9]{1,2}(?::[0-9]{2})?\s?[AaPp]\.?[Mm]\b)": r"\1 to ",
     r"(?<![0-9:])([0-9]{1,2}:[0-9]{2})\s?[-–]\s?(?=[0-9]{1,2}:[0-9]{2}(?![0-9:]))": r"\1 to ",
-    r"(?<![\w:.,])(?P<hour>[0-9]{1,2}):(?P<minute>[0-9]{2})(?::(?P<second>[0-9]{2}))?(?!:?[0-9]|\.[0-9])"
+    r"(?<![\w:.,])(?P<hour>[0-9]{1,2}):(?P<minute>[0-9]{2})(?::(?P<second>[0-9]{2}))?(?!:?[0-9]|[.,][0-9])"
     rf"(?:\s?{_HALF})?": _time,
     rf"(?<![\w:.,$£€])(?P<hour>[0-9]{{1,2}})(?P<minute>)(?P<second>)\s?{_HALF}": _time,
 }
@@ -164,6 +168,7 @@ DECADE_RULES: Rules = {
 }
 
 YEAR_RULES: Rules = {
-    rf"{START}(?P<year>[12][0-9]{{3}}){DASH}(?P<last>[12][0-9]{{3}}|[0-9]{{2}}){END}(?!-)": _years,
+    rf"{START}(?P<year>[12][0-9]{{3}})(?:{DASH}|(?P<mark>/))"
+    rf"(?P<last>[12][0-9]{{3}}|[0-9]{{2}}){END}(?!-)": _years,
     rf"(?<![$£€¥#+-]){START}(?P<year>1[0-9]{{3}}|20[0-9]{{2}}){END}(?!-[0-9])": _single_year,
 }

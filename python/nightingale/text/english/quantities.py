@@ -130,7 +130,7 @@ _UNITS = _names(
     "mV: millivolt, mA: milliamp, mAh: milliamp hour, Ω Ω: ohm, kΩ: kiloohm, MΩ: megohm, "
     "Pa: pascal, kPa: kilopascal, hPa: hectopascal, psi: P S I/P S I, dB: decibel, "
     "cal: calorie, kcal: kilocalorie, kJ: kilojoule, hp: horsepower/horsepower, "
-    "px: pixel, MP: megapixel, dpi: dot per inch, fps: frame per second, "
+    "pcs: piece, px: pixel, MP: megapixel, dpi: dot per inch, fps: frame per second, "
     "rpm RPM: revolution per minute, bpm BPM: beat per minute, ppm: part per million, "
     "%: percent/percent, ‰: per mille/per mille, °: degree, "
     "°C ℃: degree Celsius/degrees Celsius, °F ℉: degree Fahrenheit/degrees Fahrenheit"
@@ -148,6 +148,36 @@ def _measure(match: re.Match[str]) -> str:
         return f"{words}-{one}"
     name = one if words in ("one", "minus one") else many
     return f"{words} {name}{kept_stop(match)}"
+
+
+def _per(match: re.Match[str]) -> str:
+    """ "5 km/s", "20 mg/dL"."""
+    one, many = _UNITS[match["unit"]]
+    words = range_in_words(match["first"], match["last"])
+    return f"{words} {one if words == 'one' else many} per {_UNITS[match['per']][0]}"
+
+
+def _hours_and_minutes(match: re.Match[str]) -> str:
+    hours, minutes = int(match[1]), int(match[2])
+    if minutes > 59:
+        return match[0]
+    return (
+        f"{cardinal(hours)} {'hour' if hours == 1 else 'hours'} "
+        f"{cardinal(minutes)} {'minute' if minutes == 1 else 'minutes'}"
+    )
+
+
+def _lone_unit(match: re.Match[str]) -> str:
+    return _UNITS[match["unit"]][0 if match["one"] is not None else 1]
+
+
+_LONE = "(?P<unit>km²|km|kg|cm|mm|mL|ml|mg)"
+# Units and signs of money that no digit stands before: "millions of km", "the price per kg".
+LONE_RULES: Rules = {
+    rf"(?<=[a-z]\s)(?P<one>(?<=\bper\s)|(?<=\beach\s)|(?<=\bevery\s))?{_LONE}"
+    r"(?![\w²³/'’-]|\s?[0-9])": _lone_unit,
+    r"(?<=\b[Ii]n )([€£$])(?!\s?[0-9])": lambda match: _CURRENCIES[match[1]][1],
+}
 
 
 def _feet_and_inches(match: re.Match[str]) -> str:
@@ -177,6 +207,10 @@ _MEASURED = (
 
 UNIT_RULES: Rules = {
     r"(?<![\w.,])([0-9]{1,2})['’′]\s?([0-9]{1,2})(?:[\"”″]|'')(?!\w)": _feet_and_inches,
+    r"(?<![\w.,])([0-9]{1,2})\s?ft\.?\s([0-9]{1,2})\s?in\b(?:\.(?=\s[a-z]))?": _feet_and_inches,
+    r"(?<![\w.,:])([0-9]{1,2})\s?h\s?([0-9]{1,2})(?:\s?m(?:in)?\b|(?!\w|[.,][0-9]))": (
+        _hours_and_minutes
+    ),
     r"\b401\(k\)": "four oh one K",
     r"(?<=[0-9])\s×\s(?=[0-9.,]+(?!\s?(?:[cmk]?m|in|ft|px|inch|inches|feet|pixels)\b)(?![\w.,]))": (
         " times "
@@ -188,6 +222,10 @@ UNIT_RULES: Rules = {
     rf"{FRACTION}\s?(?P<unit>{_UNIT}){_UNIT_END}": _fraction_of,
     rf"{_MEASURED}(?P<unit>{_WITH_STOP})\.(?!\w)": _measure,
     r"(?<=[0-9])\s?in\.(?=\s(?:wide|tall|long|deep|thick|high|across|of|by|x)\b|[,;)])": "″",
+    rf"{_MEASURED}(?P<unit>{_UNIT})/(?P<per>{_UNIT})(?![\w²³/])": _per,
+    r"(?<=[0-9]\s)(?P<counted>[a-z]{3,})/(?P<per>km²|m²|kg)(?!\w)": lambda match: (
+        f"{match['counted']} per {_UNITS[match['per']][0]}"
+    ),
     rf"{_MEASURED}(?P<unit>{_UNIT}){_UNIT_END}": _measure,
     # "1.2B" is a number, "12B" may be a gate or a flat.
     rf"{START}(?P<number>{NUMERAL})(?P<scale>[kKM]|(?<=\.[0-9])B)(?!\w)": _scaled,

@@ -31,6 +31,8 @@ def _apart(match: re.Match[str], name: str) -> str:
 BEFORE_NUMBERS: Rules = {
     r"\b24/7\b": "twenty-four seven",
     r"\b9/11\b(?!/)": "nine eleven",
+    r"\b20/20(?=\s(?:vision|hindsight)\b)": "twenty twenty",
+    r"(?<=[0-9])\s?[x×]\s?(?=10[⁰¹²³⁴-⁹⁻^])": " times ",
     r"(?<![\w<])<\s?(?=[-−$£€]?[0-9])": "less than ",
     r"(?<![\w>-])>\s?(?=[-−$£€]?[0-9])": "greater than ",
     r"(?<!\w)(?:#|№)\s?(?=[0-9])": "number ",
