@@ -24,7 +24,14 @@ def clock_rules(language: Language) -> Rules:
         return words
 
     mark = language.patterns.get("hours", "(?!)")
-    return {
+    dotted: Rules = {}
+    if "dotted_clock" in language.patterns:  # "kl. 8.05", "8.05 uur"
+        before, _, after = language.patterns["dotted_clock"].partition("{time}")
+        dotted[
+            rf"{before}(?P<hour>[0-9]{{1,2}})\.(?P<minute>[0-5][0-9])(?P<second>)"
+            rf"(?![0-9]|[.,][0-9]){after}"
+        ] = spoken
+    return dotted | {
         rf"(?<![0-9:])({time}){DASH}(?={time}(?![0-9:]))": rf"\g<1>{to}",
         rf"{language.start}(?<!:)(?P<hour>[0-9]{{1,2}}):(?P<minute>[0-5][0-9])"
         rf"(?::(?P<second>[0-5][0-9]))?(?!:?[0-9]|[.,][0-9])(?:\s?(?:{mark})(?!\w))?": spoken,
@@ -38,7 +45,7 @@ def basic_normalizer(language: Language) -> Normalizer:
         (
             (ANY_OTHER_DIGIT, DIGIT_RULES),
             (r"[0-9]", extra.get("dates", {}) | date_rules(language)),
-            (r"[0-9]:[0-9]", clock_rules(language)),
+            (r"[0-9][:.][0-9]", clock_rules(language)),
             ("[0-9]", money_rules(language) | unit_rules(language)),
             ("[0-9]", extra.get("numbers", {}) | plain_rules(language) | leftover_rules(language)),
             *(((".", extra["words"]),) if "words" in extra else ()),

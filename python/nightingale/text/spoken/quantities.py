@@ -44,7 +44,8 @@ def money_rules(language: Language) -> Rules:
             one, _, many = scaled.partition("/")
             words = f"{words} {one if numeral == '1' or not many else many}"
             return sign + words + language.after(words, noun.forms[-1])
-        return sign + _amount(language, match["symbol"], noun, numeral, last)
+        words = _amount(language, match["symbol"], noun, numeral, last)
+        return sign + words + kept_stop(match, language.code)
 
     def lone(match: re.Match[str]) -> str:
         """ "en €"."""

@@ -115,14 +115,24 @@ def german() -> Normalizer:
             month_forms={"jan": 1, "feb": 2, "sept": 9, "okt": 10, "nov": 11, "dez": 12},
             date=_dated(_german_day, _german_year),
             clock=_german_clock,
-            patterns={"day_end": r"\.", "hours": "Uhr|h"},
+            patterns={
+                "day_end": r"\.",
+                "hours": "Uhr|h",
+                "dotted_clock": r"(?<![\w.,]){time}\s?Uhr\b",
+            },
             currencies=(
                 "€ EUR: Euro, $ US$ USD: Dollar, £ GBP: Pfund n, ¥: Yen, "
                 "CHF: Schweizer Franken, R$: Real"
             ),
             hundredths="€ EUR: Cent, $ US$ USD: Cent, £ GBP: Pence, CHF: Rappen",
             money="{units} {cents}",
-            units="%: Prozent n, ‰: Promille n, °C: Grad Celsius, °: Grad",
+            units=(
+                "%: Prozent, ‰: Promille, °C: Grad Celsius, °: Grad, km: Kilometer, m: Meter, "
+                "cm: Zentimeter, mm: Millimeter, kg: Kilogramm, g: Gramm, l: Liter, "
+                "ml: Milliliter, km/h: Kilometer pro Stunde, m²: Quadratmeter, "
+                "km²: Quadratkilometer, min Min.: Minute/Minuten f, h: Stunde/Stunden f, "
+                "GB: Gigabyte, MB: Megabyte, kWh: Kilowattstunde/Kilowattstunden f"
+            ),
             spelled_decimals=True,
             extra={
                 "numbers": _years(_german_year) | _GERMAN_RULES,
@@ -174,11 +184,16 @@ def dutch() -> Normalizer:
             month_forms={"jan": 1, "feb": 2, "mrt": 3, "apr": 4, "aug": 8, "sep": 9, "okt": 10},
             date=_dated(_DUTCH_NUMBERS.spell, _dutch_year),
             clock=_dutch_clock,
-            patterns={"hours": "uur|u"},
+            patterns={"hours": "uur|u", "dotted_clock": r"(?<![\w.,]){time}\s?uur\b"},
             currencies="€ EUR: euro, $ US$ USD: dollar, £ GBP: pond, ¥: yen, R$: real",
             hundredths="€ EUR: cent, $ US$ USD: cent, £ GBP: pence",
             money="{units} {cents}",
-            units="%: procent, ‰: promille, °C: graden Celsius, °: graden",
+            units=(
+                "%: procent, ‰: promille, °C: graden Celsius, °: graden, km: kilometer, m: meter, "
+                "cm: centimeter, mm: millimeter, kg: kilogram, g: gram, l: liter, ml: milliliter, "
+                "km/h: kilometer per uur, m²: vierkante meter, km²: vierkante kilometer, "
+                "min: minuut/minuten, GB: gigabyte, MB: megabyte"
+            ),
             extra={"numbers": _years(_dutch_year)},
         )
     )
@@ -215,7 +230,10 @@ def _scandinavian(
             months=months,
             date=_dated(lambda number: days[number - 1], year),
             clock=clock,
-            patterns={"day_end": r"(?:\.|:[ae])?"},
+            patterns={
+                "day_end": r"(?:\.|:[ae])?",
+                "dotted_clock": rf"(?<=\b{oclock} ){{time}}",
+            },
             currencies=currencies,
             hundredths=hundredths,
             money=money,
@@ -265,7 +283,12 @@ def danish() -> Normalizer:
         ),
         hundredths="kr kr. DKK: øre, € EUR: cent, $ US$ USD: cent, £ GBP: pence",
         money="{units} og {cents} {cent}",
-        units="%: procent, ‰: promille, °C: grader Celsius, °: grad/grader",
+        units=(
+            "%: procent, ‰: promille, °C: grader Celsius, °: grad/grader, km: kilometer, m: meter, "
+            "cm: centimeter, mm: millimeter, kg: kilo, g: gram n, l: liter, ml: milliliter, "
+            "km/t: kilometer i timen, m²: kvadratmeter, km²: kvadratkilometer, "
+            "min: minut/minutter, GB: gigabyte, MB: megabyte"
+        ),
         oclock="klokken",
     )
 
@@ -302,7 +325,12 @@ def norwegian() -> Normalizer:
         ),
         hundredths="kr kr. NOK: øre, € EUR: cent, $ US$ USD: cent, £ GBP: pence",
         money="{units} og {cents} {cent}",
-        units="%: prosent, ‰: promille, °C: grader Celsius, °: grad/grader",
+        units=(
+            "%: prosent, ‰: promille, °C: grader Celsius, °: grad/grader, km: kilometer, m: meter, "
+            "cm: centimeter, mm: millimeter, kg: kilo, g: gram n, l: liter, ml: milliliter, "
+            "km/t: kilometer i timen, m²: kvadratmeter, km²: kvadratkilometer, "
+            "min: minutt/minutter n, GB: gigabyte, MB: megabyte"
+        ),
         oclock="klokken",
     )
 
@@ -339,6 +367,11 @@ def swedish() -> Normalizer:
         ),
         hundredths="kr kr. SEK: öre, € EUR: cent, $ US$ USD: cent, £ GBP: pence",
         money="{units} och {cents} {cent}",
-        units="%: procent n, ‰: promille n, °C: grader Celsius, °: grad/grader",
+        units=(
+            "%: procent n, ‰: promille n, °C: grader Celsius, °: grad/grader, km: kilometer, "
+            "m: meter, cm: centimeter, mm: millimeter, kg: kilo n, g: gram n, l: liter, "
+            "ml: milliliter, km/h: kilometer i timmen, m²: kvadratmeter, km²: kvadratkilometer, "
+            "min: minut/minuter, GB: gigabyte, MB: megabyte"
+        ),
         oclock="klockan",
     )

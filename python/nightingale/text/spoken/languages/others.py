@@ -69,7 +69,11 @@ def finnish() -> Normalizer:
             ),
             hundredths="€ EUR: sentti/senttiä, $ US$ USD: sentti/senttiä, £ GBP: penny/pennyä",
             money="{units} {cents} {cent}",
-            units="%: prosentti/prosenttia, °C: celsiusaste/celsiusastetta, °: aste/astetta",
+            units=(
+                "%: prosentti/prosenttia, °C: celsiusaste/celsiusastetta, °: aste/astetta, "
+                "km: kilometri/kilometriä, m: metri/metriä, cm: senttimetri/senttimetriä, "
+                "kg: kilogramma/kilogrammaa, g: gramma/grammaa, l: litra/litraa"
+            ),
             extra={"dates": {r"(?<=\b[Kk]lo )([0-9]{1,2})\.(?=[0-5][0-9](?!\w|\.[0-9]))": r"\1:"}},
         )
     )
@@ -133,7 +137,11 @@ def greek() -> Normalizer:
             ),
             hundredths=("€ EUR: λεπτό/λεπτά n, $ US$ USD: σεντ n, £ GBP: πένα/πένες f"),
             money="{units} και {cents} {cent}",
-            units="%: τοις εκατό n, °C: βαθμός Κελσίου/βαθμοί Κελσίου, °: βαθμός/βαθμοί",
+            units=(
+                "%: τοις εκατό n, °C: βαθμός Κελσίου/βαθμοί Κελσίου, °: βαθμός/βαθμοί, "
+                "km χλμ: χιλιόμετρο/χιλιόμετρα n, m: μέτρο/μέτρα n, cm: εκατοστό/εκατοστά n, "
+                "kg: κιλό/κιλά n, g: γραμμάριο/γραμμάρια n, l: λίτρο/λίτρα n"
+            ),
         )
     )
 
@@ -179,11 +187,12 @@ def hindi() -> Normalizer:
             money="{units} और {cents} {cent}",
             units="%: प्रतिशत, °C: डिग्री सेल्सियस, °: डिग्री",
             extra={
-                # Lakhs and crores: 1,00,000.
                 "dates": {
+                    r"(?<![\w:])([0-9]{1,2}:(?!00)[0-5][0-9])\s?बजे": r"\1 पर",
+                    # Lakhs and crores: 1,00,000.
                     r"(?<![0-9.,])[0-9]{1,2}(?:,[0-9]{2}){1,4},[0-9]{3}(?!,?[0-9])": lambda match: (
                         match[0].replace(",", "")
-                    )
+                    ),
                 },
                 # Years are said in hundreds.
                 "numbers": {
@@ -312,7 +321,10 @@ def turkish() -> Normalizer:
         ),
         hundredths="₺ TL TRY: kuruş, € EUR: sent, $ US$ USD: sent, £ GBP: peni",
         money="{units} {cents} {cent}",
-        units="°C: santigrat derece, °: derece",
+        units=(
+            "°C: santigrat derece, °: derece, km: kilometre, m: metre, cm: santimetre, "
+            "kg: kilogram, g: gram, l: litre"
+        ),
     )
     language.extra["dates"] = {
         rf"(?<![\w%])%\s?({language.numeral})|"

@@ -46,6 +46,11 @@ _ARABIC_HOURS = (
     "الواحدة الثانية الثالثة الرابعة الخامسة السادسة السابعة الثامنة التاسعة العاشرة "
     "الحادية_عشرة الثانية_عشرة"
 ).split()
+# The number takes the other gender's form up to ten.
+_ARABIC_MINUTES = (
+    "دقيقة دقيقتان ثلاث_دقائق أربع_دقائق خمس_دقائق ست_دقائق سبع_دقائق ثماني_دقائق تسع_دقائق "
+    "عشر_دقائق"
+).split()
 
 
 def _arabic_date(language: Language, day: int, month: int, year: int | None) -> str:
@@ -55,7 +60,11 @@ def _arabic_date(language: Language, day: int, month: int, year: int | None) -> 
 
 def _arabic_clock(language: Language, hour: int, minute: int) -> str:
     words = _ARABIC_HOURS[(hour - 1) % 12].replace("_", " ")
-    return f"{words} و{language.cardinal(minute)} دقيقة" if minute else words
+    if not minute:
+        return words
+    if minute <= 10:
+        return f"{words} و{_ARABIC_MINUTES[minute - 1].replace('_', ' ')}"
+    return f"{words} و{language.cardinal(minute)} دقيقة"
 
 
 def arabic() -> Normalizer:
@@ -147,7 +156,8 @@ def hebrew() -> Normalizer:
             letter_boundary=_LATIN,
             month_forms={f"ב{name}": i for i, name in enumerate(_HEBREW_MONTHS.split(), 1)},
             currencies=(
-                "₪ ILS: שקל/שקלים, € EUR: אירו, $ US$ USD: דולר/דולרים, £ GBP: ליש״ט, ¥: ין, "
+                '₪ ILS ש״ח ש"ח: שקל/שקלים, € EUR: אירו, $ US$ USD: דולר/דולרים, £ GBP: ליש״ט, '
+                "¥: ין, "
                 "R$: ריאל/ריאלים"
             ),
             hundredths="₪ ILS: אגורה/אגורות f, € EUR: סנט/סנטים, $ US$ USD: סנט/סנטים",

@@ -20,9 +20,9 @@ def _three_forms(whole: int, has_decimals: bool) -> int:
 
 
 def _polish_plural(whole: int, has_decimals: bool) -> int:
-    if not has_decimals and whole % 10 == 1 and whole != 1:
-        return 2
-    return _three_forms(whole, has_decimals)
+    if has_decimals:
+        return 3
+    return 2 if whole % 10 == 1 and whole != 1 else _three_forms(whole, False)
 
 
 _POLISH_ONES = (
@@ -152,16 +152,22 @@ def polish() -> Normalizer:
             patterns={"year_end": r"\s(?:r\.|roku\b)"},
             plural=_polish_plural,
             currencies=(
-                "zł PLN: złoty/złote/złotych, € EUR: euro n, $ US$ USD: dolar/dolary/dolarów, "
-                "£ GBP: funt/funty/funtów, ¥: jen/jeny/jenów, R$: real/reale/reali"
+                "zł PLN: złoty/złote/złotych/złotego, € EUR: euro n, "
+                "$ US$ USD: dolar/dolary/dolarów/dolara, "
+                "£ GBP: funt/funty/funtów/funta, ¥: jen/jeny/jenów, R$: real/reale/reali"
             ),
             hundredths=(
                 "zł PLN: grosz/grosze/groszy, € EUR: cent/centy/centów, "
                 "$ US$ USD: cent/centy/centów, £ GBP: pens/pensy/pensów"
             ),
             money="{units} {cents} {cent}",
-            units="%: procent, ‰: promil/promile/promili, "
-            "°C: stopień Celsjusza/stopnie Celsjusza/stopni Celsjusza, °: stopień/stopnie/stopni",
+            units="%: procent, ‰: promil/promile/promili/promila, "
+            "°C: stopień Celsjusza/stopnie Celsjusza/stopni Celsjusza/stopnia Celsjusza, "
+            "°: stopień/stopnie/stopni/stopnia, "
+            "km: kilometr/kilometry/kilometrów/kilometra, m: metr/metry/metrów/metra, "
+            "cm: centymetr/centymetry/centymetrów/centymetra, "
+            "kg: kilogram/kilogramy/kilogramów/kilograma, "
+            "g: gram/gramy/gramów/grama, l: litr/litry/litrów/litra",
             extra={
                 "numbers": {
                     # "w tysiąc dziewięćset osiemdziesiątym dziewiątym roku"
@@ -271,7 +277,10 @@ def russian() -> Normalizer:
             ),
             money="{units} {cents} {cent}",
             units="%: процент/процента/процентов, "
-            "°C: градус Цельсия/градуса Цельсия/градусов Цельсия, °: градус/градуса/градусов",
+            "°C: градус Цельсия/градуса Цельсия/градусов Цельсия, °: градус/градуса/градусов, "
+            "км: километр/километра/километров, м: метр/метра/метров, "
+            "см: сантиметр/сантиметра/сантиметров, кг: килограмм/килограмма/килограммов, "
+            "г: грамм/грамма/граммов, л: литр/литра/литров",
             extra={
                 "numbers": {
                     r"(?<![\w.,])([12][0-9]{3})\s(году|года|год|г\.)(?!\w)": _russian_year,
