@@ -130,7 +130,7 @@ _UNITS = _names(
     "mV: millivolt, mA: milliamp, mAh: milliamp hour, Ω Ω: ohm, kΩ: kiloohm, MΩ: megohm, "
     "Pa: pascal, kPa: kilopascal, hPa: hectopascal, psi: P S I/P S I, dB: decibel, "
     "cal: calorie, kcal: kilocalorie, kJ: kilojoule, hp: horsepower/horsepower, "
-    "pcs: piece, px: pixel, MP: megapixel, dpi: dot per inch, fps: frame per second, "
+    "px: pixel, MP: megapixel, dpi: dot per inch, fps: frame per second, "
     "rpm RPM: revolution per minute, bpm BPM: beat per minute, ppm: part per million, "
     "%: percent/percent, ‰: per mille/per mille, °: degree, "
     "°C ℃: degree Celsius/degrees Celsius, °F ℉: degree Fahrenheit/degrees Fahrenheit"

@@ -188,9 +188,9 @@ def _counted_rules(language: Language) -> Rules:
 
     def and_half(match: re.Match[str]) -> str:
         noun = match["noun"].lower()
-        feminine = isinstance(agreement, Agreement) and agreement.feminine.fullmatch(noun)
-        if language.code == "it":
-            feminine = feminine or noun.endswith("e")
+        feminine = language.code == "it" and noun.endswith("e")
+        if isinstance(agreement, Agreement):
+            feminine = feminine or agreement.feminine.fullmatch(noun) is not None
         return f"{match['noun']} {language.word['and_half_f' if feminine else 'and_half']}"
 
     between = language.patterns["between"]

@@ -255,7 +255,7 @@ _LANGUAGE = Language(
     extra={
         "dates": {
             r"\b([Ll]['’]|[Dd]all['’]|[Aa]ll['’]|[Dd]ell['’])(8|11)/(1[0-2]|[1-9])(?![\w/])": (
-                lambda match: f"{match[1]}{match[2]} {_LANGUAGE.month_names[int(match[3]) - 1]}"
+                lambda match: f"{match[1]}{match[2]} {_MONTHS.split()[int(match[3]) - 1]}"
             )
         },
         "signs": {
