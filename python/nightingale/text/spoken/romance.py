@@ -20,6 +20,7 @@ _WORD_BEFORE = re.compile(r"([^\W\d_]+)[ \u00a0\u202f\u2009]\Z")
 
 _SECOND_NUMBER = re.compile(r" (?:o|u|ou|y|e|et|a|à) [0-9]{1,3}(?! ?(?:[0-9%€$:]|h\b)|[.,/-][0-9])")
 
+_FOREIGN_NOUNS = frozenset("byte file frame mouse release share cache".split())
 # "3 a 1 fuera de casa", "2 por 1": what follows is not counted.
 _SCORE_BEFORE = re.compile(r"[0-9]\s(?:a|à|por|per|par|vezes|fois)\s\Z")
 
@@ -80,9 +81,13 @@ _METRES: Rules = {r"(?<![\w.,])([0-9])\s?m\s?([0-9]{2})(?!\w|[.,][0-9])": r"\1,\
 _POWERS: Rules = {r"(?<=[a-z])\^2(?![0-9])": "²", r"(?<=[a-z])\^3(?![0-9])": "³"}
 
 _WEATHER = re.compile(r"(?i)temperat|máx|mín|grados|graus|term[óô]metro|calor|fr[íi]o|horno|forno")
+# "do 1º ao 5º ano" is no temperature.
+_ARTICLE_BEFORE = re.compile(r"(?i:\b(?:do|o|ao|no|pelo|el|al|del))\s\Z")
 
 
 def _weather_degrees(match: re.Match[str]) -> str:
+    if _ARTICLE_BEFORE.search(match.string, max(0, match.start() - 6), match.start()):
+        return match[0]
     cold = match[0][0] in "-−"
     return f"{match[1]}°" if cold or _WEATHER.search(match.string) else match[0]
 
@@ -142,6 +147,8 @@ class Agreement:
             return ""
         noun = found[1].lower()
         if self.only_one:  # whose pattern is of singular nouns
+            if noun in _FOREIGN_NOUNS:
+                return ""
             noun = re.sub("e\\Z", "a", noun)
         return "f" if self.feminine.fullmatch(noun) else ""
 
@@ -255,6 +262,7 @@ def normalizer(
                 r"000[ .\u00a0\u202f]000",
                 language.extra.get("signs", {})
                 | _counted_rules(language)
+                | {r"(?<![A-Za-z])\$\s?(?=[0-9.,]*[0-9]\s(?:MXN|ARS|CLP|COP|USD|CAD|AUD)\b)": ""}
                 | {r"(?<=[lL])\s?/\s?(?=100\s?km\b)": f" {language.word['every']} "}
                 | symbols.before_number_rules(language),
             ),

@@ -142,6 +142,8 @@ _LANGUAGE = Language(
     money="{units} {cents}",
     of_millions=_of_millions,
     per=(
+        "kWh: le kilowattheure, m³ m3: le mètre cube, km: du kilomètre, m: le mètre, t: "
+        "la tonne, ha: l'hectare, Go: le gigaoctet, "
         "h heure: de l'heure, jour: par jour, j: par jour, mois: par mois, an: par an, "
         "kg kilo: le kilo, m²: le mètre carré, l litre: le litre, "
         "personne pers: par personne, nuit: par nuit, min: par minute, s sec: par seconde, "

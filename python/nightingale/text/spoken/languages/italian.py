@@ -33,7 +33,7 @@ _MASCULINE = (
         f"{100 * i + 90}: {unit}cento>>; "
         for i, unit in enumerate(["", *_UNITS[1:]], 1)
     )
-    + "1000: mille[>joined>]; 2000: <<mila[>joined>]; 1000000: un milione[ e >>]; "
+    + "1000: mille[>joined>]; 2000: <unaccented<mila[>joined>]; 1000000: un milione[ e >>]; "
     "2000000: <<_milioni[ e >>]; 1000000000: un miliardo[ >>]; 2000000000: <<_miliardi[ >>]; "
     "1000000000000: un bilione[ >>]; 2000000000000: <<_bilioni[ >>]"
 )
@@ -43,6 +43,7 @@ NUMBERS = NumberWords(
     # Inside a word "tre" has an accent.
     joined="0: =base=; 3: tré; 4: =base=",
     base=_MASCULINE,
+    unaccented=_MASCULINE.replace("tré", "tre").replace(">joined>", ">unaccented>"),
     m="0: =base=; 1: un; 2: =base=",
     f="0: =base=; 1: una; 2: =base=",
 )
@@ -186,6 +187,8 @@ _LANGUAGE = Language(
     of_millions=lambda noun: f" di {noun}",
     contracted=lambda words: words.replace("una ora", "un'ora"),
     per=(
+        "kWh: al chilowattora, m³ m3 mc: al metro cubo, km: al chilometro, m: al metro, "
+        "t: alla tonnellata, ha: all'ettaro, GB: al gigabyte, "
         "h ora: all'ora, giorno: al giorno, mese: al mese, anno: all'anno, "
         "kg chilo: al chilo, m² mq: al metro quadrato, l litro: al litro, "
         "persona: a persona, notte: a notte, min: al minuto, s sec: al secondo, "

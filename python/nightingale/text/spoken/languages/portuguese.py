@@ -204,6 +204,8 @@ _LANGUAGE = Language(
     money="{units} e {cents} {cent}",
     of_millions=lambda noun: f" de {noun}",
     per=(
+        "kWh: por quilowatt-hora, m³ m3: por metro cúbico, km: por quilômetro, m: por "
+        "metro, t: por tonelada, ha: por hectare, GB: por gigabyte, "
         "h hora: por hora, dia: por dia, mês: por mês, ano: por ano, kg quilo: por quilo, "
         "m²: por metro quadrado, l litro: por litro, pessoa: por pessoa, noite: por noite, "
         "min: por minuto, s seg: por segundo, semana: por semana"

@@ -194,6 +194,8 @@ _LANGUAGE = Language(
     money="{units} con {cents} {cent}",
     of_millions=lambda noun: f" de {noun}",
     per=(
+        "kWh: por kilovatio hora, m³ m3: por metro cúbico, km: por kilómetro, m: por "
+        "metro, t: por tonelada, ha: por hectárea, GB: por gigabyte, "
         "h hora: por hora, día: al día, mes: al mes, año: al año, kg kilo: por kilo, "
         "m²: por metro cuadrado, l litro: por litro, persona: por persona, "
         "noche: por noche, min: por minuto, s seg: por segundo, sem semana: por semana, "
