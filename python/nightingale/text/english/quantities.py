@@ -116,7 +116,7 @@ _UNITS = _names(
     "kg: kilogram, g: gram, mg: milligram, µg μg mcg: microgram, lb lbs: pound, oz: ounce, "
     "l L: liter, ml mL: milliliter, cl cL: centiliter, dl dL: deciliter, gal: gallon, "
     "tsp: teaspoon, tbsp: tablespoon, "
-    "km/h kph kmh: kilometer per hour, m/s: meter per second, m/s²: meter per second squared, "
+    "km/h kph kmh: kilometer per hour, m/s: meter per second, m/s² m/s2: meter per second squared, "
     "mph: mile per hour, mpg: mile per gallon, "
     "s sec secs: second, ms: millisecond, µs μs: microsecond, ns: nanosecond, min mins: minute, "
     "h hr hrs: hour, yr yrs: year, "

@@ -95,7 +95,10 @@ def _named_month_rules(language: Language) -> Rules:
     link = rf"(?:(?P<month_link>{of})\s)?" if of else "(?P<month_link>)"
     year_end = f"(?:{language.patterns['year_end']})?" if "year_end" in language.patterns else ""
     year_link = rf"(?:(?P<link>{of})\s)?" if of else "(?P<link>)"
-    year = rf"(?:,?\s{year_link}(?P<year>[12][0-9]{{3}})(?![\w]|[.,][0-9]|-[0-9]){year_end})?"
+    # Without the link, a number of 1000 may be one of a street: "Av. 9 de Julio 1000".
+    unlinked = r"(?:(?<=de\s)|(?<=del\s)|(?=1[89]|20))" if of else ""
+    year = rf"(?:,?\s{year_link}{unlinked}(?P<year>[12][0-9]{{3}})"
+    year += rf"(?![\w]|[.,][0-9]|-[0-9]){year_end})?"
 
     def month_of(match: re.Match[str]) -> int:
         groups = match.groupdict()
@@ -127,6 +130,12 @@ def _named_month_rules(language: Language) -> Rules:
     def slashed(match: re.Match[str]) -> str:
         return f"{language.month_names[month_of(match) - 1]} de "
 
+    def month_in_digits(match: re.Match[str]) -> str:
+        """ "03/2024"."""
+        joint = " de " if of else " "
+        month = language.month_names[int(match["month"]) - 1]
+        return f"{month}{joint}{language.cardinal(int(match['year']))}"
+
     def month_and_year(match: re.Match[str]) -> str:
         return f"{language.month_names[month_of(match) - 1]} "
 
@@ -141,6 +150,10 @@ def _named_month_rules(language: Language) -> Rules:
 
     day_end = language.patterns.get("day_end", "")
     rules: Rules = {}
+    if language.month_forms:
+        rules[r"(?<![\w/.,-])(?P<month>0[1-9])/(?P<year>(?:19|20)[0-9]{2})(?![\w/])"] = (
+            month_in_digits
+        )
     if days:
         lead = rf"(?P<lead>\b(?i:{language.patterns['day_lead']})\s)"
         rules[rf"{lead}(?P<day>{either(days)})\.(?!\s?[0-9])"] = lone_day

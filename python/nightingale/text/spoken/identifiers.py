@@ -125,6 +125,7 @@ def number_rules(
         return ", ".join([f"{groups[0]} {language.digits(groups[1])}", *map(sign, groups[2:])])
 
     rules: Rules = {
+        r"(?<![\w+])(\+[0-9]{1,3})\s?\(0\)\s?(?=[0-9])": r"\1 ",
         # An IBAN.
         r"(?<!\w)[A-Z]{2}[0-9]{2}(?: [A-Z0-9][0-9]{3}){3,7}(?: [0-9]{1,3})?(?!\w)": account,
         rf"(?<![\w+])(?P<number>\+[0-9]{{1,3}}(?:{group}?\(?[0-9]{{1,4}}\)?)?"

@@ -18,7 +18,9 @@ from .tables import either, word_table
 _WORD_AFTER = re.compile(r"[ \u00a0\u202f\u2009]([^\W\d_]+)(?!['’\w])")
 _WORD_BEFORE = re.compile(r"([^\W\d_]+)[ \u00a0\u202f\u2009]\Z")
 
-_SECOND_NUMBER = re.compile(r" (?:o|u|ou|y|e|et|a|à) [0-9]{1,3}(?! ?(?:[0-9%€$:]|h\b)|[.,/-][0-9])")
+_SECOND_NUMBER = re.compile(
+    r" (?:o|u|ou|y|e|et|a|à|(?:de|em) cada) [0-9]{1,3}(?! ?(?:[0-9%€$:]|h\b)|[.,/-][0-9])"
+)
 
 _FOREIGN_NOUNS = frozenset("byte file frame mouse release share cache".split())
 # "3 a 1 fuera de casa", "2 por 1": what follows is not counted.

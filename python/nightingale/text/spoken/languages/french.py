@@ -151,6 +151,9 @@ _LANGUAGE = Language(
     ),
     scales="k K: mille, M: million/millions, Md Mds: milliard/milliards",
     units=(
+        "ppm: partie par million/parties par million f, bar: bar/bars, atm: "
+        "atmosphère/atmosphères f, mmHg: millimètre de mercure/millimètres de mercure, "
+        "m/s2: mètre par seconde au carré/mètres par seconde au carré, "
         "km Km KM kms: kilomètre/kilomètres, m: mètre/mètres, cm: centimètre/centimètres, "
         "dm: décimètre/décimètres, mm: millimètre/millimètres, µm μm: micromètre/micromètres, "
         "nm: nanomètre/nanomètres, ft: pied/pieds, "

@@ -196,6 +196,9 @@ _LANGUAGE = Language(
     ),
     scales="k K: mila, M: milione/milioni, Mln mln: milione/milioni, Mld mld: miliardo/miliardi",
     units=(
+        "ppm: parte per milione/parti per milione f, bar: bar, atm: atmosfera/atmosfere "
+        "f, mmHg: millimetro di mercurio/millimetri di mercurio, m/s2: metro al secondo "
+        "quadrato/metri al secondo quadrato, "
         "km Km KM: chilometro/chilometri, m: metro/metri, cm: centimetro/centimetri, "
         "dm: decimetro/decimetri, mm: millimetro/millimetri, µm μm: micrometro/micrometri, "
         "nm: nanometro/nanometri, ft: piede/piedi, "
@@ -281,6 +284,13 @@ _LANGUAGE = Language(
                 f"{match['article']}{_ordinal(int(match['number']), 'm')} minuto"
             ),
             r"(?<![\w.,/:-])1\s?h\.?(?!\w)": lambda match: f"un'ora{kept_stop(match, 'it')}",
+            # "1° e 2° piano", "la 2°B"
+            r"(?<![\w.,°-])1°\se\s([2-9])°(?!\s?[CF]\b)": lambda match: (
+                f"primo e {_ordinal(int(match[1]), 'm')}"
+            ),
+            r"(?<![\w.,°-])([1-9])°(?=[ABDEGH]\b)": lambda match: (
+                f"{_ordinal(int(match[1]), 'm')} "
+            ),
             # "il 2° di tre", "la 3° fila"
             r"\b(?P<article>[Ii]l|[Ll]o|[Aa]l|[Dd]el|[Nn]el|[Dd]al|[Ss]ul|[Uu]n|[Ll]a|[Aa]lla|[Dd]ella|"
             r"[Nn]ella|[Dd]alla)\s(?P<number>[1-9][0-9]?)°(?!\s?[CF]\b|[0-9])": _after_article,
@@ -370,8 +380,14 @@ _ROMAN_DAYS: Rules = dict.fromkeys(
         rf"\b(?P<numeral>[IVX]+)(?=\s(?i:{'|'.join(_LANGUAGE.month_names)})\b)",
         r"\b(?P<numeral>[IVXLC]{2,})(?=\s[a-z]{3,}i\b)",  # "XIV capitoli"
     ),
-    numeral(lambda number, _: _LANGUAGE.cardinal(number)),
+    numeral(lambda number, _: "primo" if number == 1 else _LANGUAGE.cardinal(number)),
 )
+# "la III A" is a class of a school.
+_SCHOOL: Rules = {
+    r"(?<=\b[Ll]a )(?P<numeral>[IV]+)(?=\s[A-H]\b)": numeral(
+        lambda number, _: _ordinal(number, "f")
+    )
+}
 
 _LETTERS = Letters(
     "a bi ci di e effe gi acca i i_lunga cappa elle emme enne o pi cu erre esse ti u vu doppia_vu "
@@ -391,7 +407,7 @@ def italian() -> Normalizer:
         _LETTERS,
         abbreviations=ABBREVIATIONS | number_ranges(_LANGUAGE.in_words),
         ordinals=_ORDINAL_RULES,
-        roman=_ROMAN_DAYS | _ROMAN,
+        roman=_ROMAN_DAYS | _SCHOOL | _ROMAN,
         abbreviated=r"\b[Mm](?:ax|in)\s[0-9]|[0-9]\s?[-–]\s?[0-9]|\b(?:ecc|etc|SpA|Srl|ca|tel|ab|sec)\b"
         + AT_END,
         phones=(

@@ -212,6 +212,9 @@ _LANGUAGE = Language(
     ),
     scales="k K: mil, M: milhão/milhões, mi: milhão/milhões, bi: bilhão/bilhões, B: bilhão/bilhões",
     units=(
+        "ppm: parte por milhão/partes por milhão f, bar: bar/bars, atm: "
+        "atmosfera/atmosferas f, mmHg: milímetro de mercúrio/milímetros de mercúrio, "
+        "m/s2: metro por segundo ao quadrado/metros por segundo ao quadrado, "
         "km Km KM kms: quilômetro/quilômetros, m mts: metro/metros, cm: centímetro/centímetros, "
         "dm: decímetro/decímetros, mm: milímetro/milímetros, µm μm: micrômetro/micrômetros, "
         "nm: nanômetro/nanômetros, ft: pé/pés, ″: polegada/polegadas f, "
@@ -284,6 +287,7 @@ _LANGUAGE = Language(
         "units": {
             r"\b(?P<article>[Oo]|[Aa]o|[Dd]o|[Nn]o|[Pp]elo)\s(?P<number>[1-9][0-9]?)°"
             r"(?!\s?[CF]\b|[0-9])": (lambda match: f"{match['article']} {match['number']}º"),
+            r"(?<![\w.,])([1-9])([ºª])(?=[ABDEGH]\b)": r"\1\2 ",  # a class: "2ºB"
             **WEATHER_DEGREES,
             **_AGREEMENT.degree_ordinals(_ordinal),
             **ORDINAL_DEGREES,

@@ -203,6 +203,9 @@ _LANGUAGE = Language(
     ),
     scales="k K: mil, M: millón/millones, mill: millón/millones, MM: mil millones",
     units=(
+        "ppm: parte por millón/partes por millón f, bar: bar/bares, atm: "
+        "atmósfera/atmósferas f, mmHg: milímetro de mercurio/milímetros de mercurio, "
+        "m/s2: metro por segundo al cuadrado/metros por segundo al cuadrado, "
         "km Km KM kms: kilómetro/kilómetros, m mts: metro/metros, cm: centímetro/centímetros, "
         "dm: decímetro/decímetros, mm: milímetro/milímetros, µm μm: micrómetro/micrómetros, "
         "nm: nanómetro/nanómetros, ft: pie/pies, "
@@ -257,7 +260,8 @@ _LANGUAGE = Language(
         "hours": "h|hs|hrs",
         "time_span": "de {first} a ",
         "time_lead": "de|desde|entre|las",
-        "dotted_hour": r"(?<=\b[lL]as )",
+        "dotted_hour": r"(?:(?<=\b[lL]as )|(?<=\bde )(?=[0-9]{1,2}\.[0-9]{2}\sa\s"
+        r"[0-9.:]{1,5}\s?h\b))",
         "days": "lun: lunes, mar: martes, mié: miércoles, jue: jueves, vie: viernes, "
         "sáb: sábado, dom: "
         "domingo",
@@ -285,6 +289,7 @@ _LANGUAGE = Language(
             r"\b(?P<article>[Ee]l|[Aa]l|[Dd]el|[Uu]n)\s(?P<number>[1-9][0-9]?)\.?°"
             r"(?!\s?[CF]\b|[0-9])": (lambda match: f"{match['article']} {match['number']}.º"),
             r"(?<![\w.,])([0-9]+)['’]([0-9]{1,2})(?=\s?(?:[ckm]?m|kg|km/h|millones)\b)": r"\1,\2",
+            r"(?<![\w.,])([1-9])([ºª])(?=[ABDEGH]\b)": r"\1\2 ",  # a class: "2ºB"
             **WEATHER_DEGREES,
             **_AGREEMENT.degree_ordinals(_ordinal),
             **ORDINAL_DEGREES,
@@ -374,7 +379,7 @@ def spanish() -> Normalizer:
             r"(?<=\by\s)(?P<numeral>[IVX]+)(?=\sde\s[A-Z])": numeral(_century),
             r"\b(?P<before>años?)\s(?P<numeral>[IVX]{2,})\b": numeral(_century),
         },
-        abbreviated=r"\b[LS]-[VD]\b|\bN-[IVX]|[0-9]\suds\b|\b(?:etc|EE|UU|Ud|Uds|Vd|Vds|Cía|Ltda|EUA|AC|DC|[aApdD]C|aprox|min)\b"
+        abbreviated=r"\b[LS]-[VD]\b|\bN-[IVX]|[0-9]\suds\b|\bcdt?as?\b|\b(?:etc|EE|UU|Ud|Uds|Vd|Vds|Cía|Ltda|EUA|AC|DC|[aApdD]C|aprox|min)\b"
         + AT_END,
         phones=(
             r"[6-9][0-9]{2}[ .-][0-9]{3}[ .-][0-9]{3}",
