@@ -10,6 +10,7 @@ _CAPITAL = r"[^\W\d_a-zà-ÿ]"
 _RANGE = re.compile(r"[0-9]+\s?[-–]\s?[0-9]")
 _FRENCH_RANGE = re.compile(r"[0-9]+\sà\s[0-9]")
 _PAGES = {"página": "páginas", "page": "pages", "pagina": "pagine"}  # "p. 45-52"
+_POLITE = re.compile("(?i:sr|dr|prof|sig|dott)")
 # Titles that are something else in small letters.
 _ONLY_CAPITALIZED = frozenset("d s m r p mm me min al ir fr col cap gal pe st ste sto sta".split())
 _UNITS = r"(?<![0-9])(?<![0-9][ \u00a0\u202f])(?=(?:min|sec|seg|gr)\.)|(?!(?:min|sec|seg|gr)\.)"
@@ -46,6 +47,10 @@ def abbreviation_rules(
         **{pattern: phrase(spoken) for pattern, spoken in phrases.items()},
         rf"(?<![\w.])(?:(?<![A-Z]\.\s)|(?=[a-zà-ÿ]))((?i:{either(counted)}))(?:\.\s?[ºo°]?|[º°])\s?(?=[0-9]|(?:[IVX]+|"
         rf"[IVXLC]{{2,}})\b)": (before_number),
+        # "Prezados Srs.,"
+        rf"(?<![\w.])({either(filter(_POLITE.match, named))})\.(?=[,:;])": (
+            lambda match: named[match[1]]
+        ),
         rf"(?<![\w.])({either(named)})\.(?!{_CAPITAL}\.)(?=[\s\u00a0]?(?:{_CAPITAL}|\w+\.\s)"
         r"|(?<=\w\w\.)\s(?:e|y|et|o|ou)\s)\s?": lambda match: f"{named[match[1]]} ",
         rf"(?<![\w./])(?:{_UNITS})({either(anywhere)}|{either(map(str.capitalize, anywhere))})"

@@ -193,7 +193,8 @@ def _shared(first: str, second: str) -> str:
 
 # Before how long something takes: "en 2h48".
 _LASTING = re.compile(
-    r"\b(?i:en|em|in|por|per|dur\w+|después de|após|depois de|dopo|tras|tempo (?:de|di)|"
+    r"\b(?i:en|em|in|por|per|dur\w+|lev\w+|demor\w+|tard\w+|impieg\w+|"
+    r"después de|após|depois de|dopo|tras|tempo (?:de|di)|"
     r"tiempo de)\s\Z"
 )
 

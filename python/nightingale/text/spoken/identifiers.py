@@ -135,6 +135,10 @@ def number_rules(
     rules[
         r"(?P<lead>\b(?:PIN|CVV|OTP)\s(?:[^\W\d_]{1,2}\s)?)(?P<number>[0-9]{3,6})(?!\w|[.,][0-9])"
     ] = lambda match: match["lead"] + language.digits(match["number"])
+    rules[
+        r"(?i:(?<=\bvuelo )|(?<=\bvoo )|(?<=\bvol )|(?<=\bvolo ))(?P<line>[A-Z]{2})\s?"
+        r"(?=[0-9]{2,4}(?![\w.]))"
+    ] = lambda match: f"{letters.spelled(match['line'])} "
     for pattern in phones:
         rules[rf"(?<![\w.,+-])(?P<number>{pattern})(?![\w-]|[.,][0-9])"] = telephone
     called = language.patterns["called"]

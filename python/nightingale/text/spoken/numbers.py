@@ -18,6 +18,10 @@ DIGIT_RULES: Rules = {
 }
 ANY_OTHER_DIGIT = f"[{_OTHER_DIGITS}]"
 
+# What is counted below zero.
+_AFTER_NEGATIVE = re.compile(
+    r"\s(?:grad|grau|degré|hora|heure|or[ae]\b|punt|pont|point|euro|d[óo]l|di)"
+)
 _MIXED_HALF = re.compile(r"[0-9]+(?:\s?½|\s1/2)")
 
 
@@ -29,6 +33,8 @@ def plain_rules(language: Language) -> Rules:
         whole, sign, _ = language.split(match[0].lstrip("-−"))
         if sign == "point" and language.decimal == ",":
             return language.in_words(match[0])  # a version or a setting
+        if match[0][0] in "-−" and not _AFTER_NEGATIVE.match(match.string, match.end()):
+            return language.in_words(match[0])  # "-1 inhabilita"
         return language.in_words(match[0], language.agreement(match, _count(whole, sign)))
 
     def between(match: re.Match[str]) -> str:

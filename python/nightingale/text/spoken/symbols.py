@@ -26,7 +26,8 @@ def before_number_rules(language: Language) -> Rules:
         r"(?<=[0-9])[xX×](?=\s[^\W\d_]{2}|[,.;)]|\Z)": f" {word['so_often']}",
         r"(?<=[a-z] )[x×](?= [0-9])": word["by"],
         r"(?<=[0-9])(?:\s?[xX]\s?|×)(?=[0-9])"
-        r"|(?<=[0-9])\s×\s(?=[0-9.,]+(?:\s[xX×]\s[0-9.,]+)?\s?(?:[cmk]?m|px)\b)": f" {word['by']} ",
+        r"|(?<=[0-9])\s×\s(?=[0-9.,]+(?:\s[xX×]\s[0-9.,]+)?"
+        r"\s?(?:[cmk]?m\b|px\b|p[ií]x|pulgadas|polegadas|pouces|pollici))": f" {word['by']} ",
     }
 
 

@@ -84,11 +84,15 @@ _GAME = re.compile(
     r"\b(?i:placar|jogo|partida|final|gols?|goleou|goleada|time|seleção|empat|termin|venc|ganh|perd|"
     r"derrot|bateu)|[A-ZÀ-Ý]\w+ [0-9]{1,2}\s?[xX×]\s?[0-9]{1,2} [A-ZÀ-Ý]"
 )
-# "ganhou de 2x1"
+_SETS = re.compile(r"\bsets?\b")
+# "ganhou de 2x1"; in sets "25/20"
 _SCORES: Rules = {
     r"(?<![\w.,])([0-9]{1,2})\s?[xX×]\s?([0-9]{1,2})(?!\w|[.,][0-9]|\s?(?:[cmk]?m|px|=)\b)": (
         lambda match: f"{match[1]} a {match[2]}" if _GAME.search(match.string) else match[0]
-    )
+    ),
+    r"(?<![\w.,/])([1-3][0-9])/([0-3]?[0-9])(?![\w/]|[.,][0-9])": (
+        lambda match: f"{match[1]} a {match[2]}" if _SETS.search(match.string) else match[0]
+    ),
 }
 
 

@@ -44,6 +44,7 @@ ABBREVIATIONS = abbreviation_rules(
         r"\bEE\.?\s?UU\b\.?": "Estados Unidos",
         r"\bE\.\s?U\.\s?A\.|\bEUA\b": "Estados Unidos",
         r"\bRR\.\s?HH\.": "recursos humanos",
+        r"\bPol\.\s?Ind\.": "polígono industrial",
         r"(?<=[ad]\s)máx\.|(?<=emp\.\s)máx\.": "máxima",
         r"(?<=[ad]\s)mín\.|(?<=emp\.\s)mín\.": "mínima",
         r"\bc/u\b": "cada uno",
