@@ -134,7 +134,9 @@ class Agreement:
         if found is not None and found[1].lower() in self.millions:
             return "m"
         if found is not None and found[1].lower() in self.adjectives:
-            found = _WORD_AFTER.match(match.string, found.end()) or found
+            noun = _WORD_AFTER.match(match.string, found.end())
+            if noun is not None and noun[1].lower() not in self.function_words:
+                found = noun
         if re.match(rf"\s(?:{self.feminine_part})\b", match.string[match.end() : match.end() + 12]):
             return "f"
         form = self._form(match, number, found)
