@@ -269,3 +269,16 @@ def test_wrong_usage_of_the_command_exits_with_2(capsys: pytest.CaptureFixture[s
     assert output == ""
     assert errors.startswith("usage: tools.synthetic")
     assert "argument --size: invalid choice: 'huge'" in errors
+
+
+def test_turbo_and_nano_have_the_official_shapes() -> None:
+    for name, hidden, layers in (("turbo", 1024, 24), ("nano", 768, 12)):
+        size = synthetic.GPT2_SIZES[name]["full"]
+        shapes = {name: each.shape for name, each in synthetic.gpt2_t3_weights(size).items()}
+        last = f"tfmr.h.{layers - 1}."
+        assert f"tfmr.h.{layers}.ln_1.weight" not in shapes
+        assert shapes[last + "attn.c_attn.weight"] == (hidden, 3 * hidden)
+        assert shapes[last + "mlp.c_proj.weight"] == (4 * hidden, hidden)
+        assert shapes["tfmr.wpe.weight"] == (8196, hidden)
+        assert shapes["text_emb.weight"] == shapes["text_head.weight"] == (50276, hidden)
+        assert shapes["speech_head.bias"] == (6563,)

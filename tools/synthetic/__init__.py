@@ -2,7 +2,15 @@
 
 from .checkpoint import default_voice, write_checkpoint
 from .s3gen import S3GEN_SIZES, s3gen_weights
-from .t3 import SPEECH_VOCABULARY, T3_SIZES, T3Size, t3_weights
+from .t3 import (
+    GPT2_SIZES,
+    SPEECH_VOCABULARY,
+    T3_SIZES,
+    Gpt2Size,
+    T3Size,
+    gpt2_t3_weights,
+    t3_weights,
+)
 from .voice import (
     VOICE_SIZES,
     speaker_encoder_weights,
@@ -12,14 +20,17 @@ from .voice import (
 from .weights import Tensors, Weights, uniform
 
 __all__ = [
+    "GPT2_SIZES",
     "S3GEN_SIZES",
     "SPEECH_VOCABULARY",
     "T3_SIZES",
     "VOICE_SIZES",
+    "Gpt2Size",
     "T3Size",
     "Tensors",
     "Weights",
     "default_voice",
+    "gpt2_t3_weights",
     "s3gen_weights",
     "speaker_encoder_weights",
     "speech_tokenizer_weights",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from .voice import SPEAKER_SIZE
-from .weights import Tensors, Weights
+from .weights import Tensors, Weights, linear_weights, norm_weights
 
 SPEECH_VOCABULARY = 8194
 SPEECH_CODES = 6561  # ids below this are sound
@@ -80,3 +80,66 @@ def t3_weights(size: T3Size, text_vocabulary: int) -> Tensors:
             (SPEECH_VOCABULARY, hidden), 2.5 * fan_hidden, quiet_from=SPEECH_CODES + 2
         ),
     }
+
+
+GPT2_TEXT_VOCABULARY = 50276
+GPT2_SPEECH_VOCABULARY = SPEECH_CODES + 2  # start and stop
+GPT2_POSITIONS = 8196
+
+
+@dataclass(frozen=True)
+class Gpt2Size:
+    hidden: int  # a multiple of the head size, 64
+    layers: int
+    text_vocabulary: int = GPT2_TEXT_VOCABULARY
+    positions: int = GPT2_POSITIONS
+    unused_rows: int = GPT2_TEXT_VOCABULARY  # of the two tables that no one reads
+
+    @property
+    def ffn(self) -> int:
+        return 4 * self.hidden
+
+
+# Small keeps the official vocabularies: at width 128 the text table is 26 of its 36 MB.
+GPT2_SIZES = {
+    "turbo": {
+        "small": Gpt2Size(128, 4, positions=2048, unused_rows=8),
+        "full": Gpt2Size(1024, 24),
+    },
+    "nano": {
+        "small": Gpt2Size(64, 3, positions=2048, unused_rows=8),
+        "full": Gpt2Size(768, 12),
+    },
+}
+
+
+def gpt2_t3_weights(size: Gpt2Size) -> Tensors:
+    """The T3 tensors of Turbo and Nano by official name. GPT-2's matrices are [inputs, outputs]."""
+    hidden = size.hidden
+    branch = (2 * size.layers) ** -0.5
+
+    def conv1d(name: str, inputs: int, outputs: int, gain: float) -> Tensors:
+        return {
+            name + ".weight": Weights((inputs, outputs), gain * inputs**-0.5),
+            name + ".bias": Weights((outputs,), 0.1),
+        }
+
+    weights: Tensors = {
+        "tfmr.wte.weight": Weights((size.unused_rows, hidden), 1.0),
+        "tfmr.wpe.weight": Weights((size.positions, hidden), 0.3),
+        "text_emb.weight": Weights((size.text_vocabulary, hidden), 1.0),
+        "speech_emb.weight": Weights((GPT2_SPEECH_VOCABULARY, hidden), 0.7),
+        "text_head.weight": Weights((size.unused_rows, hidden), 2.5 * hidden**-0.5),
+    }
+    weights |= linear_weights("cond_enc.spkr_enc", SPEAKER_SIZE, hidden, gain=SPEAKER_SIZE**0.5)
+    weights |= linear_weights("speech_head", hidden, GPT2_SPEECH_VOCABULARY, gain=2.5)
+    for layer in range(size.layers):
+        name = f"tfmr.h.{layer}."
+        weights |= norm_weights(name + "ln_1", hidden)
+        # A gain of 1.5 gives attention scores a deviation near 2: far from uniform.
+        weights |= conv1d(name + "attn.c_attn", hidden, 3 * hidden, 1.5)
+        weights |= conv1d(name + "attn.c_proj", hidden, hidden, 2 * branch)
+        weights |= norm_weights(name + "ln_2", hidden)
+        weights |= conv1d(name + "mlp.c_fc", hidden, size.ffn, 1.5)
+        weights |= conv1d(name + "mlp.c_proj", size.ffn, hidden, branch)
+    return weights | norm_weights("tfmr.ln_f", hidden)
