@@ -1,5 +1,6 @@
 // sample: chooses the next speech token: guidance, the alignment analyser, the
-// repetition penalty, temperature, min-p, top-p and a Gumbel draw.
+// repetition penalty, temperature, top-k, min-p, top-p and a Gumbel draw. The
+// penalty may also come last, before the draw.
 // logits: [ROWS, V]; seen_before: [V]; last: [1], the token before; rules: see
 // RuleWord; step: position of the token, rows of each head's weights (1 or 2);
 // marks_before: [8], sums_before: [6], see ops/alignment.h; w0 to w3: [rows,
@@ -27,7 +28,9 @@ enum RuleWord {
   TEXT,
   STOP,
   DRAWS, // two words: with the position they key the draw
-  SPARE = DRAWS + 2 // two digits: 1 - top_p in fixed point; 0: nothing is cut
+  SPARE = DRAWS + 2, // two digits: 1 - top_p in fixed point; 0: nothing is cut
+  TOP_K = SPARE + 2, // 0: all
+  PENALTY_LAST // then the start of speech is seen before the first token only
 };
 
 enum MarkPlace {
@@ -126,6 +129,7 @@ threadgroup uint partial[4 * SIMDS];
 uint id = thread_index_in_threadgroup;
 uint lane = thread_index_in_simdgroup, simd = simdgroup_index_in_threadgroup;
 float cfg_weight = as_type<float>(rules[CFG_WEIGHT]), penalty = as_type<float>(rules[PENALTY]);
+bool penalty_last = rules[PENALTY_LAST] != 0u, forgets = penalty_last && step[0] == 0u;
 
 float x[N];
 for (int k = 0; k < N; ++k) {
@@ -135,8 +139,8 @@ for (int k = 0; k < N; ++k) {
     float y = float(logits[i]);
     // A product that is not contracted: the CPU rounds it.
     if (ROWS == 2) y += fma(cfg_weight, y - float(logits[(ROWS - 1) * V + i]), 0.0f);
-    x[k] = penalised(y, seen_before[i], penalty);
-    seen[i] = seen_before[i];
+    x[k] = penalised(y, seen_before[i] != 0 && !penalty_last, penalty);
+    seen[i] = forgets ? 0 : seen_before[i];
   }
 }
 
@@ -218,7 +222,7 @@ for (int k = 0; k < N; ++k) {
   bool is_stop = i == int(rules[STOP]), changed = is_stop && (early || suppress);
   if ((changed || faults != 0) && i < V) {
     float y = is_stop && early ? -INFINITY : is_stop && faults != 0 ? 32768.0f : -32768.0f;
-    x[k] = penalised(y, seen_before[i], penalty);
+    x[k] = penalised(y, seen_before[i] != 0 && !penalty_last, penalty);
   }
   if (x[k] > peak) {
     peak = x[k];
@@ -232,9 +236,10 @@ take_best<SIMDS>(best_values + SIMDS, best_indices + SIMDS, lane, peak, chosen);
 float temperature = as_type<float>(rules[TEMPERATURE]);
 if (temperature > 0.0f) {
   // What is `reach` below the peak is removed by min-p or too rare to be drawn
-  // and to count: most tokens need no exponential.
+  // and to count: most tokens need no exponential. A last penalty may still lower
+  // the peak.
   float top = peak / temperature, min_p = as_type<float>(rules[MIN_P]);
-  float reach = min(30.0f, 0.1f - precise::log(min_p));
+  float reach = penalty_last ? INFINITY : min(30.0f, 0.1f - precise::log(min_p));
   float least = peak - reach * temperature;
   for (int k = 0; k < N; ++k) {
     bool kept = x[k] >= least;
@@ -243,6 +248,24 @@ if (temperature > 0.0f) {
       kept = !(precise::exp(x[k] - top) < min_p);
     }
     if (!kept) x[k] = -INFINITY;
+  }
+  // Min-p removes the least likely tokens: top-k may come after it.
+  uint top_k = rules[TOP_K];
+  if (top_k != 0u && top_k < uint(V)) {
+    // The highest value that top_k tokens reach, found bit by bit.
+    uint order[N], cut = 0;
+    for (int k = 0; k < N; ++k) order[k] = order_of(x[k]);
+    for (int bit = 31; bit >= 0; --bit) {
+      uint raised = cut | 1u << bit, count = 0;
+      for (int k = 0; k < N; ++k) count += order[k] >= raised ? 1u : 0u;
+      auto counts = partial + (bit % 2 == 0 ? 2 * SIMDS : 0);
+      leave_sum(count, counts, simd, lane);
+      threadgroup_barrier(mem_flags::mem_threadgroup);
+      if (take_sum<SIMDS>(counts, lane) >= top_k) cut = raised;
+    }
+    for (int k = 0; k < N; ++k) {
+      if (order[k] < cut) x[k] = -INFINITY;
+    }
   }
 
   uint64_t budget = fixed_sum(rules[SPARE], rules[SPARE + 1]);
@@ -300,6 +323,12 @@ if (temperature > 0.0f) {
     }
   }
 
+  if (penalty_last) {
+    for (int k = 0; k < N; ++k) {
+      int i = int(id) + k * THREADS;
+      if (i < V) x[k] = penalised(x[k], seen_before[i] != 0, penalty);
+    }
+  }
   uint low_key = uint(step[0]), high_key = 0;
   threefry(rules[DRAWS], rules[DRAWS + 1], low_key, high_key);
   float best = -INFINITY;

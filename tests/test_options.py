@@ -82,6 +82,7 @@ def test_what_is_not_given_is_the_model_s_own(tts: nightingale.TTS) -> None:
         "repetition_penalty": 2.0,
         "min_p": 0.05,
         "top_p": 1.0,
+        "top_k": 0,
         "steps": 10,
     }
     names = {option.name for option in options_of(SpeechOptions) if option.fallback is not None}

@@ -29,7 +29,8 @@ void sampling_chain(benchmark::State& state, const SpeechOptions& options) {
   Work work{2.0 * kVocabulary * sizeof(float), 0.0};
   run(state, work, [&] {
     auto guided = ops::guide(logits, 0.5f, s);
-    auto kept = ops::filter_logits(guided, seen, options, s);
+    auto kept = ops::filter_logits(
+        guided, seen, options, ops::SamplingOrder::penalty_first, s);
     auto key = draw_key({1, DrawStage::speech_token, 0, position++});
     auto token = ops::draw_token(kept, key, s);
     seen = ops::mark_seen(seen, token, s);

@@ -35,18 +35,22 @@ void bind_testing(nb::module_& m) {
       [](const mx::array& logits,
          const mx::array& seen,
          nb::handle options,
-         const std::string& form) {
+         const std::string& form,
+         bool penalty_last) {
         auto run = is_cpu(form) ? cpu::filter_logits : reference::filter_logits;
         return run(
             logits,
             seen,
             options_from<SpeechOptions>(options),
+            penalty_last ? ops::SamplingOrder::penalty_last
+                         : ops::SamplingOrder::penalty_first,
             stream_for(form));
       },
       nb::arg("logits"),
       nb::arg("seen"),
       nb::arg("options"),
-      nb::arg("form") = "cpu");
+      nb::arg("form") = "cpu",
+      nb::arg("penalty_last") = false);
   ops_module.def(
       "draw_token",
       [](const mx::array& logits,

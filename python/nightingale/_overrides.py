@@ -41,6 +41,7 @@ class SpeechOverrides(TypedDict, total=False):
     repetition_penalty: float | None
     min_p: float | None
     top_p: float | None
+    top_k: int | None
     max_tokens: int
     steps: int | None
     first_chunk: int | None

@@ -205,6 +205,14 @@ class SpeechOptions(Options):
         fallback=1.0,
         interfaces=LOCAL,
     )
+    top_k: int | None = option(
+        None,
+        "number of the most likely tokens that are sampled from (top-k); 0 is all",
+        range=(0, 2**31 - 1),
+        unset=MODELS_OWN,
+        fallback=0,
+        interfaces=LOCAL,
+    )
     max_tokens: int = option(
         1000,
         "speech tokens per sentence at most, 25 per second",

@@ -69,6 +69,8 @@ struct SpeechOptions {
   float min_p = 0.05f;
   // cumulative probability of the tokens that are sampled from (top-p)
   float top_p = 1.0f;
+  // number of the most likely tokens that are sampled from (top-k); 0 is all
+  int top_k = 0;
   // speech tokens per sentence at most, 25 per second
   int max_tokens = 1000;
   // steps of the flow; fewer are faster
@@ -98,6 +100,7 @@ struct SpeechOptions {
     visit("repetition_penalty", &SpeechOptions::repetition_penalty, OptionRange{.least = 0.0, .above = true});
     visit("min_p", &SpeechOptions::min_p, OptionRange{.least = 0.0, .most = 1.0});
     visit("top_p", &SpeechOptions::top_p, OptionRange{.least = 0.0, .most = 1.0});
+    visit("top_k", &SpeechOptions::top_k, OptionRange{.least = 0.0});
     visit("max_tokens", &SpeechOptions::max_tokens, OptionRange{.least = 1.0});
     visit("steps", &SpeechOptions::steps, OptionRange{.least = 1.0, .most = 1000.0});
     visit("first_chunk", &SpeechOptions::first_chunk, OptionRange{.least = 1.0, .most = 1000.0});

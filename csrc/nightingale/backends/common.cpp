@@ -205,9 +205,14 @@ ops::Sampler choose_token(
        DrawStage::speech_token,
        rules.sentence,
        static_cast<uint32_t>(sampler.position)});
-  auto kept = ops::filter_logits(logits, sampler.seen, rules.options, s);
+  auto kept =
+      ops::filter_logits(logits, sampler.seen, rules.options, rules.order, s);
   sampler.token = ops::draw_token(kept, key, s);
-  sampler.seen = ops::mark_seen(sampler.seen, sampler.token, s);
+  bool forgets_start =
+      rules.order == ops::SamplingOrder::penalty_last && sampler.position == 0;
+  auto seen = forgets_start ? mx::zeros(sampler.seen.shape(), mx::uint8, s)
+                            : sampler.seen;
+  sampler.seen = ops::mark_seen(seen, sampler.token, s);
   ++sampler.position;
   return sampler;
 }

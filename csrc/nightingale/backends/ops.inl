@@ -75,7 +75,7 @@ OP(3, euler_step)
 
 OP(2, alignment_step)
 OP(2, guide)
-OP(3, filter_logits)
+OP(4, filter_logits)
 OP(2, draw_token)
 OP(2, forbid_token)
 OP(2, mark_seen)

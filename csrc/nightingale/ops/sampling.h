@@ -12,9 +12,20 @@ namespace nightingale::ops {
 // Below this temperature the most likely token is taken.
 constexpr float kArgmaxTemperature = 0.001f;
 
+// When the repetition penalty applies.
+enum class SamplingOrder {
+  // penalty, temperature, top-k, min-p, top-p; the start of speech counts as
+  // seen
+  penalty_first,
+  // temperature, top-k, min-p, top-p, penalty; the start of speech counts as
+  // seen for the first token only
+  penalty_last,
+};
+
 // How the tokens of one utterance are chosen.
 struct TokenRules {
   SpeechOptions options;
+  SamplingOrder order = SamplingOrder::penalty_first;
   bool analyser = false;
   AlignmentLimits limits; // first_stop applies without an analyser, too
   int text_tokens = 0; // with start and stop
@@ -42,8 +53,8 @@ struct Sampler {
   Sampler fork_for_draft(mx::Stream s) const;
 };
 
-// The next token, in the order of chatterbox-tts: guidance, the analyser,
-// penalty, temperature, min-p, top-p, draw. The result takes over `seen`.
+// The next token, in the order of chatterbox-tts: guidance, the analyser, the
+// filters of filter_logits, draw. The result takes over `seen`.
 // logits: [1 or 2, V]; weights: as in AlignmentInput.
 Sampler choose_token(
     const mx::array& logits,
@@ -57,13 +68,15 @@ Sampler choose_token(
 // the conditioned row first, or [1, V], returned unchanged → [V] float32
 mx::array guide(const mx::array& logits, float weight, mx::Stream s);
 
-// Repetition penalty over the seen tokens, temperature, min-p, top-p.
-// logits: [V] float32; seen: [V] uint8 → [V], -inf for removed tokens. The most
-// likely token is always kept.
+// Repetition penalty over the seen tokens, temperature, top-k, min-p, top-p, in
+// this order or with the penalty last. logits: [V] float32; seen: [V] uint8 →
+// [V], -inf for removed tokens. The most likely token before a last penalty is
+// always kept, and at temperature 0 no other.
 mx::array filter_logits(
     const mx::array& logits,
     const mx::array& seen,
     const SpeechOptions& options,
+    SamplingOrder order,
     mx::Stream s);
 
 // A draw from softmax(logits) by the Gumbel-max rule: [V] → [1] int32

@@ -40,11 +40,23 @@ SpeechOptions sampling(
       .top_p = top_p};
 }
 
-Values
-filter_reference(Values x, const Values& seen, const SpeechOptions& options) {
-  double penalty = options.repetition_penalty;
+constexpr auto kPenaltyFirst = ops::SamplingOrder::penalty_first;
+constexpr auto kPenaltyLast = ops::SamplingOrder::penalty_last;
+
+void penalise(Values& x, const Values& seen, double penalty) {
   for (size_t i = 0; i < x.size(); ++i) {
     x[i] *= !seen[i] ? 1.0 : x[i] < 0.0 ? penalty : 1.0 / penalty;
+  }
+}
+
+Values filter_reference(
+    Values x,
+    const Values& seen,
+    const SpeechOptions& options,
+    ops::SamplingOrder order_of_filters = kPenaltyFirst) {
+  bool penalty_last = order_of_filters == kPenaltyLast;
+  if (!penalty_last) {
+    penalise(x, seen, options.repetition_penalty);
   }
   auto best = std::ranges::max_element(x) - x.begin();
   if (options.temperature < ops::kArgmaxTemperature) {
@@ -54,6 +66,14 @@ filter_reference(Values x, const Values& seen, const SpeechOptions& options) {
   }
   for (double& v : x) {
     v /= options.temperature;
+  }
+  int count = x.size(), top_k = options.top_k;
+  if (top_k > 0 && top_k < count) {
+    Values sorted = x;
+    std::ranges::sort(sorted, std::greater());
+    for (double& v : x) {
+      v = v < sorted[top_k - 1] ? kRemoved : v;
+    }
   }
   Values p = softmax_reference(x);
   for (size_t i = 0; i < x.size(); ++i) {
@@ -69,6 +89,9 @@ filter_reference(Values x, const Values& seen, const SpeechOptions& options) {
     // top_p 1 keeps all that can be drawn at all.
     bool in_tail = tail <= 1.0 - options.top_p && options.top_p < 1.0f;
     x[order[i]] = in_tail ? kRemoved : x[order[i]];
+  }
+  if (penalty_last) {
+    penalise(x, seen, options.repetition_penalty);
   }
   return x;
 }
@@ -124,14 +147,73 @@ TEST_CASE("the filter chain keeps what the reference keeps") {
       CAPTURE(options.temperature);
       CAPTURE(options.min_p);
       CAPTURE(options.top_p);
-      Values expected = filter_reference(values(logits), seen_values, options);
-      for (auto [backend, filter_logits, s] :
-           backend_ops(cpu::filter_logits, reference::filter_logits)) {
-        CAPTURE(backend);
-        auto y = filter_logits(logits, bytes_array(seen), options, s);
-        CHECK(relative_error(y, expected) < 1e-6);
+      for (int top_k : {0, 1, 40, 1000}) {
+        for (auto order : {kPenaltyFirst, kPenaltyLast}) {
+          CAPTURE(top_k);
+          auto with = options;
+          with.top_k = top_k;
+          Values expected =
+              filter_reference(values(logits), seen_values, with, order);
+          for (auto [backend, filter_logits, s] :
+               backend_ops(cpu::filter_logits, reference::filter_logits)) {
+            CAPTURE(backend);
+            auto y = filter_logits(logits, bytes_array(seen), with, order, s);
+            CHECK(relative_error(y, expected) < 1e-6);
+          }
+        }
       }
     }
+  }
+}
+
+TEST_CASE("a last penalty sees only what the other filters have kept") {
+  auto logits = array_of({2.0f, 1.9f, -1.0f, -1.1f}, {4});
+  auto seen = bytes_array({1, 0, 1, 0});
+  for (auto [backend, filter_logits, s] :
+       backend_ops(cpu::filter_logits, reference::filter_logits)) {
+    CAPTURE(backend);
+    auto options = sampling(0.5f, 4.0f, 0.0f, 1.0f);
+    options.top_k = 3;
+    auto y = values(filter_logits(logits, seen, options, kPenaltyLast, s));
+    CHECK(y[0] == doctest::Approx(1.0)); // 2 / 0.5 / 4
+    CHECK(y[1] == doctest::Approx(3.8));
+    CHECK(y[2] == doctest::Approx(-8.0));
+    CHECK(y[3] == kRemoved);
+    // At temperature 0 one token is left, and the penalty changes no choice.
+    options.temperature = 0.0f;
+    y = values(filter_logits(logits, seen, options, kPenaltyLast, s));
+    CHECK(y[0] > kRemoved);
+    CHECK(y[1] == kRemoved);
+  }
+}
+
+TEST_CASE("top-k keeps all equals of the last token that it keeps") {
+  auto logits = array_of({3.0f, 1.0f, 1.0f, 1.0f, 0.5f}, {5});
+  auto seen = bytes_array({0, 0, 0, 0, 0});
+  for (auto [backend, filter_logits, s] :
+       backend_ops(cpu::filter_logits, reference::filter_logits)) {
+    CAPTURE(backend);
+    auto options = sampling(1.0f, 1.0f, 0.0f, 1.0f);
+    options.top_k = 2;
+    auto y = values(filter_logits(logits, seen, options, kPenaltyLast, s));
+    CHECK(y[3] == 1.0);
+    CHECK(y[4] == kRemoved);
+  }
+}
+
+TEST_CASE("with a last penalty the start of speech is seen once") {
+  auto s = cpu_stream();
+  for (auto order : {kPenaltyFirst, kPenaltyLast}) {
+    ops::TokenRules rules{.options = {.temperature = 0.0f}, .order = order};
+    auto sampler = ops::Sampler::start(rules, 5, 4, s);
+    CHECK(values(sampler.seen) == Values{0, 0, 0, 0, 1});
+    auto logits = array_of({0.0f, 9.0f, 0.0f, 0.0f, 0.0f}, {1, 5});
+    sampler = ops::choose_token(logits, {}, sampler, s);
+    double start = order == kPenaltyFirst ? 1 : 0;
+    CHECK(values(sampler.seen) == Values{0, 1, 0, 0, start});
+    logits = array_of({0.0f, 0.0f, 0.0f, 0.0f, 9.0f}, {1, 5});
+    sampler = ops::choose_token(logits, {}, sampler, s);
+    CHECK(values(sampler.seen) == Values{0, 1, 0, 0, 1});
   }
 }
 
@@ -142,11 +224,11 @@ TEST_CASE("the repetition penalty can change the most likely token") {
        backend_ops(cpu::filter_logits, reference::filter_logits)) {
     CAPTURE(backend);
     SpeechOptions greedy{.temperature = 0.0f, .repetition_penalty = 1.2f};
-    auto y = values(filter_logits(logits, seen, greedy, s));
+    auto y = values(filter_logits(logits, seen, greedy, kPenaltyFirst, s));
     CHECK(y[0] == kRemoved);
     CHECK(y[1] == doctest::Approx(1.9));
     auto all = sampling(1.0f, 1.2f, 0.0f, 1.0f);
-    y = values(filter_logits(logits, seen, all, s));
+    y = values(filter_logits(logits, seen, all, kPenaltyFirst, s));
     CHECK(y[0] == doctest::Approx(2.0 / 1.2));
     CHECK(y[2] == doctest::Approx(-1.2));
     CHECK(y[3] == doctest::Approx(-1.1));
@@ -162,7 +244,7 @@ TEST_CASE("the filter chain keeps forbidden tokens out") {
     for (float top_p : {1.0f, 0.99f}) {
       CAPTURE(backend);
       auto options = sampling(0.8f, 1.2f, 0.05f, top_p);
-      auto y = values(filter_logits(logits, seen, options, s));
+      auto y = values(filter_logits(logits, seen, options, kPenaltyFirst, s));
       CHECK(y[0] == kRemoved);
       CHECK(y[1] == doctest::Approx(1.25));
       CHECK(y[2] == doctest::Approx(0.625));
@@ -247,10 +329,12 @@ TEST_CASE("the sampling ops take every layout of their inputs") {
   auto key = draw_key({5, DrawStage::speech_token, 0, 0});
   auto s = cpu_stream();
   check_views(logits, [&](auto& v) { return cpu::guide(v, 0.5f, s); });
-  check_views(
-      row, [&](auto& v) { return cpu::filter_logits(v, seen, options, s); });
-  check_views(
-      seen, [&](auto& v) { return cpu::filter_logits(row, v, options, s); });
+  check_views(row, [&](auto& v) {
+    return cpu::filter_logits(v, seen, options, kPenaltyFirst, s);
+  });
+  check_views(seen, [&](auto& v) {
+    return cpu::filter_logits(row, v, options, kPenaltyFirst, s);
+  });
   check_views(row, [&](auto& v) { return cpu::draw_token(v, key, s); });
   check_views(row, [&](auto& v) { return cpu::forbid_token(v, 3, s); });
   check_views(seen, [&](auto& v) {

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <vector>
 
@@ -35,8 +36,32 @@ std::vector<float> softmax_of(const float* x, int count) {
   return p;
 }
 
+void penalise(const uint8_t* seen, int count, float penalty, float* x) {
+  for (int i = 0; i < count; ++i) {
+    x[i] = !seen[i] ? x[i] : x[i] < 0.0f ? x[i] * penalty : x[i] / penalty;
+  }
+}
+
+// Removes tokens below the top_k-th largest.
+void apply_top_k(float* x, int count, int top_k) {
+  if (top_k == 0 || top_k >= count) {
+    return;
+  }
+  std::vector<float> sorted(x, x + count);
+  auto last = sorted.begin() + (top_k - 1);
+  std::nth_element(sorted.begin(), last, sorted.end(), std::greater<>());
+  for (int i = 0; i < count; ++i) {
+    if (x[i] < *last) {
+      x[i] = kRemoved;
+    }
+  }
+}
+
 // Removes tokens whose probability is below min_p times the largest.
 void apply_min_p(float* x, int count, float min_p) {
+  if (min_p <= 0.0f) {
+    return;
+  }
   auto p = softmax_of(x, count);
   float least = min_p * *std::max_element(p.begin(), p.end());
   for (int i = 0; i < count; ++i) {
@@ -100,21 +125,20 @@ mx::array filter_logits(
     const mx::array& logits,
     const mx::array& seen,
     const SpeechOptions& options,
+    ops::SamplingOrder order,
     mx::Stream s) {
+  bool penalty_last = order == ops::SamplingOrder::penalty_last;
   return make_op(
       "FilterLogits",
       {logits.shape()},
       {as_float(logits, s), dense(seen, s)},
-      [options](const Arrays& in, Arrays& out) {
+      [options, penalty_last](const Arrays& in, Arrays& out) {
         int count = in[0].size();
-        const float* x = in[0].data<float>();
         const uint8_t* seen = in[1].data<uint8_t>();
         float* y = out[0].data<float>();
-        float penalty = options.repetition_penalty;
-        for (int i = 0; i < count; ++i) {
-          y[i] = !seen[i]   ? x[i]
-              : x[i] < 0.0f ? x[i] * penalty
-                            : x[i] / penalty;
+        std::copy_n(in[0].data<float>(), count, y);
+        if (!penalty_last) {
+          penalise(seen, count, options.repetition_penalty, y);
         }
         if (options.temperature < ops::kArgmaxTemperature) {
           keep_most_likely(y, count);
@@ -123,8 +147,15 @@ mx::array filter_logits(
         for (int i = 0; i < count; ++i) {
           y[i] /= options.temperature;
         }
+        apply_top_k(y, count, options.top_k);
         apply_min_p(y, count, options.min_p);
-        apply_top_p(y, count, options.top_p);
+        // Without a cut, a last penalty still sees what is too rare to draw.
+        if (!penalty_last || options.top_p < 1.0f) {
+          apply_top_p(y, count, options.top_p);
+        }
+        if (penalty_last) {
+          penalise(seen, count, options.repetition_penalty, y);
+        }
       },
       s);
 }

@@ -72,7 +72,9 @@ mx::array pack_rules(const ops::TokenRules& rules) {
       draws.low,
       draws.high,
       static_cast<uint32_t>(removable >> 18),
-      static_cast<uint32_t>(removable & 0x3ffff)};
+      static_cast<uint32_t>(removable & 0x3ffff),
+      bits(options.top_k),
+      rules.order == ops::SamplingOrder::penalty_last};
   return mx::array(words.data(), {kRuleWords}, mx::uint32);
 }
 

@@ -12,6 +12,27 @@ mx::array removed() {
   return mx::array(-std::numeric_limits<float>::infinity());
 }
 
+mx::array
+penalised(const mx::array& x, const mx::array& seen, float by, mx::Stream s) {
+  mx::array penalty(by);
+  auto lower = mx::where(
+      mx::less(x, mx::array(0.0f), s),
+      mx::multiply(x, penalty, s),
+      mx::divide(x, penalty, s),
+      s);
+  return mx::where(mx::astype(seen, mx::bool_, s), lower, x, s);
+}
+
+mx::array apply_top_k(const mx::array& x, int top_k, mx::Stream s) {
+  int count = x.shape(0);
+  if (top_k == 0 || top_k >= count) {
+    return x;
+  }
+  int last = count - top_k;
+  auto least = mx::slice(mx::sort(x, -1, s), {last}, {last + 1}, s);
+  return mx::where(mx::less(x, least, s), removed(), x, s);
+}
+
 mx::array apply_min_p(const mx::array& x, float min_p, mx::Stream s) {
   auto p = mx::softmax(x, -1, true, s);
   auto least = mx::multiply(mx::max(p, s), mx::array(min_p), s);
@@ -55,21 +76,24 @@ mx::array filter_logits(
     const mx::array& logits,
     const mx::array& seen,
     const SpeechOptions& options,
+    ops::SamplingOrder order,
     mx::Stream s) {
-  mx::array penalty(options.repetition_penalty);
-  auto penalised = mx::where(
-      mx::less(logits, mx::array(0.0f), s),
-      mx::multiply(logits, penalty, s),
-      mx::divide(logits, penalty, s),
-      s);
-  auto x = mx::where(mx::astype(seen, mx::bool_, s), penalised, logits, s);
+  bool penalty_last = order == ops::SamplingOrder::penalty_last;
+  float penalty = options.repetition_penalty;
+  auto x = penalty_last ? logits : penalised(logits, seen, penalty, s);
   if (options.temperature < ops::kArgmaxTemperature) {
     auto best = mx::argmax(x, true, s);
     auto ids = mx::arange(x.shape(0), mx::uint32, s);
     return mx::where(mx::equal(ids, best, s), x, removed(), s);
   }
   x = mx::divide(x, mx::array(options.temperature), s);
-  return apply_top_p(apply_min_p(x, options.min_p, s), options.top_p, s);
+  x = apply_min_p(apply_top_k(x, options.top_k, s), options.min_p, s);
+  if (!penalty_last) {
+    return apply_top_p(x, options.top_p, s);
+  }
+  // Without a cut, the penalty still sees what is too rare to draw.
+  x = options.top_p < 1.0f ? apply_top_p(x, options.top_p, s) : x;
+  return penalised(x, seen, penalty, s);
 }
 
 mx::array draw_token(const mx::array& logits, DrawKey key, mx::Stream s) {

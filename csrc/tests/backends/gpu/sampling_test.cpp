@@ -110,6 +110,13 @@ Choice random_choice(Chance& chance, int rows, int count, mx::Dtype dtype) {
   options.min_p = chance.one_of({0.0f, 0.05f, 0.05f, 0.3f, 1.0f});
   options.top_p =
       chance.one_of({0.0f, 0.3f, 0.8f, 0.95f, 1.0f, 1.0f, 1.0f, 1.0f});
+  if (chance.below(3) == 0) {
+    options.top_k = chance.one_of({1, 2, 30, 1000});
+  }
+  if (chance.below(3) == 0) {
+    choice.rules.order = ops::SamplingOrder::penalty_last;
+    choice.position *= chance.below(2);
+  }
   choice.rules.limits.first_stop = chance.one_of({0, 500});
   choice.rules.stop_token = chance.below(count);
   options.seed = chance.word() * 0x100000001ull;
@@ -240,6 +247,30 @@ TEST_CASE("kernel sample: min_p of 1 keeps the most likely and its equals") {
   CHECK(std::ranges::count(tokens, 9) == 0);
   CHECK(std::ranges::min(tokens) == 4);
   CHECK(std::ranges::max(tokens) == 11);
+}
+
+TEST_CASE(
+    "kernel sample: top_k keeps the most likely and the equals of the last") {
+  auto choice = eight_likely();
+  choice.logits[9] = 2.0f;
+  choice.rules.options.top_k = 1;
+  CHECK(std::ranges::count(tokens_at_positions(choice, 20), 9) == 20);
+  choice.rules.options.top_k = 2; // seven equals share the second place
+  auto tokens = tokens_at_positions(choice, 60);
+  CHECK(std::ranges::min(tokens) == 4);
+  CHECK(std::ranges::max(tokens) == 11);
+}
+
+TEST_CASE("kernel sample: a last penalty can bring back what was far behind") {
+  auto choice = eight_likely();
+  choice.logits[6] = 60.0f;
+  choice.seen[6] = 1;
+  choice.rules.order = ops::SamplingOrder::penalty_last;
+  choice.rules.options.repetition_penalty = 100.0f;
+  auto tokens = tokens_at_positions(choice, 60);
+  CHECK(std::ranges::count(tokens, 6) < 20); // 0.6 is below the others' 1
+  choice.rules.options.top_p = 0.95f; // leaves it alone before the penalty
+  CHECK(std::ranges::count(tokens_at_positions(choice, 20), 6) == 20);
 }
 
 TEST_CASE("kernel sample: what cannot be is never chosen") {
