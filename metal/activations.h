@@ -41,6 +41,12 @@ METAL_FUNC float gelu(float x) {
   return 0.5f * x * (1.0f + error_function(0.70710678f * x));
 }
 
+// (1 + tanh(z)) / 2 is the sigmoid of 2 z.
+METAL_FUNC float gelu_tanh(float x) {
+  float z = x * fma(0.0713548163f, x * x, 1.59576912f);
+  return x / (1.0f + precise::exp(-z));
+}
+
 // tanh(log(1 + e)) is e (e + 2) / (e (e + 2) + 2), where e is exp(x).
 METAL_FUNC float mish(float x) {
   if (x > 20.0f) return x;
@@ -63,6 +69,7 @@ template <int ACTIVATION> METAL_FUNC float activated(float x) {
     case 4: return elu(x);
     case 5: return leaky_relu(x, 0.01f);
     case 6: return x < 0.0f ? 0.0f : x;
+    case 7: return gelu_tanh(x);
     default: return x;
   }
 }

@@ -1,12 +1,12 @@
 // attention_out: puts the parts of decode_attention together and projects them:
-// y = residual + attention · wᵀ for one or two rows; also turns the watched
+// y = residual + attention · wᵀ (+ bias) for one or two rows; also turns the watched
 // heads' scores into weights.
 // out, scores: what decode_attention gave; position, watched, text: what it
 // took; w: [HEADS * 64, HEADS * 64];
-// residual: [ROWS, N] → y: [ROWS, N]; weights: [watched, text[1]]
+// bias: [N]; residual: [ROWS, N] → y: [ROWS, N]; weights: [watched, text[1]]
 // Reference: reference::self_attention, reference::linear.
 //
-// inputs: out position residual w scores watched text
+// inputs: out position residual w bias scores watched text
 // outputs: y weights
 #include "gemv.h"
 
@@ -99,7 +99,11 @@ threadgroup_barrier(mem_flags::mem_threadgroup);
 int i = int(thread_index_in_threadgroup);
 int column = first + i / ROWS, at = i % ROWS * N + column;
 if (i < VALUES && column < N)
+#if BIAS
+  y[at] = Y(sum_partials<SIMDS, VALUES>(partial, i) + float(bias[column]) + float(residual[at]));
+#else
   y[at] = Y(sum_partials<SIMDS, VALUES>(partial, i) + float(residual[at]));
+#endif
 #if WATCH
 if (first == 0) {
   for (int h = 0; h < WATCH; ++h) {

@@ -1,15 +1,20 @@
-// gemv: y = x · wᵀ (+ residual) for one or two rows. With NORM x is rms_norm(x,
-// norm), and with SWIGLU the result is silu(gate) * up, where the first half of
-// w is the gate.
-// x: [ROWS, K]; w: [N, K]; norm: [K]; residual: [ROWS, N]
+// gemv: y = x · wᵀ and what follows a product (bias, activation, residual) for
+// one or two rows. Where NORM is 1, x is rms_norm(x, norm), where it is 2,
+// layer_norm(x, norm, shift). With SWIGLU the result is silu(gate) * up, where the
+// first half of w is the gate.
+// x: [ROWS, K]; w: [N, K]; norm, shift: [K]; bias: [N]; residual: [ROWS, N]
 //   → y: [ROWS, N], or [ROWS, N / 2]
 // Each threadgroup makes BLOCK products. The root mean square is taken beside
-// them and applied at the end, so that nothing waits for it.
+// them and applied at the end, so that nothing waits for it. A mean has to be
+// known first: every group takes it of the whole row.
 // Reference: reference::linear, reference::norm_linear, reference::norm_swiglu.
 //
-// inputs: x w norm residual
+// inputs: x w norm shift bias residual
 // outputs: y
 #include "gemv.h"
+#if ACTIVATION
+#include "activations.h"
+#endif
 
 //: kernel
 constexpr int SIMDS = THREADS / 32;
@@ -22,7 +27,32 @@ int first = int(threadgroup_position_in_grid.x) * OUT;
 
 float sums[VALUES];
 for (int i = 0; i < VALUES; ++i) sums[i] = 0.0f;
-#if NORM
+#if NORM == 2
+threadgroup float moments[2 * SIMDS * ROWS];
+float mean[ROWS], deviation[ROWS];
+for (int r = 0; r < ROWS; ++r) mean[r] = 0.0f;
+for (int pass = 0; pass < 2; ++pass) { // the mean, then the squares about it
+  float moment[ROWS];
+  for (int r = 0; r < ROWS; ++r) moment[r] = 0.0f;
+  for (int element = int(simd * 32 + lane) * 8; element < K; element += THREADS * 8) {
+    for (int r = 0; r < ROWS; ++r) {
+      float v[8];
+      load8(x + r * K + element, v);
+      for (int i = 0; i < 8; ++i) v[i] -= mean[r];
+      moment[r] += pass == 0 ? sum8(v) : dot8(v, v);
+    }
+  }
+  auto partial_moments = moments + pass * SIMDS * ROWS;
+  leave_sums<ROWS>(moment, partial_moments, simd, lane);
+  threadgroup_barrier(mem_flags::mem_threadgroup);
+  for (int r = 0; r < ROWS; ++r) {
+    float one = sum_partials<SIMDS, ROWS>(partial_moments, r) / K;
+    if (pass == 0) mean[r] = one;
+    else deviation[r] = precise::rsqrt(one + as_type<float>(EPS));
+  }
+}
+#endif
+#if NORM == 1
 threadgroup float squares[SIMDS * ROWS];
 float square_sums[ROWS];
 for (int r = 0; r < ROWS; ++r) square_sums[r] = 0.0f;
@@ -37,9 +67,17 @@ for (int begin = 0; begin < K; begin += THREADS * 8) {
   float g[8];
   load8(norm + element, g);
 #endif
+#if NORM == 2
+  float h[8];
+  load8(shift + element, h);
+#endif
   for (int r = 0; r < ROWS; ++r) {
     load8(x + r * K + element, v[r]);
-#if NORM
+#if NORM == 2
+    for (int i = 0; i < 8; ++i)
+      v[r][i] = fma((v[r][i] - mean[r]) * deviation[r], g[i], h[i]);
+#endif
+#if NORM == 1
     square_sums[r] += dot8(v[r], v[r]);
     for (int i = 0; i < 8; ++i) v[r][i] *= g[i];
 #endif
@@ -55,7 +93,7 @@ for (int begin = 0; begin < K; begin += THREADS * 8) {
 }
 
 leave_sums<VALUES>(sums, partial, simd, lane);
-#if NORM
+#if NORM == 1
 leave_sums<ROWS>(square_sums, squares, simd, lane);
 #endif
 threadgroup_barrier(mem_flags::mem_threadgroup);
@@ -63,7 +101,7 @@ int i = int(thread_index_in_threadgroup);
 int column = first + i / ROWS, r = i % ROWS, at = r * COLUMNS + column;
 if (i < OUT * ROWS && column < COLUMNS) {
   float value = sum_partials<SIMDS, VALUES>(partial, i), scale = 1.0f;
-#if NORM
+#if NORM == 1
   float square = sum_partials<SIMDS, ROWS>(squares, r);
   scale = precise::rsqrt(square / K + as_type<float>(EPS));
   value = scale * value;
@@ -71,6 +109,12 @@ if (i < OUT * ROWS && column < COLUMNS) {
 #if SWIGLU
   float up = scale * sum_partials<SIMDS, VALUES>(partial, OUT * ROWS + i);
   value = value / (1.0f + precise::exp(-value)) * up;
+#endif
+#if BIAS
+  value += float(bias[column]);
+#endif
+#if ACTIVATION
+  value = activated<ACTIVATION>(value);
 #endif
   y[at] = Y(RESIDUAL ? value + float(residual[at]) : value);
 }

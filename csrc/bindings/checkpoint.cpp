@@ -4,6 +4,7 @@
 #include <tuple>
 
 #include "bindings.h"
+#include "mlx/ops.h"
 #include "nightingale/io/dtype.h"
 #include "nightingale/io/quantized_tensors.h"
 #include "nightingale/io/strided_file.h"
@@ -32,8 +33,11 @@ mx::array read_tensor(
   return tensor;
 }
 
-std::tuple<NumpyArray, NumpyArray, NumpyArray>
-quantize(const TensorFile& file, const std::string& name, int bits) {
+std::tuple<NumpyArray, NumpyArray, NumpyArray> quantize(
+    const TensorFile& file,
+    const std::string& name,
+    int bits,
+    bool transposed) {
   auto parts = without_gil([&] {
     const auto& info = file.info(name);
     int rows = info.shape.at(0);
@@ -42,8 +46,12 @@ quantize(const TensorFile& file, const std::string& name, int bits) {
       columns = nightingale::kQuantizedGroup;
       rows = static_cast<int>(info.size / columns);
     }
-    auto matrix = read_tensor(file, name, {rows, columns}, mx::float32);
     auto s = mx::default_stream(mx::Device::cpu);
+    auto matrix = read_tensor(file, name, {rows, columns}, mx::float32);
+    if (transposed) {
+      matrix = mx::contiguous(mx::transpose(matrix, s), false, s);
+      matrix.eval();
+    }
     return nightingale::ops::Matrix::quantized(matrix, bits, s).unpacked();
   });
   return {
@@ -147,6 +155,7 @@ void bind_checkpoint(nb::module_& m) {
           &quantize,
           nb::arg("name"),
           nb::arg("bits"),
+          nb::arg("transposed") = false,
           "The tensor, its rows flattened, as the bytes of MLX's words "
           "(uint32), scales and biases (float16). Rows that are no whole "
           "groups of 64 follow each other in rows of one group.")

@@ -26,7 +26,15 @@ struct BoundDraft {
 
 Info describe(const T3& model) {
   const auto& config = model.config();
+  const auto& traits = config.traits();
   Info info;
+  info["backbone"] = traits.name;
+  info["guidance"] = traits.guidance;
+  info["emotion"] = traits.emotion;
+  info["prompt_tokens"] = traits.prompt_tokens;
+  info["top_k"] = traits.top_k;
+  info["top_p"] = traits.top_p;
+  info["min_p"] = traits.min_p;
   info["layers"] = config.layers;
   info["hidden"] = config.hidden;
   info["ffn"] = config.ffn;
@@ -57,6 +65,12 @@ void bind_t3(nb::module_& m) {
       nb::arg("name"),
       nb::arg("bits"),
       "The bits in which T3 keeps a tensor that is loaded with `bits`.");
+
+  m.def(
+      "t3_transposed",
+      &t3_transposed,
+      nb::arg("name"),
+      "Whether the floats of a T3 matrix are [inputs, outputs] in a file.");
 
   nb::class_<KvCache>(m, "KvCache")
       .def_prop_ro("length", [](const KvCache& cache) { return cache.length; })

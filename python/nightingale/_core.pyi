@@ -49,7 +49,7 @@ class TensorFile:
     def stored_bytes(self, name: str) -> numpy.ndarray:
         """The tensor's elements in its own type: uint8 [nbytes]."""
 
-    def quantize(self, name: str, bits: int) -> tuple[numpy.ndarray, numpy.ndarray, numpy.ndarray]:
+    def quantize(self, name: str, bits: int, transposed: bool = False) -> tuple[numpy.ndarray, numpy.ndarray, numpy.ndarray]:
         """
         The tensor, its rows flattened, as the bytes of MLX's words (uint32), scales and biases (float16). Rows that are no whole groups of 64 follow each other in rows of one group.
         """
@@ -133,6 +133,9 @@ class Flow:
 
 def t3_bits(name: str, bits: int) -> int:
     """The bits in which T3 keeps a tensor that is loaded with `bits`."""
+
+def t3_transposed(name: str) -> bool:
+    """Whether the floats of a T3 matrix are [inputs, outputs] in a file."""
 
 class KvCache:
     @property

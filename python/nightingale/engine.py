@@ -83,7 +83,10 @@ class Engine:
     @property
     def speech_defaults(self) -> dict[str, Any]:
         """Values of the model's own for SpeechOptions, by name."""
-        defaults = {"repetition_penalty": self.settings["repetition_penalty"]}
+        names = ("repetition_penalty", "min_p", "top_p", "top_k")
+        defaults = {name: self.settings[name] for name in names}
+        if not self.settings["guidance"]:
+            defaults["cfg_weight"] = 0.0
         if self.flow is not None:
             defaults["steps"] = self.flow.describe()["steps"]
         return defaults

@@ -88,7 +88,7 @@ def write_quantized(
     layout: Layout = {}
     shapes: dict[str, tuple[int, ...]] = {}
     for name in file.names():
-        layout |= _parts(name, file.dtype(name), file.shape(name), bits[name])
+        layout |= _parts(file, name, bits[name])
         if bits[name] and _code_rows(file.shape(name)) != file.shape(name):
             shapes[name] = file.shape(name)
     sums = dict.fromkeys(layout, "0" * 8)
@@ -223,11 +223,12 @@ def _code_rows(shape: tuple[int, ...]) -> tuple[int, int]:
     return (rows, columns) if columns % GROUP == 0 else (rows * columns // GROUP, GROUP)
 
 
-def _parts(name: str, dtype: str, shape: tuple[int, ...], bits: int) -> Layout:
+def _parts(file: TensorFile, name: str, bits: int) -> Layout:
     """What a tensor is stored as: itself, or quantized values with their scales and biases."""
+    shape = file.shape(name)
     if bits == 0:
-        return {name: (dtype, shape)}
-    rows, columns = _code_rows(shape)
+        return {name: (file.dtype(name), shape)}
+    rows, columns = _code_rows(shape[::-1] if _core.t3_transposed(name) else shape)
     prefix = name.removesuffix(".weight")
     groups = ("float16", (rows, columns // GROUP))
     return {
@@ -243,9 +244,10 @@ def _stored(
     """The parts of a tensor and their bytes."""
     if bits == 0:
         return [(name, file.stored_bytes(name).data)]
-    parts = _parts(name, file.dtype(name), file.shape(name), bits)
+    parts = _parts(file, name, bits)
     if made is None:
-        return zip(parts, (array.data for array in file.quantize(name, bits)), strict=True)
+        arrays = file.quantize(name, bits, _core.t3_transposed(name))
+        return zip(parts, (array.data for array in arrays), strict=True)
     for (part, expected), array in zip(parts.items(), made, strict=True):
         if (str(array.dtype), array.shape) != expected:
             raise ValueError(f"{part} is {expected}, not {array.dtype} {array.shape}")

@@ -108,12 +108,15 @@ mx::array embed_token(const ops::TokenEmbedding& token, mx::Stream s) {
 
 ops::SelfAttention projected_attention(
     const ops::AttentionInput& in,
-    const ops::Matrix& projection,
+    const ops::Projection& projection,
     const mx::array& residual,
     mx::Stream s) {
   auto attention = ops::self_attention(in, s);
-  attention.out =
-      ops::linear(attention.out, projection, {.residual = residual}, s);
+  attention.out = ops::linear(
+      attention.out,
+      projection.w,
+      {.bias = projection.b, .residual = residual},
+      s);
   return attention;
 }
 
@@ -149,14 +152,14 @@ mx::array relative_frame_attention(
 ops::DecoderOutput decoder_layers(const ops::DecoderInput& in, mx::Stream s) {
   ops::DecoderOutput out{in.x, {}};
   for (const auto& [layer, cache, watch] : in.runs) {
-    auto qkv =
-        ops::norm_linear(out.x, {layer->attention_norm, in.eps}, layer->qkv, s);
+    auto qkv = ops::norm_linear(
+        out.x, layer->attention_norm, layer->qkv.w, {.bias = layer->qkv.b}, s);
     auto attention = ops::projected_attention(
         {qkv, in.frequencies, *cache, in.past, watch}, layer->out, out.x, s);
     *cache = attention.cache;
     out.weights.insert(
         out.weights.end(), attention.weights.begin(), attention.weights.end());
-    out.x = ops::decoder_feed_forward(attention.out, *layer, in.eps, s);
+    out.x = ops::decoder_feed_forward(attention.out, *layer, s);
   }
   return out;
 }
@@ -164,10 +167,18 @@ ops::DecoderOutput decoder_layers(const ops::DecoderInput& in, mx::Stream s) {
 mx::array decoder_feed_forward(
     const mx::array& x,
     const ops::DecoderLayer& layer,
-    float eps,
     mx::Stream s) {
-  auto gated = ops::norm_swiglu(x, {layer.ffn_norm, eps}, layer.gate_up, s);
-  return ops::linear(gated, layer.down, {.residual = x}, s);
+  const auto& up = layer.up;
+  auto hidden = layer.activation
+      ? ops::norm_linear(
+            x,
+            layer.ffn_norm,
+            up.w,
+            {.bias = up.b, .activation = *layer.activation},
+            s)
+      : ops::norm_swiglu(x, layer.ffn_norm, up.w, s);
+  return ops::linear(
+      hidden, layer.down.w, {.bias = layer.down.b, .residual = x}, s);
 }
 
 namespace {

@@ -19,7 +19,7 @@ OP(4, norm_mish)
 COMPOSITE(3, linear_add_norm)
 
 OP(3, linear)
-OP(3, norm_linear)
+OP(4, norm_linear)
 OP(3, norm_swiglu)
 
 COMPOSITE(2, feed_forward)
@@ -47,7 +47,7 @@ COMPOSITE(2, project_positions)
 COMPOSITE(3, relative_frame_attention)
 
 COMPOSITE(1, decoder_layers)
-COMPOSITE(3, decoder_feed_forward)
+COMPOSITE(2, decoder_feed_forward)
 
 OP(3, conv1d)
 OP(3, conv_transpose1d)

@@ -108,6 +108,19 @@ std::vector<float> ordered(
   return ordered;
 }
 
+// x: [rows, columns] → y: [columns, rows], by blocks that stay in the cache.
+void transpose(const float* x, int64_t rows, int64_t columns, float* y) {
+  constexpr int64_t kBlock = 32;
+  for (int64_t first = 0; first < rows; first += kBlock) {
+    int64_t last = std::min(rows, first + kBlock);
+    for (int64_t column = 0; column < columns; ++column) {
+      for (int64_t row = first; row < last; ++row) {
+        y[column * rows + row] = x[row * columns + column];
+      }
+    }
+  }
+}
+
 } // namespace
 
 mx::array Weights::take(
@@ -248,8 +261,41 @@ ops::Matrix Weights::take_matrix(
         "it holds floats where '" + *std::ranges::find_if(names, is_quantized) +
             "' is quantized; one product reads both");
   }
+  auto floats_of = [&] {
+    auto floats = temporary(shape, mx::float32);
+    read_rows(names, mx::float32, floats);
+    return floats;
+  };
   auto matrix = quantized_count > 0 ? read_quantized(names, shape, s)
-                                    : quantized(names, shape, bits, s);
+                                    : quantized(floats_of(), bits, s);
+  nbytes_ += matrix.nbytes();
+  return matrix;
+}
+
+ops::Matrix Weights::take_transposed(
+    const std::string& name,
+    const mx::Shape& expected,
+    int bits,
+    mx::Stream s) {
+  if (file_->bits(name) > 0) {
+    return take_matrix({name}, expected, bits, s);
+  }
+  int rows = expected[0], columns = expected[1];
+  auto stored = read(name, {columns, rows});
+  auto floats = temporary(expected, mx::float32);
+  transpose(stored.data(), columns, rows, floats.data<float>());
+  if (bits != 0) {
+    auto matrix = quantized(floats, bits, s);
+    nbytes_ += matrix.nbytes();
+    return matrix;
+  }
+  auto matrix = memory_.allocate(expected, dtype_);
+  convert_elements(
+      floats.data<float>(),
+      mx::float32,
+      matrix.data<void>(),
+      dtype_,
+      floats.size());
   nbytes_ += matrix.nbytes();
   return matrix;
 }
@@ -286,13 +332,8 @@ ops::Matrix Weights::read_quantized(
   return on_stream({quantized, scales, biases}, bits, s);
 }
 
-ops::Matrix Weights::quantized(
-    const std::vector<std::string>& names,
-    const mx::Shape& shape,
-    int bits,
-    mx::Stream s) {
-  auto floats = temporary(shape, mx::float32);
-  read_rows(names, mx::float32, floats);
+ops::Matrix Weights::quantized(const mx::array& floats, int bits, mx::Stream s)
+    const {
   if (ops::on_cpu(s)) {
     return ops::Matrix::quantized(floats, bits, s);
   }

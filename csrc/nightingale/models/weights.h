@@ -62,6 +62,14 @@ class Weights {
       int bits,
       mx::Stream s);
 
+  // The matrix [N, K] of a product on `s`, whose floats are [K, N] in the file,
+  // as GPT-2's are. Quantized weights are [N, K] there, too.
+  ops::Matrix take_transposed(
+      const std::string& name,
+      const mx::Shape& expected,
+      int bits,
+      mx::Stream s);
+
   // The kernel of a convolution, [O, C, K] in the file, or [C, O, K] where it
   // is a transposed one, as the ops read it: [O, K, C]. Weight normalisation,
   // under its old or its new names, is folded into it. `layer` is the name
@@ -109,11 +117,7 @@ class Weights {
       const std::vector<std::string>& names,
       const mx::Shape& shape,
       mx::Stream s);
-  ops::Matrix quantized(
-      const std::vector<std::string>& names,
-      const mx::Shape& shape,
-      int bits,
-      mx::Stream s);
+  ops::Matrix quantized(const mx::array& floats, int bits, mx::Stream s) const;
   // The matrix of a product; on a GPU, scales and biases are `dtype`.
   ops::Matrix
   on_stream(const ops::QuantizedTensor& tensor, int bits, mx::Stream s) const;

@@ -12,6 +12,7 @@ enum class Activation {
   elu, // x above 0, exp(x) - 1 below
   leaky_relu, // x above 0, 0.01 x below
   relu, // x above 0, 0 below
+  gelu_tanh, // GPT-2's: x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x³)))
 };
 
 mx::array activate(const mx::array& x, Activation activation, mx::Stream s);

@@ -95,7 +95,7 @@ std::vector<mx::array> attention_weights(
 // The attention of one layer over T new positions.
 struct AttentionInput {
   mx::array qkv; // [B, T, 3 * heads * head_dim]
-  mx::array frequencies; // as in rotary
+  std::optional<mx::array> frequencies; // as in rotary; none: no rotation
   LayerCache cache; // with `past` positions
   int past;
   AttentionWatch watch = {};
@@ -107,15 +107,16 @@ struct SelfAttention {
   std::vector<mx::array> weights; // [rows, count] for each watched head
 };
 
-// All of a layer's attention but its projections: rotates queries and keys,
-// writes keys and values into the caches, attends, and evicts where the cache
-// says so. Watched positions must be among those never dropped.
+// All of a layer's attention but its projections: rotates queries and keys
+// where there are frequencies, writes keys and values into the caches, attends,
+// and evicts where the cache says so. Watched positions must be among those
+// never dropped.
 SelfAttention self_attention(const AttentionInput& in, mx::Stream s);
 
-// residual + self_attention(...) · projectionᵀ, in `out`: [B, T, hidden]
+// residual + projection(self_attention(...)), in `out`: [B, T, hidden]
 SelfAttention projected_attention(
     const AttentionInput& in,
-    const Matrix& projection,
+    const Projection& projection,
     const mx::array& residual,
     mx::Stream s);
 

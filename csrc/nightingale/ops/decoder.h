@@ -2,18 +2,22 @@
 
 #include <vector>
 
+#include "nightingale/ops/activation.h"
 #include "nightingale/ops/attention.h"
+#include "nightingale/ops/norm.h"
 
 namespace nightingale::ops {
 
-// The weights of one layer of a Llama.
+// The weights of one layer, of a Llama or of a GPT-2: x + out(attention(qkv(
+// norm(x)))), and of that x + down(f(up(norm(x)))).
 struct DecoderLayer {
-  mx::array attention_norm;
-  Matrix qkv; // [3 * hidden, hidden]
-  Matrix out;
-  mx::array ffn_norm;
-  Matrix gate_up; // [2 * ffn, hidden]
-  Matrix down;
+  Norm attention_norm;
+  Projection qkv; // [3 * hidden, hidden]
+  Projection out;
+  Norm ffn_norm;
+  Projection up; // [ffn, hidden]; with swiglu twice the rows, the gate's first
+  Projection down;
+  std::optional<Activation> activation = std::nullopt; // f; none: swiglu
 };
 
 // A layer to run.
@@ -27,8 +31,7 @@ struct DecoderRun {
 struct DecoderInput {
   mx::array x; // [B, T, hidden]
   std::vector<DecoderRun> runs; // one after the other
-  mx::array frequencies; // as in rotary
-  float eps; // of the norms
+  std::optional<mx::array> frequencies; // as in rotary; none: no rotation
   int past;
 };
 
@@ -43,7 +46,6 @@ DecoderOutput decoder_layers(const DecoderInput& in, mx::Stream s);
 mx::array decoder_feed_forward(
     const mx::array& x,
     const DecoderLayer& layer,
-    float eps,
     mx::Stream s);
 
 } // namespace nightingale::ops

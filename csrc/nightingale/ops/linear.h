@@ -16,18 +16,19 @@ mx::array linear(
     const Epilogue& epilogue,
     mx::Stream s);
 
-// linear(rms_norm(x, norm), w)
+// linear(norm(x), w, epilogue), whose residual and type are not set.
 mx::array norm_linear(
     const mx::array& x,
-    const RmsNorm& norm,
+    const Norm& norm,
     const Matrix& w,
+    const Epilogue& epilogue,
     mx::Stream s);
 
 // swiglu(norm_linear(x, norm, gate_up)). gate_up: [2F, K], the gate's rows
 // first → [..., F]
 mx::array norm_swiglu(
     const mx::array& x,
-    const RmsNorm& norm,
+    const Norm& norm,
     const Matrix& gate_up,
     mx::Stream s);
 

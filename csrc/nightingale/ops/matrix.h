@@ -82,6 +82,15 @@ struct Matrix {
   int packed_rows_ = 0; // `w` may have more, to fill its last tile
 };
 
+// x · wᵀ, and a bias where there is one.
+struct Projection {
+  Matrix w;
+  std::optional<mx::array> b; // [N]
+
+  Projection(Matrix w, std::optional<mx::array> b = std::nullopt)
+      : w(std::move(w)), b(std::move(b)) {}
+};
+
 // The shape of x after a product that gives so many columns.
 inline mx::Shape with_columns(const mx::array& x, int columns) {
   mx::Shape shape = x.shape();

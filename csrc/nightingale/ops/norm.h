@@ -17,6 +17,13 @@ struct LayerNorm {
   float eps;
 };
 
+// An RMS norm or, with `b`, a layer norm.
+struct Norm {
+  mx::array w;
+  float eps;
+  std::optional<mx::array> b = std::nullopt;
+};
+
 mx::array rms_norm(const mx::array& x, const RmsNorm& norm, mx::Stream s);
 
 // `dtype` is the result's.

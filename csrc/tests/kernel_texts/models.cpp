@@ -31,6 +31,18 @@ const TinyT3 kT3{
     .perceiver_queries = 2,
     .settings = R"({"t3": {"alignment_heads": [[0, 1], [1, 0], [2, 1]]}})"};
 
+// Turbo and Nano; their heads are those above.
+TinyT3 gpt2(int hidden) {
+  return {
+      .backbone = BackboneKind::gpt2,
+      .hidden = hidden,
+      .layers = 3,
+      .ffn = 4 * hidden,
+      .text_vocabulary = 704,
+      .speech_vocabulary = 6563,
+      .positions = 32};
+}
+
 const TinyS3Gen kS3Gen{
     .width = 512,
     .ffn = 2048,
@@ -72,11 +84,12 @@ void speak_with_t3(
       T3Voice voice{
           .speaker = noise(model->config().speaker_size, 7),
           .prompt_tokens = {17, 4000}};
+      bool guidance = model->config().traits().guidance;
       for (int kv : {0, 8, 4}) {
         model->keep_cache({.bits = kv});
-        speak(model, voice, true, true);
-        speak(model, voice, true, false);
-        if (kv == 0) {
+        speak(model, voice, guidance, true);
+        speak(model, voice, guidance, false);
+        if (kv == 0 && guidance) {
           speak(model, voice, false, true);
           speak(model, voice, false, false);
         }
@@ -115,7 +128,7 @@ void make_audio(const std::shared_ptr<const TensorFile>& file, bool halves) {
 
 struct Official {
   TempDir folder;
-  std::shared_ptr<const TensorFile> t3, s3gen, meanflow;
+  std::shared_ptr<const TensorFile> t3, turbo, nano, s3gen, meanflow;
 
   Official() {
     folder.write("nightingale.json", kT3.settings);
@@ -123,6 +136,8 @@ struct Official {
       return TensorFile::open(folder.write(name, bytes));
     };
     t3 = add("t3.safetensors", kT3.checkpoint());
+    turbo = add("turbo.safetensors", gpt2(1024).checkpoint());
+    nano = add("nano.safetensors", gpt2(768).checkpoint());
     s3gen = add("s3gen.safetensors", kS3Gen.checkpoint());
     auto distilled = kS3Gen;
     distilled.meanflow = true;
@@ -143,6 +158,8 @@ std::shared_ptr<const TensorFile> embedded(const char* name) {
 
 void speak_with_every_model() {
   speak_with_t3(official().t3, {std::nullopt, 8, 4});
+  speak_with_t3(official().turbo, {std::nullopt, 8, 4});
+  speak_with_t3(official().nano, {std::nullopt, 8, 4});
   // Its file is quantized.
   speak_with_t3(embedded("t3_mtl23ls_v2.safetensors"), {std::nullopt});
   auto small = embedded("s3gen_meanflow.safetensors");

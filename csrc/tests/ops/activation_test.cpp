@@ -31,6 +31,9 @@ double activation_reference(double x, Activation activation) {
       return x > 0 ? x : 0.01f * x;
     case Activation::relu:
       return x > 0 ? x : 0;
+    case Activation::gelu_tanh:
+      return 0.5 * x *
+          (1.0 + std::tanh(std::sqrt(2.0 / M_PI) * (x + 0.044715 * x * x * x)));
     default:
       return x;
   }
@@ -50,7 +53,8 @@ const std::vector<Activation> kActivations{
     Activation::mish,
     Activation::elu,
     Activation::leaky_relu,
-    Activation::relu};
+    Activation::relu,
+    Activation::gelu_tanh};
 
 Values snake_reference(Values x, const Values& alpha) {
   for (size_t i = 0; i < x.size(); ++i) {

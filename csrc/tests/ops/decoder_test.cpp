@@ -1,5 +1,6 @@
 #include "arrays.h"
 #include "nightingale/backends/cpu/ops.h"
+#include "nightingale/backends/reference/ops.h"
 #include "nightingale/error.h"
 #include "nightingale/ops/linear.h"
 #include "nightingale/ops/quantized_cache.h"
@@ -17,36 +18,52 @@ constexpr float kEps = 1e-5f;
 constexpr int kHeads = 2, kHidden = kHeads * 64, kFfn = 192, kLayers = 3;
 constexpr int kCapacity = 60;
 
-ops::DecoderLayer layer_of(int seed, int bits, mx::Stream s) {
+enum class Kind { llama, gpt2 };
+
+ops::DecoderLayer layer_of(Kind kind, int seed, int bits, mx::Stream s) {
   auto matrix = [&](int rows, int columns) {
     auto w =
         mx::multiply(noise_array({rows, columns}, ++seed), mx::array(0.1f), s);
     return bits ? ops::Matrix::quantized(ops::computed(w), bits, s)
                 : ops::Matrix(ops::computed(w));
   };
-  auto attention_norm = noise_array({kHidden}, ++seed);
-  auto ffn_norm = noise_array({kHidden}, ++seed);
-  return {
-      attention_norm,
+  auto vector = [&](int size) { return noise_array({size}, ++seed); };
+  auto attention_norm = vector(kHidden);
+  auto ffn_norm = vector(kHidden);
+  int up = kind == Kind::gpt2 ? kFfn : 2 * kFfn;
+  ops::DecoderLayer layer{
+      {attention_norm, kEps},
       matrix(3 * kHidden, kHidden),
       matrix(kHidden, kHidden),
-      ffn_norm,
-      matrix(2 * kFfn, kHidden),
+      {ffn_norm, kEps},
+      matrix(up, kHidden),
       matrix(kHidden, kFfn)};
+  if (kind == Kind::gpt2) {
+    layer.attention_norm.b = vector(kHidden);
+    layer.ffn_norm.b = vector(kHidden);
+    for (auto* each : {&layer.qkv, &layer.out, &layer.up, &layer.down}) {
+      each->b = vector(each->w.rows());
+    }
+    layer.activation = ops::Activation::gelu_tanh;
+  }
+  return layer;
 }
 
 struct Stack {
   mx::Stream s = cpu_stream();
-  mx::array frequencies = ops::rotary_frequencies(64, {});
+  std::optional<mx::array> frequencies;
   std::vector<ops::DecoderLayer> layers;
   std::vector<ops::LayerCache> caches;
   int past = 0;
 
-  Stack(int batch, int bits, int cache_bits) {
+  Stack(int batch, int bits, int cache_bits, Kind kind = Kind::llama) {
+    if (kind == Kind::llama) {
+      frequencies = ops::rotary_frequencies(64, {});
+    }
     auto [shape, dtype] = ops::cache_shape(
         {batch, kHeads, kCapacity, 64}, mx::float16, cache_bits);
     for (int i = 0; i < kLayers; ++i) {
-      layers.push_back(layer_of(100 * i, bits, s));
+      layers.push_back(layer_of(kind, 100 * i, bits, s));
       caches.push_back(
           {ops::make_cache(shape, dtype, s), ops::make_cache(shape, dtype, s)});
     }
@@ -75,21 +92,21 @@ struct Stack {
   }
 
   ops::DecoderInput input(const mx::array& x) {
-    return {x, runs(x.shape(1)), frequencies, kEps, past};
+    return {x, runs(x.shape(1)), frequencies, past};
   }
 
   std::vector<mx::array> in_parts(const mx::array& x) {
     std::vector<mx::array> made{x};
     for (auto& [layer, cache, watch] : runs(x.shape(1))) {
       const auto& y = made[0];
-      auto qkv =
-          ops::norm_linear(y, {layer->attention_norm, kEps}, layer->qkv, s);
+      auto qkv = ops::norm_linear(
+          y, layer->attention_norm, layer->qkv.w, {.bias = layer->qkv.b}, s);
       auto attention = ops::projected_attention(
           {qkv, frequencies, *cache, past, watch}, layer->out, y, s);
       *cache = attention.cache;
       made.insert(
           made.end(), attention.weights.begin(), attention.weights.end());
-      made[0] = ops::decoder_feed_forward(attention.out, *layer, kEps, s);
+      made[0] = ops::decoder_feed_forward(attention.out, *layer, s);
     }
     past += x.shape(1);
     return made;
@@ -113,22 +130,73 @@ mx::array positions(int batch, int length, int seed) {
 } // namespace
 
 TEST_CASE("quantized layers that run as one op are their parts") {
-  for (int bits : {8, 4}) {
-    for (int cache_bits : {0, 8, 4}) {
-      for (int batch : {1, 2}) {
-        CAPTURE(bits);
-        CAPTURE(cache_bits);
-        CAPTURE(batch);
-        Stack whole(batch, bits, cache_bits), parts(batch, bits, cache_bits);
-        // The caches of one step are what the next one reads.
-        for (int length : {1, 3, 16, 1}) {
-          CAPTURE(length);
-          auto x = positions(batch, length, length);
-          REQUIRE(cpu::fits_fused_decoder(whole.input(x)));
-          check_same(whole.fused(x), parts.in_parts(x));
+  for (Kind kind : {Kind::llama, Kind::gpt2}) {
+    for (int bits : {8, 4}) {
+      for (int cache_bits : {0, 8, 4}) {
+        for (int batch : {1, 2}) {
+          CAPTURE(bits);
+          CAPTURE(cache_bits);
+          CAPTURE(batch);
+          Stack whole(batch, bits, cache_bits, kind);
+          Stack parts(batch, bits, cache_bits, kind);
+          // The caches of one step are what the next one reads.
+          for (int length : {1, 3, 16, 1}) {
+            CAPTURE(length);
+            auto x = positions(batch, length, length);
+            REQUIRE(cpu::fits_fused_decoder(whole.input(x)));
+            check_same(whole.fused(x), parts.in_parts(x));
+          }
         }
       }
     }
+  }
+}
+
+namespace {
+
+// softmax(q · kᵀ / 8) · v of one row of heads side by side, by float64.
+Values attention_of(const Values& qkv, int length) {
+  Values out(size_t(length) * kHidden);
+  for (int head = 0; head < kHeads; ++head) {
+    auto at = [&](int t, int part, int c) {
+      return qkv[(size_t(t) * 3 + part) * kHidden + head * 64 + c];
+    };
+    for (int t = 0; t < length; ++t) {
+      Values scores(t + 1);
+      for (int u = 0; u <= t; ++u) {
+        for (int c = 0; c < 64; ++c) {
+          scores[u] += at(t, 0, c) * at(u, 1, c) / 8.0;
+        }
+      }
+      double total = 0.0;
+      for (double& score : scores) {
+        total += score = std::exp(score);
+      }
+      for (int c = 0; c < 64; ++c) {
+        double& sum = out[size_t(t) * kHidden + head * 64 + c];
+        for (int u = 0; u <= t; ++u) {
+          sum += scores[u] / total * at(u, 2, c);
+        }
+      }
+    }
+  }
+  return out;
+}
+
+} // namespace
+
+TEST_CASE("attention without frequencies rotates nothing") {
+  auto s = cpu_stream();
+  mx::Shape shape{1, kHeads, 8, 64};
+  auto qkv = noise_array({1, 5, 3 * kHidden}, 7);
+  auto expected = attention_of(values(qkv), 5);
+  for (auto [backend, self_attention, stream] :
+       backend_ops(cpu::self_attention, reference::self_attention)) {
+    CAPTURE(backend);
+    auto empty = [&] { return ops::make_cache(shape, mx::float32, stream); };
+    auto made =
+        self_attention({qkv, std::nullopt, {empty(), empty()}, 0}, stream);
+    CHECK(relative_error(made.out, expected) < graph_tolerance(1e-5));
   }
 }
 

@@ -25,6 +25,9 @@ inline double activated(double x, ops::Activation activation) {
       return x > 0.0 ? x : 0.01 * x;
     case ops::Activation::relu:
       return x > 0.0 ? x : 0.0;
+    case ops::Activation::gelu_tanh:
+      return 0.5 * x *
+          (1.0 + std::tanh(std::sqrt(2.0 / M_PI) * (x + 0.044715 * x * x * x)));
   }
   return x;
 }
@@ -75,7 +78,8 @@ inline std::vector<ops::Epilogue> epilogues(
         ops::Activation::mish,
         ops::Activation::elu,
         ops::Activation::leaky_relu,
-        ops::Activation::relu}) {
+        ops::Activation::relu,
+        ops::Activation::gelu_tanh}) {
     all.push_back({.activation = activation});
     all.push_back({bias, activation, std::nullopt, residual});
   }

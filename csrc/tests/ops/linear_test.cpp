@@ -156,9 +156,32 @@ TEST_CASE("norm_linear is a linear of the norm") {
       auto w = noise_array({70, 133}, 3, dtype);
       auto normed = cpu::rms_norm(x, {norm, kEps}, s);
       auto expected = cpu::linear(normed, w, {}, s);
-      CHECK(same_bits(cpu::norm_linear(x, {norm, kEps}, w, s), expected));
+      CHECK(same_bits(cpu::norm_linear(x, {norm, kEps}, w, {}, s), expected));
       auto graph = reference::norm_linear(
-          x, {norm, kEps}, mx::astype(w, mx::float32, s), graph_stream());
+          x, {norm, kEps}, mx::astype(w, mx::float32, s), {}, graph_stream());
+      CHECK(relative_error(graph, values(expected)) < graph_tolerance(1e-5));
+    }
+  }
+}
+
+TEST_CASE("norm_linear with a shift is a linear of the layer norm") {
+  constexpr float kEps = 1e-5f;
+  auto s = cpu_stream();
+  for (mx::Dtype dtype : kFloatTypes) {
+    for (int rows : {1, 2, 16, 17, 90}) {
+      CAPTURE(rows);
+      auto x = noise_array({1, rows, 133}, 1);
+      auto gain = noise_array({133}, 2), shift = noise_array({133}, 4);
+      auto w = noise_array({70, 133}, 3, dtype);
+      ops::Epilogue epilogue{
+          .bias = noise_array({70}, 5),
+          .activation = ops::Activation::gelu_tanh};
+      auto normed = cpu::layer_norm(x, {gain, shift, kEps}, mx::float32, s);
+      auto expected = cpu::linear(normed, w, epilogue, s);
+      ops::Norm norm{gain, kEps, shift};
+      CHECK(same_bits(cpu::norm_linear(x, norm, w, epilogue, s), expected));
+      auto graph = reference::norm_linear(
+          x, norm, mx::astype(w, mx::float32, s), epilogue, graph_stream());
       CHECK(relative_error(graph, values(expected)) < graph_tolerance(1e-5));
     }
   }
@@ -173,7 +196,7 @@ TEST_CASE("norm_swiglu is a swiglu of the norm_linear") {
         CAPTURE(rows);
         auto x = noise_array({1, rows, 64}, 1), norm = noise_array({64}, 2);
         auto w = noise_array({2 * features, 64}, 3, dtype);
-        auto both = cpu::norm_linear(x, {norm, kEps}, w, s);
+        auto both = cpu::norm_linear(x, {norm, kEps}, w, {}, s);
         auto expected = cpu::swiglu(both, s);
         CHECK(same_bits(cpu::norm_swiglu(x, {norm, kEps}, w, s), expected));
         auto graph = reference::norm_swiglu(

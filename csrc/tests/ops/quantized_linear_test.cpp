@@ -49,7 +49,7 @@ std::vector<mx::array> all_ops(const mx::array& x, int bits) {
       ops::linear(x, one, {}, s),
       ops::linear(
           x, one, {.bias = noise_array({70}, 3), .residual = residual}, s),
-      ops::norm_linear(x, {norm, kEps}, one, s),
+      ops::norm_linear(x, {norm, kEps}, one, {}, s),
       ops::norm_swiglu(x, {norm, kEps}, both, s)};
 }
 
@@ -126,9 +126,17 @@ TEST_CASE("quantized norm_linear and norm_swiglu are made of their parts") {
         auto w = quantized_of(2 * features, 64, bits);
         auto normed = cpu::rms_norm(x, {norm, kEps}, s);
         auto product = ops::linear(normed, w, {}, s);
-        CHECK(same_bits(ops::norm_linear(x, {norm, kEps}, w, s), product));
+        CHECK(same_bits(ops::norm_linear(x, {norm, kEps}, w, {}, s), product));
         CHECK(same_bits(
             ops::norm_swiglu(x, {norm, kEps}, w, s), cpu::swiglu(product, s)));
+        auto shift = noise_array({64}, 4);
+        ops::Epilogue epilogue{
+            .bias = noise_array({2 * features}, 5),
+            .activation = ops::Activation::gelu_tanh};
+        auto shifted = cpu::layer_norm(x, {norm, shift, kEps}, mx::float32, s);
+        CHECK(same_bits(
+            ops::norm_linear(x, {norm, kEps, shift}, w, epilogue, s),
+            ops::linear(shifted, w, epilogue, s)));
       }
     }
   }
@@ -260,6 +268,7 @@ TEST_CASE("rows that do not fit a matrix are refused") {
           noise_array({2, 64}, 1),
           {noise_array({64}, 2), kEps},
           noise_array({8, 65}, 3),
+          {},
           s),
       "rows of 64 numbers do not fit a matrix of 65 columns",
       nightingale::Error);

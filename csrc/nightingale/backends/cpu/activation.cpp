@@ -27,6 +27,8 @@ Loop loop_of(ops::Activation activation) {
       return loops.elu;
     case ops::Activation::relu:
       return loops.relu;
+    case ops::Activation::gelu_tanh:
+      return loops.gelu_tanh;
     default:
       return nullptr;
   }

@@ -43,6 +43,7 @@ constexpr ActivationLoops activation_loops() {
       activate<mish_vec>,
       activate<elu_vec>,
       activate<above_zero>,
+      activate<gelu_tanh_vec>,
       leaky_relu,
       snake,
       lstm_cell};

@@ -38,6 +38,12 @@ inline Vec gelu_vec(Vec x) {
   return above_zero(x) - a * exp2_vec(p);
 }
 
+// (1 + tanh(z)) / 2 is the sigmoid of 2 z.
+inline Vec gelu_tanh_vec(Vec x) {
+  Vec inner = fma(Vec::set1(0.0713548163f), x * x, Vec::set1(1.59576912f));
+  return x * sigmoid_vec(inner * x);
+}
+
 // tanh(log(1 + e)) is e (e + 2) / (e (e + 2) + 2), where e is exp(x).
 inline Vec mish_vec(Vec x) {
   x = max(Vec::set1(-88.0f), x); // below, mish is 0

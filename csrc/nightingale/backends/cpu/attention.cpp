@@ -147,12 +147,30 @@ std::vector<mx::array> attention_weights(
 
 namespace {
 
+// What is known of an attention before its arrays are.
+struct AttentionPlan {
+  int past;
+  bool rotates;
+  ops::AttentionWatch watch;
+
+  explicit AttentionPlan(const ops::AttentionInput& in)
+      : past(in.past), rotates(in.frequencies), watch(in.watch) {}
+};
+
+// The inputs of its op: qkv, caches, frequencies or something in their place.
+Arrays inputs_of(const ops::AttentionInput& in, mx::Stream s) {
+  auto qkv = as_float(in.qkv, s);
+  return {
+      qkv,
+      dense(in.cache.keys, s),
+      dense(in.cache.values, s),
+      in.frequencies ? as_float(*in.frequencies, s) : qkv};
+}
+
 // Runs all heads and returns what they ran with.
-LayerAttention attend_heads(
-    int past,
-    const ops::AttentionWatch& watch,
-    const Arrays& in,
-    Arrays& out) {
+LayerAttention
+attend_heads(const AttentionPlan& plan, const Arrays& in, Arrays& out) {
+  int past = plan.past;
   int batch = in[0].shape(0), length = in[0].shape(1);
   int heads = out[1].shape(1);
   LayerAttention layer{
@@ -160,10 +178,10 @@ LayerAttention attend_heads(
       .past = past,
       .heads = heads,
       .capacity = out[1].shape(2),
-      .watch = watch,
+      .watch = plan.watch,
       .rows = CacheRows::of(out[1], out[0].shape(2) / heads),
       .qkv = in[0].data<float>(),
-      .angles = angles_from(in[3], past, length),
+      .angles = plan.rotates ? angles_from(in[3], past, length) : nullptr,
       .keys = out[1].data<char>(),
       .values = out[2].data<char>(),
       .out = out[0].data<float>(),
@@ -228,19 +246,16 @@ ops::SelfAttention evicting_attention(
   auto outputs = outputs_of(input);
   outputs.push_back({dropped.shape(), mx::int32, 4});
   outputs.push_back({mass.shape(), mx::float32, 5});
+  auto inputs = inputs_of(input, s);
+  inputs.insert(inputs.end(), {dense(dropped, s), dense(mass, s)});
   auto made = make_ops(
       "EvictingAttention",
       std::move(outputs),
-      {as_float(input.qkv, s),
-       dense(input.cache.keys, s),
-       dense(input.cache.values, s),
-       as_float(input.frequencies, s),
-       dense(dropped, s),
-       dense(mass, s)},
-      [past = input.past, watch = input.watch, budget = budget, kept = kept](
+      std::move(inputs),
+      [plan = AttentionPlan(input), budget = budget, kept = kept](
           const Arrays& in, Arrays& out) {
-        auto layer = attend_heads(past, watch, in, out);
-        if (evicts(past, past + layer.length, kept)) {
+        auto layer = attend_heads(plan, in, out);
+        if (evicts(plan.past, plan.past + layer.length, kept)) {
           drop(layer, in[0].shape(0), budget, kept);
         }
       },
@@ -264,12 +279,9 @@ ops::SelfAttention self_attention(
   auto made = make_ops(
       "SelfAttention",
       outputs_of(input),
-      {as_float(input.qkv, s),
-       dense(input.cache.keys, s),
-       dense(input.cache.values, s),
-       as_float(input.frequencies, s)},
-      [past = input.past, watch = input.watch](const Arrays& in, Arrays& out) {
-        attend_heads(past, watch, in, out);
+      inputs_of(input, s),
+      [plan = AttentionPlan(input)](const Arrays& in, Arrays& out) {
+        attend_heads(plan, in, out);
       },
       s);
   return result_of(made, {made[1], made[2]}, made.size());

@@ -204,18 +204,29 @@ struct Head {
   }
 };
 
+// x, a vector of position t, rotated into y where the layer has angles.
+const float* rotated(const Head& h, int t, const float* x, float* y) {
+  if (!h.layer.angles) {
+    return x;
+  }
+  int half = h.layer.rows.depth / 2;
+  const float* cosine = h.layer.angles + int64_t(t) * 2 * half;
+  rotate_head(x, cosine, cosine + half, half, y);
+  return y;
+}
+
 // Rotates the head's queries into `queries` and its keys into the cache, and
 // writes its values.
-void rotate_and_write(const Head& h, float* queries, float* rotated) {
+void rotate_and_write(const Head& h, float* queries, float* key) {
   const CacheRows& cache = h.layer.rows;
-  int depth = cache.depth, half = depth / 2;
   for (int t = 0; t < h.layer.length; ++t) {
-    const float* cosine = h.layer.angles + t * depth;
-    const float* sine = cosine + half;
-    rotate_head(h.row(t, 0), cosine, sine, half, queries + t * depth);
-    rotate_head(h.row(t, 1), cosine, sine, half, rotated);
+    float* query = queries + int64_t(t) * cache.depth;
+    const float* from = rotated(h, t, h.row(t, 0), query);
+    if (from != query) {
+      std::copy_n(from, cache.depth, query);
+    }
     int64_t at = (h.place + t) * cache.bytes;
-    cache.pack(rotated, h.keys + at);
+    cache.pack(rotated(h, t, h.row(t, 1), key), h.keys + at);
     cache.pack(h.row(t, 2), h.values + at);
   }
 }

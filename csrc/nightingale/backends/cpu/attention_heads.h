@@ -119,7 +119,7 @@ struct LayerAttention {
   const ops::AttentionWatch& watch;
   CacheRows rows;
   const float* qkv; // [B, T, 3 * heads * depth]
-  const float* angles; // [T, depth], as angles_from gives them
+  const float* angles; // [T, depth], as angles_from gives them; null: none
   char* keys; // [B, heads, capacity] vectors
   char* values;
   float* out; // [B, T, heads * depth]
@@ -127,8 +127,8 @@ struct LayerAttention {
   int* dropped = nullptr; // [B, heads]
   float* mass = nullptr; // [B, heads, capacity]
 
-  // Rotates the head's queries and keys, writes its keys and values into the
-  // caches, attends.
+  // Rotates the head's queries and keys by the angles, writes its keys and
+  // values into the caches, attends.
   void run_head(int b, int head) const;
 
   // The vectors of a head in `keys` or `values`.

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <optional>
 
 #include "nightingale/backends/cpu/attention_heads.h"
 #include "nightingale/backends/cpu/ops.h"
@@ -15,8 +16,8 @@ struct NormedIntegers;
 struct Projected;
 struct Attended;
 struct AttendedIntegers;
-struct GatedColumns;
-struct GatedIntegers;
+struct HiddenColumns;
+struct HiddenIntegers;
 
 // As many as a round of speculation checks for both guidance rows.
 constexpr int kMostRows = 2 * kDotRows;
@@ -33,39 +34,74 @@ struct QuantizedSize {
   }
 };
 
+// Where among an op's inputs an array of floats is; 0: it has none.
+using InputIndex = int;
+
+// A quantized matrix and its bias.
+struct ProjectionPlan {
+  QuantizedSize size;
+  InputIndex w, b;
+};
+
+struct NormPlan {
+  InputIndex w, b; // with b it is a layer norm
+  float eps;
+};
+
 // What is known of a layer before its arrays are.
 struct LayerPlan {
-  QuantizedSize qkv, out, gate_up, down;
+  NormPlan attention_norm;
+  ProjectionPlan qkv, out;
+  NormPlan ffn_norm;
+  ProjectionPlan up, down;
+  std::optional<Curve> curve; // none: swiglu
+  InputIndex keys, values;
   ops::AttentionWatch watch;
 };
 
-// The arrays of a layer, in this order among an op's inputs.
-struct LayerArrays {
-  enum {
-    attention_norm,
-    qkv,
-    out,
-    ffn_norm,
-    gate_up,
-    down,
-    keys,
-    values,
-    count
-  };
+// Appends the arrays of layers to an op's inputs. The first input is not one of
+// them.
+class LayerPlanner {
+ public:
+  LayerPlanner(Arrays& inputs, mx::Stream s) : inputs_(inputs), stream_(s) {}
 
-  static void add(const ops::DecoderRun& run, Arrays& inputs, mx::Stream s) {
+  LayerPlan plan(const ops::DecoderRun& run) {
     const auto& layer = *run.layer;
-    inputs.insert(
-        inputs.end(),
-        {as_float(layer.attention_norm, s),
-         layer.qkv.w,
-         layer.out.w,
-         as_float(layer.ffn_norm, s),
-         layer.gate_up.w,
-         layer.down.w,
-         dense(run.cache->keys, s),
-         dense(run.cache->values, s)});
+    std::optional<Curve> curve;
+    if (layer.activation) {
+      curve = static_cast<Curve>(*layer.activation);
+    }
+    return {
+        .attention_norm = norm(layer.attention_norm),
+        .qkv = projection(layer.qkv),
+        .out = projection(layer.out),
+        .ffn_norm = norm(layer.ffn_norm),
+        .up = projection(layer.up),
+        .down = projection(layer.down),
+        .curve = curve,
+        .keys = add(dense(run.cache->keys, stream_)),
+        .values = add(dense(run.cache->values, stream_)),
+        .watch = run.watch};
   }
+
+ private:
+  InputIndex add(const mx::array& x) {
+    inputs_.push_back(x);
+    return static_cast<int>(inputs_.size()) - 1;
+  }
+  InputIndex add_floats(const std::optional<mx::array>& x) {
+    return x ? add(as_float(*x, stream_)) : 0;
+  }
+  NormPlan norm(const ops::Norm& norm) {
+    return {add_floats(norm.w), add_floats(norm.b), norm.eps};
+  }
+  ProjectionPlan projection(const ops::Projection& projection) {
+    const auto& [w, b] = projection;
+    return {QuantizedSize(w), add(w.w), add_floats(b)};
+  }
+
+  Arrays& inputs_;
+  mx::Stream stream_;
 };
 
 // Some positions on their way through the layers.
@@ -74,47 +110,57 @@ struct Positions {
   int length;
   int past;
   int hidden;
-  float eps;
-  const float* angles;
+  const float* angles; // or null
   float* x; // [batch * length, hidden], which every layer adds to
+  const Arrays& in; // of the op
 
   int rows() const {
     return batch * length;
   }
 
-  // What is added to x.
-  EpilogueWriter added() const {
+  const float* floats(InputIndex index) const {
+    return index ? in[index].data<float>() : nullptr;
+  }
+  PackedQuantized matrix(const ProjectionPlan& plan) const {
+    return plan.size.on(in[plan.w]);
+  }
+
+  // Adds the product, and its bias, to x.
+  void add(const QuantizedRows& from, const ProjectionPlan& plan) const {
     EpilogueWriter f;
+    f.bias = floats(plan.b);
     f.residual = x;
     f.y = x;
     f.stride = hidden;
-    return f;
+    multiply(from, 0, matrix(plan), f);
   }
 
-  QuantizedRows normed(const mx::array& norm) const {
+  QuantizedRows normed(const NormPlan& norm) const {
+    const float *w = floats(norm.w), *b = floats(norm.b);
     IntegerRows<NormedIntegers> integers(rows(), hidden / kQuantizedGroup);
     for (int row = 0; row < rows(); ++row) {
+      const float* from = x + int64_t(row) * hidden;
       float* y = scratch<Normed>(hidden);
-      simd().rms_norm(
-          x + int64_t(row) * hidden, norm.data<float>(), hidden, eps, y);
+      if (b) {
+        simd().layer_norm(from, w, b, hidden, norm.eps, y);
+      } else {
+        simd().rms_norm(from, w, hidden, norm.eps, y);
+      }
       integers.put(row, 0, integers.groups, y);
     }
     return integers.view();
   }
 
-  void attend(const LayerPlan& plan, const mx::array* in, mx::array* weights)
-      const {
-    float* qkv = scratch<Projected>(int64_t(rows()) * plan.qkv.columns);
+  void attend(const LayerPlan& plan, mx::array* weights) const {
+    int columns = plan.qkv.size.columns;
+    float* qkv = scratch<Projected>(int64_t(rows()) * columns);
     EpilogueWriter projected;
+    projected.bias = floats(plan.qkv.b);
     projected.y = qkv;
-    projected.stride = plan.qkv.columns;
-    multiply(
-        normed(in[LayerArrays::attention_norm]),
-        0,
-        plan.qkv.on(in[LayerArrays::qkv]),
-        projected);
+    projected.stride = columns;
+    multiply(normed(plan.attention_norm), 0, matrix(plan.qkv), projected);
 
-    mx::array keys = in[LayerArrays::keys], values = in[LayerArrays::values];
+    mx::array keys = in[plan.keys], values = in[plan.values];
     int heads = keys.shape(1);
     float* attended = scratch<Attended>(int64_t(rows()) * hidden);
     LayerAttention attention{
@@ -141,47 +187,68 @@ struct Positions {
         integers.put(row, head, 1, attended + at * kQuantizedGroup);
       }
     });
-    multiply(integers.view(), 0, plan.out.on(in[LayerArrays::out]), added());
+    add(integers.view(), plan.out);
   }
 
-  void feed_forward(const LayerPlan& plan, const mx::array* in) const {
-    QuantizedRows normed_rows = normed(in[LayerArrays::ffn_norm]);
-    PackedQuantized gate_up = plan.gate_up.on(in[LayerArrays::gate_up]);
-    constexpr int tiles = kQuantizedGroup / kQuantizedTile;
-    IntegerRows<GatedIntegers> integers(
-        rows(), gate_up.columns / 2 / kQuantizedGroup);
-    parallel_for(integers.groups, [&](int group) {
-      float* gated = scratch<GatedColumns>(int64_t(rows()) * kQuantizedGroup);
+  // One group of columns of what is between the products: y [rows, group]
+  void hidden_group(
+      const LayerPlan& plan,
+      const QuantizedRows& from,
+      int group,
+      float* y) const {
+    PackedQuantized up = matrix(plan.up);
+    if (!plan.curve) {
+      constexpr int tiles = kQuantizedGroup / kQuantizedTile;
       for (int i = 0; i < tiles; ++i) {
-        multiply_swiglu_tile(
-            normed_rows,
-            gate_up,
-            group * tiles + i,
-            gated + i * kQuantizedTile,
-            kQuantizedGroup);
+        float* columns = y + i * kQuantizedTile;
+        int tile = group * tiles + i;
+        multiply_swiglu_tile(from, up, tile, columns, kQuantizedGroup);
       }
+      return;
+    }
+    static_assert(kStripColumns == kQuantizedGroup);
+    EpilogueWriter f;
+    f.curve = *plan.curve;
+    f.bias = plan.up.b ? floats(plan.up.b) + group * kQuantizedGroup : nullptr;
+    f.y = y;
+    f.stride = kQuantizedGroup;
+    const float* sums = multiply_strip(from, up, group);
+    f(sums, kStripColumns, 0, from.rows, 0, kQuantizedGroup);
+  }
+
+  void feed_forward(const LayerPlan& plan) const {
+    QuantizedRows from = normed(plan.ffn_norm);
+    int features = plan.up.size.columns / (plan.curve ? 1 : 2);
+    IntegerRows<HiddenIntegers> integers(rows(), features / kQuantizedGroup);
+    parallel_for(integers.groups, [&](int group) {
+      float* columns =
+          scratch<HiddenColumns>(int64_t(rows()) * kQuantizedGroup);
+      hidden_group(plan, from, group, columns);
       for (int row = 0; row < rows(); ++row) {
-        integers.put(row, group, 1, gated + row * kQuantizedGroup);
+        integers.put(row, group, 1, columns + row * kQuantizedGroup);
       }
     });
-    multiply(integers.view(), 0, plan.down.on(in[LayerArrays::down]), added());
+    add(integers.view(), plan.down);
   }
 };
 
+static_assert(kMostRows <= kStripRows);
+
 bool takes(const ops::DecoderRun& run, int hidden) {
   const auto& layer = *run.layer;
-  for (const auto* w : {&layer.qkv, &layer.out, &layer.gate_up, &layer.down}) {
-    if (!w->is_packed()) {
+  for (const auto* each : {&layer.qkv, &layer.out, &layer.up, &layer.down}) {
+    if (!each->w.is_packed()) {
       return false;
     }
   }
   // What does not fit is reported by the ops that run layers one by one.
-  auto fits = [](const ops::Matrix& w, int rows, int columns) {
-    return w.rows() == rows && w.columns() == columns;
+  auto fits = [](const ops::Projection& each, int rows, int columns) {
+    return each.w.rows() == rows && each.w.columns() == columns &&
+        (!each.b || static_cast<int>(each.b->size()) == rows);
   };
-  int ffn = layer.down.columns();
+  int ffn = layer.down.w.columns(), up = layer.activation ? ffn : 2 * ffn;
   return fits(layer.qkv, 3 * hidden, hidden) &&
-      fits(layer.out, hidden, hidden) && fits(layer.gate_up, 2 * ffn, hidden) &&
+      fits(layer.out, hidden, hidden) && fits(layer.up, up, hidden) &&
       fits(layer.down, hidden, ffn) && !run.cache->eviction &&
       run.cache->keys.shape(1) * kQuantizedGroup == hidden;
 }
@@ -202,20 +269,18 @@ ops::DecoderOutput fused_decoder_layers(
     const ops::DecoderInput& input,
     mx::Stream s) {
   const auto& runs = input.runs;
-  Arrays inputs{as_float(input.x, s), as_float(input.frequencies, s)};
-  constexpr int first_layer = 2;
+  Arrays inputs{as_float(input.x, s)};
+  InputIndex frequencies = 0;
+  if (input.frequencies) {
+    frequencies = 1;
+    inputs.push_back(as_float(*input.frequencies, s));
+  }
   std::vector<Output> outputs{{input.x.shape()}};
   std::vector<LayerPlan> plans;
+  LayerPlanner planner(inputs, s);
   for (const auto& run : runs) {
-    const auto& layer = *run.layer;
     check_caches(run.cache->keys, run.cache->values);
-    LayerArrays::add(run, inputs, s);
-    plans.push_back(
-        {QuantizedSize(layer.qkv),
-         QuantizedSize(layer.out),
-         QuantizedSize(layer.gate_up),
-         QuantizedSize(layer.down),
-         run.watch});
+    plans.push_back(planner.plan(run));
     for (size_t i = 0; i < run.watch.heads.size(); ++i) {
       outputs.push_back({{run.watch.rows, run.watch.count}});
     }
@@ -230,23 +295,23 @@ ops::DecoderOutput fused_decoder_layers(
       "DecoderLayers",
       std::move(outputs),
       std::move(inputs),
-      [past = input.past, eps = input.eps, plans = std::move(plans)](
+      [past = input.past, frequencies, plans = std::move(plans)](
           const Arrays& in, Arrays& out) {
+        int length = in[0].shape(1);
         Positions positions{
             .batch = in[0].shape(0),
-            .length = in[0].shape(1),
+            .length = length,
             .past = past,
             .hidden = in[0].shape(2),
-            .eps = eps,
-            .angles = angles_from(in[1], past, in[0].shape(1)),
-            .x = out[0].data<float>()};
+            .angles = frequencies ? angles_from(in[frequencies], past, length)
+                                  : nullptr,
+            .x = out[0].data<float>(),
+            .in = in};
         std::copy_n(in[0].data<float>(), in[0].size(), positions.x);
-        const mx::array* arrays = in.data() + first_layer;
         mx::array* watched = out.data() + 1;
         for (const auto& plan : plans) {
-          positions.attend(plan, arrays, watched);
-          positions.feed_forward(plan, arrays);
-          arrays += LayerArrays::count;
+          positions.attend(plan, watched);
+          positions.feed_forward(plan);
           watched += plan.watch.heads.size();
         }
       },

@@ -21,7 +21,8 @@ Curve curve_of(const ops::Epilogue& epilogue) {
   return Curve::snake;
 }
 
-static_assert(static_cast<Curve>(ops::Activation::relu) == Curve::relu);
+static_assert(
+    static_cast<Curve>(ops::Activation::gelu_tanh) == Curve::gelu_tanh);
 
 void check_size(const char* what, const mx::array& x, int64_t size) {
   if (static_cast<int64_t>(x.size()) != size) {

@@ -161,18 +161,11 @@ void any_rows(
   }
 }
 
-// A result that is the sums themselves. y: [..., N]
-EpilogueWriter plain_result(mx::array& y) {
-  EpilogueWriter f;
-  f.y = y.data<void>();
-  f.stride = y.shape(-1);
-  return f;
-}
-
-// The rows of x after an RMS norm.
+// The rows of x after a norm.
 struct NormedRows {
   const mx::array& x; // [..., K]
-  const mx::array& w;
+  const float* w;
+  const float* b; // of a layer norm, or null
   float eps;
 
   Windows<float> windows() const {
@@ -182,7 +175,11 @@ struct NormedRows {
   void write(int64_t row, float* y) const {
     int64_t channels = x.shape(-1);
     const float* from = x.data<float>() + row * channels;
-    simd().rms_norm(from, w.data<float>(), channels, eps, y);
+    if (b) {
+      simd().layer_norm(from, w, b, channels, eps, y);
+    } else {
+      simd().rms_norm(from, w, channels, eps, y);
+    }
   }
 
   // One row, until the calling thread asks for the next.
@@ -202,6 +199,27 @@ struct NormedRows {
   }
 };
 
+// Appends what a norm needs to the inputs of an op, whose first is x, and finds
+// it again when the op runs.
+struct NormInputs {
+  bool has_bias;
+  float eps;
+  int first;
+
+  NormInputs(const ops::Norm& norm, Arrays& inputs, mx::Stream s)
+      : has_bias(norm.b.has_value()), eps(norm.eps), first(inputs.size()) {
+    inputs.push_back(as_float(norm.w, s));
+    if (norm.b) {
+      inputs.push_back(as_float(*norm.b, s));
+    }
+  }
+
+  NormedRows on(const Arrays& in) const {
+    const float* b = has_bias ? in[first + 1].data<float>() : nullptr;
+    return {in[0], in[first].data<float>(), b, eps};
+  }
+};
+
 // An Error here, not on the stream's thread.
 void check(const mx::array& x, const ops::Matrix& w) {
   backends::check_linear(x, w, /* on_cpu */ true);
@@ -213,18 +231,20 @@ void check(const mx::array& x, const ops::Matrix& w) {
 // A swiglu of quantized weights, in whole tiles.
 mx::array quantized_norm_swiglu(
     const mx::array& x,
-    const ops::RmsNorm& norm,
+    const ops::Norm& norm,
     const ops::Matrix& gate_up,
     mx::Stream s) {
   int features = gate_up.rows() / 2;
+  Arrays inputs{as_float(x, s), gate_up.w};
+  NormInputs norm_inputs(norm, inputs, s);
   return make_op(
       "NormQuantizedSwiglu",
       {ops::with_columns(x, features)},
-      {as_float(x, s), as_float(norm.w, s), gate_up.w},
-      [features, eps = norm.eps, bits = gate_up.bits](
+      std::move(inputs),
+      [features, norm_inputs, bits = gate_up.bits](
           const Arrays& in, Arrays& out) {
-        PackedQuantized quantized(in[2], 2 * features, bits);
-        NormedRows normed{in[0], in[1], eps};
+        PackedQuantized quantized(in[1], 2 * features, bits);
+        NormedRows normed = norm_inputs.on(in);
         for_row_blocks(
             normed.windows(),
             normed,
@@ -242,17 +262,19 @@ mx::array quantized_norm_swiglu(
 // A swiglu of up to kDotRows rows.
 mx::array few_rows_norm_swiglu(
     const mx::array& x,
-    const ops::RmsNorm& norm,
+    const ops::Norm& norm,
     const mx::array& gate_up,
     mx::Stream s) {
   Storage storage = storage_of(gate_up);
+  Arrays inputs{as_float(x, s), dense(gate_up, s)};
+  NormInputs norm_inputs(norm, inputs, s);
   return make_op(
       "NormSwiglu",
       {ops::with_columns(x, gate_up.shape(0) / 2)},
-      {as_float(x, s), as_float(norm.w, s), dense(gate_up, s)},
-      [storage, eps = norm.eps](const Arrays& in, Arrays& out) {
-        NormedRows normed{in[0], in[1], eps};
-        DotArgs a = dots_of(normed.all(), row_count(in[0]), in[2]);
+      std::move(inputs),
+      [storage, norm_inputs](const Arrays& in, Arrays& out) {
+        NormedRows normed = norm_inputs.on(in);
+        DotArgs a = dots_of(normed.all(), row_count(in[0]), in[1]);
         a.y = out[0].data<float>();
         a.y_stride = out[0].shape(-1);
         few_rows_swiglu(a, storage);
@@ -300,23 +322,28 @@ mx::array linear(
 
 mx::array norm_linear(
     const mx::array& x,
-    const ops::RmsNorm& norm,
+    const ops::Norm& norm,
     const ops::Matrix& w,
+    const ops::Epilogue& epilogue,
     mx::Stream s) {
   check(x, w);
+  auto shape = ops::with_columns(x, w.rows());
+  Arrays inputs{as_float(x, s), dense(w.w, s)};
+  NormInputs norm_inputs(norm, inputs, s);
+  EpilogueInputs epilogue_inputs(epilogue, shape, inputs, s);
   return make_op(
       "NormLinear",
-      {ops::with_columns(x, w.rows())},
-      {as_float(x, s), as_float(norm.w, s), dense(w.w, s)},
-      [eps = norm.eps, columns = w.rows(), bits = w.bits](
+      {shape},
+      std::move(inputs),
+      [norm_inputs, epilogue_inputs, columns = w.rows(), bits = w.bits](
           const Arrays& in, Arrays& out) {
-        NormedRows normed{in[0], in[1], eps};
-        EpilogueWriter f = plain_result(out[0]);
+        NormedRows normed = norm_inputs.on(in);
+        EpilogueWriter f = epilogue_inputs.on(in, out[0]);
         if (!bits) {
-          any_rows(normed.all(), row_count(in[0]), in[2], f);
+          any_rows(normed.all(), row_count(in[0]), in[1], f);
           return;
         }
-        PackedQuantized quantized(in[2], columns, bits);
+        PackedQuantized quantized(in[1], columns, bits);
         for_row_blocks(
             normed.windows(),
             normed,
@@ -329,7 +356,7 @@ mx::array norm_linear(
 
 mx::array norm_swiglu(
     const mx::array& x,
-    const ops::RmsNorm& norm,
+    const ops::Norm& norm,
     const ops::Matrix& gate_up,
     mx::Stream s) {
   check(x, gate_up);
@@ -339,7 +366,7 @@ mx::array norm_swiglu(
   if (!gate_up.is_quantized() && row_count(x) <= kDotRows) {
     return few_rows_norm_swiglu(x, norm, gate_up.w, s);
   }
-  return swiglu(cpu::norm_linear(x, norm, gate_up, s), s);
+  return swiglu(cpu::norm_linear(x, norm, gate_up, {}, s), s);
 }
 
 } // namespace nightingale::cpu

@@ -132,6 +132,8 @@ void epilogue(const EpilogueArgs& a) {
       return apply_each<T, leaky_relu_vec>(a);
     case Curve::relu:
       return apply_each<T, above_zero>(a);
+    case Curve::gelu_tanh:
+      return apply_each<T, gelu_tanh_vec>(a);
     case Curve::snake:
       return epilogue_all<T>(a, [&](auto at_columns) {
         Vec alpha = at_columns(a.alpha), inverse = at_columns(a.inverse_alpha);

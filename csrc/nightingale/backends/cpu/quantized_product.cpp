@@ -12,11 +12,6 @@ namespace {
 struct TileSums;
 struct Gated;
 
-// A thread takes two tiles of a matrix at once, and rows that stay in its
-// first-level cache beside them.
-constexpr int kBlockColumns = 2 * kQuantizedTile;
-constexpr int kBlockRows = 40;
-
 // A tile, or two of them, by all rows. sums: [rows, stride] of each
 void multiply_tiles(
     const QuantizedRows& x,
@@ -41,29 +36,37 @@ bool outruns_floats() {
   return vnni;
 }
 
+const float*
+multiply_strip(const QuantizedRows& x, const PackedQuantized& w, int strip) {
+  float* sums = scratch<TileSums>(kStripRows * kStripColumns);
+  int tile = 2 * strip;
+  bool both = w.columns > (tile + 1) * kQuantizedTile;
+  multiply_tiles(
+      x,
+      w,
+      tile,
+      both ? std::optional(tile + 1) : std::nullopt,
+      sums,
+      sums + kQuantizedTile,
+      kStripColumns);
+  return sums;
+}
+
 void multiply(
     const QuantizedRows& x,
     int first_row,
     const PackedQuantized& w,
     const EpilogueWriter& epilogue) {
-  int strips = ceil_div(w.columns, kBlockColumns);
-  parallel_for(ceil_div(x.rows, kBlockRows) * strips, [&](int block) {
-    int row = block / strips * kBlockRows, tile = block % strips * 2;
-    int column = tile * kQuantizedTile;
-    int columns = std::min(kBlockColumns, w.columns - column);
+  int strips = ceil_div(w.columns, kStripColumns);
+  // Rows that stay in a thread's first-level cache beside a strip.
+  parallel_for(ceil_div(x.rows, kStripRows) * strips, [&](int block) {
+    int row = block / strips * kStripRows, strip = block % strips;
+    int column = strip * kStripColumns;
+    int columns = std::min(kStripColumns, w.columns - column);
     QuantizedRows rows = x.from_row(row);
-    rows.rows = std::min(kBlockRows, rows.rows);
-    float* sums = scratch<TileSums>(kBlockRows * kBlockColumns);
-    bool both = columns > kQuantizedTile;
-    multiply_tiles(
-        rows,
-        w,
-        tile,
-        both ? std::optional(tile + 1) : std::nullopt,
-        sums,
-        sums + kQuantizedTile,
-        kBlockColumns);
-    epilogue(sums, kBlockColumns, first_row + row, rows.rows, column, columns);
+    rows.rows = std::min(kStripRows, rows.rows);
+    const float* sums = multiply_strip(rows, w, strip);
+    epilogue(sums, kStripColumns, first_row + row, rows.rows, column, columns);
   });
 }
 

@@ -131,6 +131,15 @@ void quantized_product(
       });
 }
 
+// Two tiles of a matrix, the last of which may be missing at its end, by up to
+// kStripRows rows: the sums of columns [2 * strip, 2 * strip + 2) *
+// kQuantizedTile, [x.rows, kStripColumns], until the calling thread asks for
+// the next.
+constexpr int kStripColumns = 2 * kQuantizedTile;
+constexpr int kStripRows = 40;
+const float*
+multiply_strip(const QuantizedRows& x, const PackedQuantized& w, int strip);
+
 // Columns [tile, tile + 1) * kQuantizedTile of silu(gate) * up, the rows of `w`
 // being those of the gate and then as many of up, in whole tiles each.
 // y: [x.rows, stride]

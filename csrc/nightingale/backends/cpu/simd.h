@@ -27,6 +27,7 @@ struct ActivationLoops {
   void (*mish)(const float* x, int64_t count, float* y);
   void (*elu)(const float* x, int64_t count, float* y);
   void (*relu)(const float* x, int64_t count, float* y);
+  void (*gelu_tanh)(const float* x, int64_t count, float* y);
   void (*leaky_relu)(const float* x, int64_t count, float slope, float* y);
   void (*snake)(
       const float* x,
@@ -80,7 +81,17 @@ struct CacheLoops {
 };
 
 // What the sums of a product go through; ops::Activation, and Snake after it.
-enum class Curve { none, silu, gelu, mish, elu, leaky_relu, relu, snake };
+enum class Curve {
+  none,
+  silu,
+  gelu,
+  mish,
+  elu,
+  leaky_relu,
+  relu,
+  gelu_tanh,
+  snake
+};
 
 // y[r, c] = sum over t, k of x[r * row_step + t * tap_step + k] *
 // w[t * depth + k, c], in this order, for all rows and columns of a tile.

@@ -67,17 +67,17 @@ int attention_parts(int past) {
 
 bool can_use_decode_attention(
     const ops::AttentionInput& in,
-    const ops::Matrix& projection,
+    const ops::Projection& projection,
     mx::Stream s) {
   const auto& qkv = in.qkv;
   int heads = in.cache.keys.shape(1);
   return qkv.shape(1) == 1 && qkv.shape(2) == 3 * heads * kHeadDim &&
-      can_use_gemv(qkv, projection, s);
+      can_use_gemv(qkv, projection.w, s);
 }
 
 ops::SelfAttention decode_attention(
     const ops::AttentionInput& in,
-    const ops::Matrix& projection,
+    const ops::Projection& projection,
     const mx::array& residual,
     mx::Stream s) {
   const auto& [qkv, frequencies, cache, past, watch] = in;
@@ -87,7 +87,7 @@ ops::SelfAttention decode_attention(
   auto place = cache_position(past, cache.keys.shape(2), s);
   Launch attend{
       .kernel = "decode_attention",
-      .inputs = {qkv, frequencies, place, cache.written.value_or(qkv)},
+      .inputs = {qkv},
       .state = {cache.keys, cache.values},
       .outputs = {{{rows, heads, parts, kPartSize}}},
       .constants =
@@ -95,21 +95,27 @@ ops::SelfAttention decode_attention(
            {"C", cache.keys.dtype()},
            {"BITS", cache_bits(cache.keys)},
            {"HEADS", heads},
+           {"ROTARY", frequencies.has_value()},
            {"CHUNK", kChunk},
            {"WATCH", watched}},
       .groups = {parts, heads, rows},
       .threads = {512, 256, 128, 64, 32}};
-  auto shape = GemvShape::of(projection);
-  auto constants = gemv_constants(projection, shape, rows, residual.dtype());
+  attend.add_optional("frequencies", frequencies);
+  attend.inputs.push_back(place);
+  attend.inputs.push_back(cache.written.value_or(qkv));
+  const auto& [w, bias] = projection;
+  auto shape = GemvShape::of(w);
+  auto constants = gemv_constants(w, shape, rows, residual.dtype());
   constants.emplace_back("HEADS", heads);
   constants.emplace_back("CHUNK", kChunk);
   constants.emplace_back("WATCH", watched);
+  constants.emplace_back("BIAS", bias.has_value());
   Launch project{
       .kernel = "attention_out",
       .inputs = {},
       .outputs = {{residual.shape(), residual.dtype()}},
       .constants = std::move(constants),
-      .groups = {(projection.rows() + shape.block - 1) / shape.block, 1, 1},
+      .groups = {(w.rows() + shape.block - 1) / shape.block, 1, 1},
       .threads = shape.threads};
   std::vector<mx::array> watching;
   if (watched) {
@@ -118,12 +124,13 @@ ops::SelfAttention decode_attention(
     attend.outputs.push_back({watch_shape});
     project.outputs.push_back({watch_shape});
   } else {
-    attend.absent = {"watched", "text", "scores"};
+    attend.absent.insert(attend.absent.end(), {"watched", "text", "scores"});
     project.absent = {"scores", "watched", "text", "weights"};
   }
   auto attended = launch(attend, s);
 
-  project.inputs = {attended[0], place, residual, stored(projection)};
+  project.inputs = {attended[0], place, residual, stored(w)};
+  project.add_optional("bias", bias);
   if (watched) {
     project.inputs.insert(
         project.inputs.end(), {attended[1], watching[0], watching[1]});
@@ -149,7 +156,7 @@ bool can_use_prefill_attention(const ops::AttentionInput& in, mx::Stream s) {
 
 ops::SelfAttention prefill_attention(
     const ops::AttentionInput& in,
-    const ops::Matrix& projection,
+    const ops::Projection& projection,
     const mx::array& residual,
     mx::Stream s) {
   const auto& [qkv, frequencies, cache, past, watch] = in;
@@ -159,23 +166,24 @@ ops::SelfAttention prefill_attention(
   auto place = cache_position(past, cache.keys.shape(2), s);
   // MLX's attention does not see that the caches are written here, but it takes
   // the queries, which the same launch makes.
-  auto q = launch_one(
-      {.kernel = "append_heads",
-       .inputs =
-           {mx::contiguous(qkv, false, s),
-            frequencies,
-            place,
-            cache.written.value_or(frequencies)},
-       .state = {cache.keys, cache.values},
-       .outputs = {{{batch, heads, length, kHeadDim}, qkv.dtype()}},
-       .constants =
-           {{"X", qkv.dtype()},
-            {"C", cache.keys.dtype()},
-            {"BITS", cache_bits(cache.keys)},
-            {"HEADS", heads}},
-       .groups = {length, batch, 1},
-       .threads = {256, 128, 64, 32}},
-      s);
+  auto from = mx::contiguous(qkv, false, s);
+  Launch append{
+      .kernel = "append_heads",
+      .inputs = {from},
+      .state = {cache.keys, cache.values},
+      .outputs = {{{batch, heads, length, kHeadDim}, qkv.dtype()}},
+      .constants =
+          {{"X", qkv.dtype()},
+           {"C", cache.keys.dtype()},
+           {"BITS", cache_bits(cache.keys)},
+           {"HEADS", heads},
+           {"ROTARY", frequencies.has_value()}},
+      .groups = {length, batch, 1},
+      .threads = {256, 128, 64, 32}};
+  append.add_optional("frequencies", frequencies);
+  append.inputs.push_back(place);
+  append.inputs.push_back(cache.written.value_or(frequencies.value_or(from)));
+  auto q = launch_one(append, s);
   auto read = read_caches(cache, past + length, bits, place, q, s);
   auto attended = mx::fast::scaled_dot_product_attention(
       q,
@@ -189,14 +197,15 @@ ops::SelfAttention prefill_attention(
       s);
   auto rows = backends::merge_heads(attended, s);
   return {
-      gpu::linear(rows, projection, {.residual = residual}, s),
+      gpu::linear(
+          rows, projection.w, {.bias = projection.b, .residual = residual}, s),
       {cache.keys, cache.values, q},
       {}};
 }
 
 ops::SelfAttention projected_attention(
     const ops::AttentionInput& in,
-    const ops::Matrix& projection,
+    const ops::Projection& projection,
     const mx::array& residual,
     mx::Stream s) {
   if (can_use_decode_attention(in, projection, s)) {

@@ -11,7 +11,7 @@ namespace nightingale::gpu {
 // rows, heads of 64.
 bool can_use_decode_attention(
     const ops::AttentionInput& in,
-    const ops::Matrix& projection,
+    const ops::Projection& projection,
     mx::Stream s);
 
 // How many parts the positions are divided into after `past` others: steps with

@@ -108,9 +108,9 @@ bool can_use_decoder_step(const ops::DecoderInput& in, mx::Stream s) {
   const auto& x = in.x;
   auto takes = [&](const ops::DecoderRun& run) {
     const auto& [layer, cache, watch] = run;
-    return !cache->eviction && can_use_gemv(x, layer->qkv, s) &&
-        can_use_gemv(x, layer->out, s) && can_use_gemv(x, layer->gate_up, s) &&
-        can_use_gemv(x, layer->down, s);
+    return !cache->eviction && can_use_gemv(x, layer->qkv.w, s) &&
+        can_use_gemv(x, layer->out.w, s) && can_use_gemv(x, layer->up.w, s) &&
+        can_use_gemv(x, layer->down.w, s);
   };
   return x.ndim() == 3 && x.shape(1) == 1 && !in.runs.empty() &&
       std::all_of(in.runs.begin(), in.runs.end(), takes);

@@ -1,6 +1,7 @@
 #include "nightingale/backends/gpu/kernel_source.h"
 
 #include <algorithm>
+#include <cctype>
 #include <sstream>
 
 #include "nightingale/backends/gpu/text_lines.h"
@@ -200,9 +201,34 @@ KernelSource without(
   return source;
 }
 
+namespace {
+
+bool has_word(const std::string& text, const std::string& word, size_t from) {
+  auto is_part = [&](size_t at) {
+    return at < text.size() && (std::isalnum(text[at]) || text[at] == '_');
+  };
+  for (size_t at = text.find(word, from); at != std::string::npos;
+       at = text.find(word, at + 1)) {
+    if (!(at > 0 && is_part(at - 1)) && !is_part(at + word.size())) {
+      return true;
+    }
+  }
+  return false;
+}
+
+} // namespace
+
 KernelSource specialized(KernelSource source, const KernelNumbers& numbers) {
   for (auto* text : {&source.header, &source.body}) {
     *text = chosen_lines(*text, numbers, source.name);
+  }
+  // What is left out needs no alias where the chosen lines do not name it.
+  for (const auto& name : source.absent) {
+    size_t begin = source.body.find("auto " + name + " = ");
+    size_t end = source.body.find('\n', begin) + 1;
+    if (begin != std::string::npos && !has_word(source.body, name, end)) {
+      source.body.erase(begin, end - begin);
+    }
   }
   return source;
 }

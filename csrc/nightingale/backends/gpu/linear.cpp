@@ -69,18 +69,19 @@ mx::array product(const mx::array& x, const ops::Matrix& w, mx::Stream s) {
       x, w.w, *w.scales, w.biases, true, w.group, w.bits, "affine", s);
 }
 
-// Whether nothing but a residual follows the product.
+// Whether nothing but a residual follows the product. What follows otherwise is
+// a launch of its own: see decoder_feed_forward, whose products are many.
 bool is_plain(const ops::Epilogue& epilogue) {
   return !epilogue.bias && !epilogue.snake &&
       epilogue.activation == ops::Activation::none;
 }
 
-// x · wᵀ and a residual, after the norm unless it is null; with `swiglu` the
-// gate's half of the products is applied to the other.
+// x · wᵀ and the epilogue, without Snake, after the norm unless it is null;
+// with `swiglu` the gate's half of the products is applied to the other.
 mx::array gemv(
     const mx::array& x,
     const ops::Matrix& w,
-    const ops::RmsNorm* norm,
+    const ops::Norm* norm,
     bool swiglu,
     const ops::Epilogue& epilogue,
     mx::Stream s) {
@@ -90,8 +91,10 @@ mx::array gemv(
   int block = swiglu ? shape.block / 2 : shape.block;
   auto constants = gemv_constants(w, shape, row_count(x), result);
   constants.emplace_back("K", w.columns());
-  constants.emplace_back("NORM", norm != nullptr);
+  constants.emplace_back("NORM", !norm ? 0 : norm->b ? 2 : 1);
   constants.emplace_back("SWIGLU", swiglu);
+  constants.emplace_back("BIAS", epilogue.bias.has_value());
+  constants.emplace_back("ACTIVATION", static_cast<int>(epilogue.activation));
   constants.emplace_back("RESIDUAL", epilogue.residual.has_value());
   constants.push_back(float_constant("EPS", norm ? norm->eps : 0.0f));
   Launch gemv{
@@ -102,6 +105,8 @@ mx::array gemv(
       .groups = {group_count(columns, block), 1, 1},
       .threads = shape.threads};
   gemv.add_optional("norm", norm ? std::optional(norm->w) : std::nullopt);
+  gemv.add_optional("shift", norm ? norm->b : std::nullopt);
+  gemv.add_optional("bias", epilogue.bias);
   gemv.add_optional("residual", epilogue.residual);
   return launch_one(gemv, s);
 }
@@ -237,23 +242,43 @@ mx::array linear(
 
 mx::array norm_linear(
     const mx::array& x,
-    const ops::RmsNorm& norm,
+    const ops::Norm& norm,
     const ops::Matrix& w,
+    const ops::Epilogue& epilogue,
     mx::Stream s) {
   backends::check_linear(x, w, /* on_cpu */ false);
-  return can_use_gemv(x, w, s) ? gemv(x, w, &norm, false, {}, s)
-                               : product(gpu::rms_norm(x, norm, s), w, s);
+  if (can_use_gemv(x, w, s) && !epilogue.snake) {
+    return gemv(x, w, &norm, false, epilogue, s);
+  }
+  return apply_epilogue(product(apply_norm(x, norm, s), w, s), x, epilogue, s);
 }
 
 mx::array norm_swiglu(
     const mx::array& x,
-    const ops::RmsNorm& norm,
+    const ops::Norm& norm,
     const ops::Matrix& gate_up,
     mx::Stream s) {
   backends::check_linear(x, gate_up, /* on_cpu */ false);
   return can_use_gemv(x, gate_up, s)
       ? gemv(x, gate_up, &norm, true, {}, s)
-      : gated(gpu::norm_linear(x, norm, gate_up, s), s);
+      : gated(gpu::norm_linear(x, norm, gate_up, {}, s), s);
+}
+
+mx::array decoder_feed_forward(
+    const mx::array& x,
+    const ops::DecoderLayer& layer,
+    mx::Stream s) {
+  const auto &up = layer.up, &down = layer.down;
+  if (!down.b || !can_use_gemv(x, up.w, s) || !can_use_gemv(x, down.w, s)) {
+    return backends::decoder_feed_forward(x, layer, s);
+  }
+  ops::Epilogue inner{
+      .bias = up.b,
+      .activation = layer.activation.value_or(ops::Activation::none)};
+  bool swiglu = !layer.activation;
+  auto hidden = gemv(x, up.w, &layer.ffn_norm, swiglu, inner, s);
+  return gemv(
+      hidden, down.w, nullptr, false, {.bias = down.b, .residual = x}, s);
 }
 
 } // namespace nightingale::gpu

@@ -2,6 +2,7 @@
 #include <functional>
 #include <map>
 #include <mutex>
+#include <numbers>
 #include <utility>
 #include <vector>
 
@@ -25,6 +26,15 @@ mx::array gelu(const mx::array& x, mx::Stream s) {
   auto phi = mx::erf(mx::multiply(x, scalar(std::sqrt(0.5f), x), s), s);
   auto half = mx::multiply(x, scalar(0.5f, x), s);
   return mx::multiply(half, mx::add(phi, scalar(1.0f, x), s), s);
+}
+
+mx::array gelu_tanh(const mx::array& x, mx::Stream s) {
+  auto cube = mx::multiply(mx::multiply(x, x, s), x, s);
+  auto inner = mx::add(x, mx::multiply(cube, scalar(0.044715f, x), s), s);
+  auto gain = scalar(std::sqrt(2.0f * std::numbers::inv_pi_v<float>), x);
+  auto curve = mx::tanh(mx::multiply(inner, gain, s), s);
+  auto half = mx::multiply(x, scalar(0.5f, x), s);
+  return mx::multiply(half, mx::add(curve, scalar(1.0f, x), s), s);
 }
 
 mx::array mish(const mx::array& x, mx::Stream s) {
@@ -55,6 +65,8 @@ graph_of(const mx::array& x, ops::Activation activation, mx::Stream s) {
       return leaky_relu(x, 0.01f, s);
     case ops::Activation::relu:
       return mx::maximum(x, scalar(0.0f, x), s);
+    case ops::Activation::gelu_tanh:
+      return gelu_tanh(x, s);
   }
   return x;
 }

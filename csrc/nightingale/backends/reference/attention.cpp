@@ -135,8 +135,10 @@ ops::SelfAttention self_attention(const ops::AttentionInput& in, mx::Stream s) {
     mx::eval(*cache.written); // MLX's ops do not see writes in place
   }
   auto parts = mx::split(in.qkv, 3, -1, s);
-  auto q = rotary(parts[0], in.frequencies, in.past, s);
-  auto k = rotary(parts[1], in.frequencies, in.past, s);
+  auto rotated = [&](const mx::array& x) {
+    return in.frequencies ? rotary(x, *in.frequencies, in.past, s) : x;
+  };
+  auto q = rotated(parts[0]), k = rotated(parts[1]);
   ops::LayerCache longer{
       write_heads(cache.keys, k, in.past, s),
       write_heads(cache.values, parts[2], in.past, s)};

@@ -22,18 +22,19 @@ mx::array linear(
 
 mx::array norm_linear(
     const mx::array& x,
-    const ops::RmsNorm& norm,
+    const ops::Norm& norm,
     const ops::Matrix& w,
+    const ops::Epilogue& epilogue,
     mx::Stream s) {
-  return reference::linear(reference::rms_norm(x, norm, s), w, {}, s);
+  return reference::linear(apply_norm(x, norm, s), w, epilogue, s);
 }
 
 mx::array norm_swiglu(
     const mx::array& x,
-    const ops::RmsNorm& norm,
+    const ops::Norm& norm,
     const ops::Matrix& gate_up,
     mx::Stream s) {
-  return swiglu(reference::norm_linear(x, norm, gate_up, s), s);
+  return swiglu(reference::norm_linear(x, norm, gate_up, {}, s), s);
 }
 
 } // namespace nightingale::reference

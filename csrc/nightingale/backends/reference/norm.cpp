@@ -17,6 +17,12 @@ mx::array layer_norm(
   return mx::astype(y, dtype, s);
 }
 
+mx::array apply_norm(const mx::array& x, const ops::Norm& norm, mx::Stream s) {
+  return norm.b
+      ? reference::layer_norm(x, {norm.w, *norm.b, norm.eps}, x.dtype(), s)
+      : reference::rms_norm(x, {norm.w, norm.eps}, s);
+}
+
 mx::array norm_mish(
     const mx::array& x,
     const ops::LayerNorm& norm,

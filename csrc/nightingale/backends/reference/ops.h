@@ -18,6 +18,9 @@ mx::array apply_epilogue(
     const ops::Epilogue& epilogue,
     mx::Stream s);
 
+// The norm of x, of its type.
+mx::array apply_norm(const mx::array& x, const ops::Norm& norm, mx::Stream s);
+
 // Vectors of a quantized cache, see nightingale/ops/quantized_cache.h.
 // x: [..., head_dim] → [..., words] uint32, and back
 mx::array encode_heads(const mx::array& x, int bits, mx::Stream s);

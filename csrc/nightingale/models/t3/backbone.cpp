@@ -7,13 +7,10 @@
 #include "nightingale/ops/attention.h"
 #include "nightingale/ops/linear.h"
 #include "nightingale/ops/quantized_cache.h"
-#include "nightingale/ops/rotary.h"
 
 namespace nightingale {
 
 namespace {
-
-constexpr float kNormEps = 1e-5f;
 
 void check_room(const KvCache& cache, int count) {
   int needed = cache.length + count;
@@ -36,39 +33,15 @@ void keep_weights(
 } // namespace
 
 Backbone::Backbone(
-    Weights& weights,
+    BackboneWeights weights,
     const T3Config& config,
-    int bits,
-    mx::Dtype vectors,
-    mx::Stream s)
+    mx::Dtype dtype)
     : heads_(config.heads()),
-      dtype_(weights.dtype()),
+      dtype_(dtype),
       alignment_heads_(config.settings.alignment_heads),
-      norm_(weights.take("tfmr.norm.weight", {config.hidden}, vectors)),
-      frequencies_(ops::rotary_frequencies(kHeadDim, ops::RotaryScaling{})) {
-  int hidden = config.hidden, ffn = config.ffn;
-  auto matrix = [&](const std::vector<std::string>& names,
-                    const mx::Shape& each) {
-    return weights.take_matrix(names, each, t3_bits(names[0], bits), s);
-  };
-  for (int i = 0; i < config.layers; ++i) {
-    std::string layer = "tfmr.layers." + std::to_string(i) + ".";
-    std::string attention = layer + "self_attn.", mlp = layer + "mlp.";
-    layers_.push_back(
-        {weights.take(layer + "input_layernorm.weight", {hidden}, vectors),
-         matrix(
-             {attention + "q_proj.weight",
-              attention + "k_proj.weight",
-              attention + "v_proj.weight"},
-             {hidden, hidden}),
-         matrix({attention + "o_proj.weight"}, {hidden, hidden}),
-         weights.take(
-             layer + "post_attention_layernorm.weight", {hidden}, vectors),
-         matrix(
-             {mlp + "gate_proj.weight", mlp + "up_proj.weight"}, {ffn, hidden}),
-         matrix({mlp + "down_proj.weight"}, {hidden, ffn})});
-  }
-}
+      layers_(std::move(weights.layers)),
+      norm_(std::move(weights.norm)),
+      frequencies_(std::move(weights.frequencies)) {}
 
 void Backbone::keep_cache(const KvOptions& options, mx::Stream s) {
   if (options.bits != 0) {
@@ -162,8 +135,8 @@ mx::array Backbone::forward_layers(
     runs.push_back(
         {&layers_[i], &cache.layers[i], watch_for(i, text_attention)});
   }
-  auto out = ops::decoder_layers(
-      {x, std::move(runs), frequencies_, kNormEps, cache.length}, s);
+  auto out =
+      ops::decoder_layers({x, std::move(runs), frequencies_, cache.length}, s);
   keep_weights(out.weights, text_attention);
   cache.length += x.shape(1);
   return out.x;
@@ -180,8 +153,8 @@ mx::array Backbone::forward_together(
   auto x = input;
   for (size_t i = 0; i < layers_.size(); ++i) {
     const auto& layer = layers_[i];
-    auto qkv =
-        ops::norm_linear(x, {layer.attention_norm, kNormEps}, layer.qkv, s);
+    auto qkv = ops::norm_linear(
+        x, layer.attention_norm, layer.qkv.w, {.bias = layer.qkv.b}, s);
     std::vector<mx::array> attended;
     int begin = 0;
     for (size_t u = 0; u < caches.size(); ++u) {
@@ -200,8 +173,11 @@ mx::array Backbone::forward_together(
       begin = end;
     }
     x = ops::linear(
-        mx::concatenate(attended, 0, s), layer.out, {.residual = x}, s);
-    x = ops::decoder_feed_forward(x, layer, kNormEps, s);
+        mx::concatenate(attended, 0, s),
+        layer.out.w,
+        {.bias = layer.out.b, .residual = x},
+        s);
+    x = ops::decoder_feed_forward(x, layer, s);
   }
   for (KvCache* cache : caches) {
     ++cache->length;
@@ -211,16 +187,17 @@ mx::array Backbone::forward_together(
 
 mx::array Backbone::read_out(
     const mx::array& x,
-    const ops::Matrix& head,
+    const ops::Projection& head,
     mx::Stream s) const {
-  return ops::norm_linear(x, {norm_, kNormEps}, head, s);
+  return ops::norm_linear(x, norm_, head.w, {.bias = head.b}, s);
 }
 
 size_t Backbone::step_bytes() const {
   size_t total = 0;
   for (const auto& layer : layers_) {
-    total += layer.qkv.nbytes() + layer.out.nbytes() + layer.gate_up.nbytes() +
-        layer.down.nbytes();
+    for (const auto* each : {&layer.qkv, &layer.out, &layer.up, &layer.down}) {
+      total += each->w.nbytes();
+    }
   }
   return total;
 }

@@ -2,10 +2,9 @@
 
 #include <vector>
 
+#include "nightingale/models/t3/backbone_weights.h"
 #include "nightingale/models/t3/config.h"
 #include "nightingale/models/t3/kv_cache.h"
-#include "nightingale/models/weights.h"
-#include "nightingale/ops/decoder.h"
 
 namespace nightingale {
 
@@ -17,16 +16,11 @@ struct TextAttention {
   std::vector<mx::array> weights; // filled: one [rows, count] per head
 };
 
-// The Llama stack.
+// The stack of layers.
 class Backbone {
  public:
-  // Matrices that `weights` has in floats are quantized to `bits`, but for 0.
-  Backbone(
-      Weights& weights,
-      const T3Config& config,
-      int bits,
-      mx::Dtype vectors,
-      mx::Stream s);
+  // dtype: of the caches, where nothing else is asked for
+  Backbone(BackboneWeights weights, const T3Config& config, mx::Dtype dtype);
 
   // An Error where the options cannot be had on `s`. Before the first cache.
   void keep_cache(const KvOptions& options, mx::Stream s);
@@ -68,8 +62,8 @@ class Backbone {
       mx::Stream s) const;
 
   // The last norm and a product with `head`. x: [..., hidden]
-  mx::array read_out(const mx::array& x, const ops::Matrix& head, mx::Stream s)
-      const;
+  mx::array
+  read_out(const mx::array& x, const ops::Projection& head, mx::Stream s) const;
 
   // Bytes of the matrices, which one decoding step reads.
   size_t step_bytes() const;
@@ -83,8 +77,8 @@ class Backbone {
   KvOptions kv_;
   std::vector<AlignmentHead> alignment_heads_;
   std::vector<ops::DecoderLayer> layers_;
-  mx::array norm_;
-  mx::array frequencies_;
+  ops::Norm norm_;
+  std::optional<mx::array> frequencies_;
 };
 
 } // namespace nightingale

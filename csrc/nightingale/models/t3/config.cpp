@@ -6,6 +6,30 @@ namespace nightingale {
 
 namespace {
 
+void read_llama(const TensorFile& file, T3Config& config) {
+  config.layers = count_layers(file, "tfmr.layers.");
+  config.ffn = config.layers == 0
+      ? 0
+      : size_of(file, "tfmr.layers.0.mlp.gate_proj.weight", 2, 0);
+  config.text_positions = size_of(file, "text_pos_emb.emb.weight", 2, 0);
+  config.speech_positions = size_of(file, "speech_pos_emb.emb.weight", 2, 0);
+  config.positions = 0;
+  config.perceiver_queries =
+      size_of(file, "cond_enc.perceiver.pre_attention_query", 3, 1);
+}
+
+// Voice, text and speech share one table of positions: half of it is for the
+// speech, a quarter for the text.
+void read_gpt2(const TensorFile& file, T3Config& config) {
+  config.layers = count_layers(file, "tfmr.h.");
+  config.ffn =
+      config.layers == 0 ? 0 : size_of(file, "tfmr.h.0.mlp.c_fc.bias", 1, 0);
+  config.positions = size_of(file, "tfmr.wpe.weight", 2, 0);
+  config.text_positions = config.positions / 4;
+  config.speech_positions = config.positions / 2;
+  config.perceiver_queries = 0;
+}
+
 void check(
     const T3Config& config,
     const TensorFile& file,
@@ -14,14 +38,14 @@ void check(
     throw Error(file.path() + " is not a T3 checkpoint: " + what);
   };
   if (config.layers == 0) {
-    fail("it has no tensors named tfmr.layers.*");
+    fail("it has no tensors named tfmr.layers.* or tfmr.h.*");
   }
   if (config.hidden == 0 || config.hidden % kHeadDim != 0) {
     fail(
         "hidden size " + std::to_string(config.hidden) +
         " is not a multiple of the head size " + std::to_string(kHeadDim));
   }
-  if (config.text_vocabulary <= kStartText) {
+  if (config.traits().text_frame > 0 && config.text_vocabulary <= kStartText) {
     fail(
         "text vocabulary " + std::to_string(config.text_vocabulary) +
         " has no start token " + std::to_string(kStartText));
@@ -52,21 +76,22 @@ void check(
 
 T3Config T3Config::of(const TensorFile& file, const std::string& settings_of) {
   T3Config config;
-  config.layers = count_layers(file, "tfmr.layers.");
+  bool gpt2 = count_layers(file, "tfmr.h.") > 0;
+  config.backbone = gpt2 ? BackboneKind::gpt2 : BackboneKind::llama;
   config.hidden = size_of(file, "speech_emb.weight", 2, 1);
-  config.ffn = config.layers == 0
-      ? 0
-      : size_of(file, "tfmr.layers.0.mlp.gate_proj.weight", 2, 0);
   config.text_vocabulary = size_of(file, "text_emb.weight", 2, 0);
   config.speech_vocabulary = size_of(file, "speech_emb.weight", 2, 0);
-  config.text_positions = size_of(file, "text_pos_emb.emb.weight", 2, 0);
-  config.speech_positions = size_of(file, "speech_pos_emb.emb.weight", 2, 0);
   config.speaker_size = size_of(file, "cond_enc.spkr_enc.weight", 2, 1);
-  config.perceiver_queries =
-      size_of(file, "cond_enc.perceiver.pre_attention_query", 3, 1);
+  (gpt2 ? read_gpt2 : read_llama)(file, config);
   config.settings = T3Settings::for_file(settings_of);
   check(config, file, settings_of);
   return config;
+}
+
+bool t3_transposed(const std::string& name) {
+  return name.starts_with("tfmr.h.") &&
+      (name.ends_with(".c_attn.weight") || name.ends_with(".c_proj.weight") ||
+       name.ends_with(".c_fc.weight"));
 }
 
 int t3_bits(const std::string& name, int bits) {
@@ -76,9 +101,9 @@ int t3_bits(const std::string& name, int bits) {
   if (name == "speech_head.weight") {
     return 8;
   }
-  bool matrix =
+  bool llama =
       name.starts_with("tfmr.layers.") && name.ends_with("_proj.weight");
-  return matrix ? bits : 0;
+  return llama || t3_transposed(name) ? bits : 0;
 }
 
 } // namespace nightingale

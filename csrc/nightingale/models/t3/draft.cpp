@@ -93,7 +93,8 @@ class LayerDraft : public Draft {
   std::vector<int> propose(const SpokenSoFar& spoken, int count) override {
     int length = spoken.cache.length;
     auto logits_after = [&](const mx::array& token, int position) {
-      auto x = model_->next_speech(token, position, rows_);
+      SpeechPlace place{position, spoken.cache.length};
+      auto x = model_->inputs().next_speech(token, place, rows_);
       auto logits = model_->forward_layers(x, spoken.cache, kept_);
       return mx::reshape(logits, {rows_, -1}, model_->stream());
     };
@@ -150,7 +151,7 @@ class ModelDraft : public Draft {
       const SpeechRequest& request)
       : model_(std::move(model)),
         rows_(request.rows()),
-        prompt_(model_->prompt(request.text_tokens, rows_)),
+        prompt_(model_->prompt(request.text_tokens, voice, rows_)),
         begin_(voice.length + prompt_->shape(1)),
         cache_(model_->begin(
             voice,
@@ -162,7 +163,8 @@ class ModelDraft : public Draft {
     auto logits_after = [&](const mx::array& token, int position) {
       if (position >= std::ssize(spoken.tokens)) {
         output_.push_back(token.item<int>());
-        return read(model_->next_speech(token, position, rows_));
+        SpeechPlace place{position, cache_.length};
+        return read(model_->inputs().next_speech(token, place, rows_));
       }
       return read(missing(spoken.tokens));
     };
@@ -187,7 +189,8 @@ class ModelDraft : public Draft {
   mx::array missing(const std::vector<int>& spoken) {
     int first = output_.size(), count = spoken.size() - first;
     mx::array tokens(spoken.data() + first, {count}, mx::int32);
-    auto x = model_->speech(tokens, first, rows_);
+    SpeechPlace place{first, begin_ + first};
+    auto x = model_->inputs().speech(tokens, place, rows_);
     output_ = spoken;
     if (prompt_) {
       x = mx::concatenate({*prompt_, x}, 1, model_->stream());
@@ -234,6 +237,12 @@ void check_draft(const T3& model, const T3& draft) {
   auto enough = [&](const char* what, int seen, int needed) {
     require(seen >= needed, what, seen, needed);
   };
+  if (has.backbone != needs.backbone) {
+    throw Error(
+        std::string("the draft has a backbone of the kind ") +
+        has.traits().name + ", the model " + needs.traits().name +
+        ": it must have been made for this model");
+  }
   same("a text vocabulary of", has.text_vocabulary, needs.text_vocabulary);
   same(
       "a speech vocabulary of", has.speech_vocabulary, needs.speech_vocabulary);

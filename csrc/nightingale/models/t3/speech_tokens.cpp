@@ -58,6 +58,17 @@ void check_ranges(const SpeechOptions& options) {
       });
 }
 
+// `request` without what the model does not take.
+SpeechRequest without_ignored(SpeechRequest request, const T3Traits& traits) {
+  if (!traits.guidance) {
+    request.options.cfg_weight = 0.0f;
+  }
+  if (traits.penalty_last) {
+    request.options.min_p = 0.0f;
+  }
+  return request;
+}
+
 SpeechRequest checked(SpeechRequest request, const T3& model) {
   const auto& config = model.config();
   int max_tokens = request.options.max_tokens;
@@ -84,12 +95,12 @@ SpeechRequest checked(SpeechRequest request, const T3& model) {
       "proposals must be between 0 and " +
           std::to_string(ProposalLength::kMost) + ", not " +
           std::to_string(request.proposals.value_or(0)));
-  return request;
+  return without_ignored(std::move(request), config.traits());
 }
 
-// Text tokens with start and stop.
-int framed_length(const SpeechRequest& request) {
-  return request.text_tokens.size() + 2;
+// Text tokens with start and stop, where the model takes them.
+int framed_length(const SpeechRequest& request, const T3& model) {
+  return request.text_tokens.size() + model.config().traits().text_frame;
 }
 
 // The analyser judges by the last three text tokens and the first four, which
@@ -101,13 +112,14 @@ constexpr int kShortestSpeech = 5; // speech tokens, 200 ms
 constexpr int kPatience = 4; // speech tokens a text token after the end
 constexpr int kLongestSpeech[] = {25, 10}; // speech tokens, and a text token
 
-bool is_short(const SpeechRequest& request) {
-  return std::ssize(request.text_tokens) <= kShortText;
+bool is_short(const SpeechRequest& request, const T3& model) {
+  return model.config().traits().bounds_short_texts &&
+      std::ssize(request.text_tokens) <= kShortText;
 }
 
 // `request` with the bounds of its text.
-SpeechRequest bounded(SpeechRequest request) {
-  if (is_short(request)) {
+SpeechRequest bounded(SpeechRequest request, const T3& model) {
+  if (is_short(request, model)) {
     int text = request.text_tokens.size();
     int longest = kLongestSpeech[0] + kLongestSpeech[1] * text;
     request.min_tokens = std::max(request.min_tokens, kShortestSpeech);
@@ -120,15 +132,18 @@ SpeechRequest bounded(SpeechRequest request) {
 ops::Sampler sampler_for(const SpeechRequest& request, const T3& model) {
   ops::TokenRules rules{
       .options = request.options,
+      .order = model.config().traits().penalty_last
+          ? ops::SamplingOrder::penalty_last
+          : ops::SamplingOrder::penalty_first,
       .analyser = request.analyser,
       .limits = {.first_stop = request.min_tokens},
-      .text_tokens = framed_length(request),
+      .text_tokens = framed_length(request, model),
       .stop_token = kStopSpeech,
       .sentence = request.sentence};
   if (!model.config().settings.stop_at_repeat) {
     rules.limits.first_repeat = std::numeric_limits<int>::max();
   }
-  if (is_short(request)) {
+  if (is_short(request, model)) {
     rules.limits.after_end += kPatience * request.text_tokens.size();
   }
   return ops::Sampler::start(
@@ -141,10 +156,10 @@ SpeechTokens::SpeechTokens(
     std::shared_ptr<const T3> model,
     SpeechRequest request)
     : model_(std::move(model)),
-      request_(bounded(checked(std::move(request), *model_))),
+      request_(bounded(checked(std::move(request), *model_), *model_)),
       rows_(request_.rows()),
-      prompt_(model_->prompt(request_.text_tokens, rows_)),
-      text_{request_.voice.length, framed_length(request_), 1, {}},
+      prompt_(model_->prompt(request_.text_tokens, request_.voice, rows_)),
+      text_{request_.voice.length, framed_length(request_, *model_), 1, {}},
       cache_(model_->begin(
           request_.voice,
           rows_,
@@ -160,18 +175,21 @@ SpeechTokens::SpeechTokens(
 // What is output in next: the last token, after the prompt where that was not
 // yet.
 mx::array SpeechTokens::step_input() const {
+  const auto& inputs = model_->inputs();
+  SpeechPlace place{sampler_.position, cache_.length};
   if (!prompt_) {
-    return model_->next_speech(sampler_.token, sampler_.position, rows_);
+    return inputs.next_speech(sampler_.token, place, rows_);
   }
-  // The reference gives the start of speech twice: once at the end of the
-  // prompt, once as the first token output in.
-  auto start = model_->speech(sampler_.token, sampler_.position, rows_);
+  // Where the prompt ends in a start of speech, the reference gives it twice:
+  // once there, once as the first token output in.
+  place.past += prompt_->shape(1);
+  auto start = inputs.speech(sampler_.token, place, rows_);
   return mx::concatenate({*prompt_, start}, 1, model_->stream());
 }
 
 TextAttention SpeechTokens::watched_text() const {
   TextAttention text = text_;
-  text.rows = prompt_ ? 2 : 1; // both starts of speech
+  text.rows = prompt_ ? model_->config().traits().speech_starts : 1;
   return text;
 }
 
@@ -279,8 +297,8 @@ void SpeechTokens::check(
   TextAttention text_attention = text_;
   text_attention.rows = count;
   Stopwatch pass;
-  auto x = model_->speech(
-      mx::array(output.data(), {count}), sampler_.position, rows_);
+  auto x = model_->inputs().speech(
+      mx::array(output.data(), {count}), {sampler_.position, past}, rows_);
   auto logits = model_->forward(
       x, cache_, count, request_.analyser ? &text_attention : nullptr);
   mx::eval(logits);
@@ -375,10 +393,12 @@ std::vector<int> text_positions(
   auto weights = model.text_weights(text_tokens, output, voice);
   auto logits = mx::zeros({model.config().speech_vocabulary}, mx::float32, s);
   auto state = ops::AlignmentState::start();
+  int starts = model.config().traits().speech_starts;
   std::vector<int> positions;
   for (int step = 0; step < static_cast<int>(output.size()); ++step) {
-    // The first step has both starts of speech.
-    auto watched = rows(weights, step == 0 ? 0 : step + 1, step + 2, s);
+    // The first step has all starts of speech.
+    auto watched =
+        rows(weights, step == 0 ? 0 : step + starts - 1, step + starts, s);
     auto token = mx::array(&output[step], {1});
     ops::AlignmentInput input{watched, logits, token, kStopSpeech};
     state = ops::alignment_step(input, state, s).state;

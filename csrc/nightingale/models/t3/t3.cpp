@@ -2,12 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 #include "mlx/ops.h"
 #include "mlx/transforms.h"
 #include "nightingale/error.h"
-#include "nightingale/ops/embedding.h"
 
 namespace nightingale {
 
@@ -16,9 +14,24 @@ namespace {
 // In every checkpoint, and of no use when speaking.
 const std::vector<std::string> kUnused{
     "text_head.weight",
-    "tfmr.embed_tokens.weight"};
+    "tfmr.embed_tokens.weight",
+    "tfmr.wte.weight"};
 
-const std::string kHead = "speech_head.weight";
+ops::Projection read_head(
+    Weights& weights,
+    const T3Config& config,
+    int bits,
+    mx::Dtype vectors,
+    mx::Stream s) {
+  const std::string w = "speech_head.weight", b = "speech_head.bias";
+  int vocabulary = config.speech_vocabulary;
+  ops::Projection head = weights.take_matrix(
+      {w}, {vocabulary, config.hidden}, t3_bits(w, bits), s);
+  if (config.backbone == BackboneKind::gpt2) {
+    head.b = weights.take(b, {vocabulary}, vectors);
+  }
+  return head;
+}
 
 // The bits to load with: those of a quantized file, or those asked for; 0 for
 // neither.
@@ -41,14 +54,6 @@ mx::Dtype default_dtype(const TensorFile& file, int bits) {
 
 mx::array ids(const std::vector<int>& values) {
   return mx::array(values.data(), {static_cast<int>(values.size())});
-}
-
-// Rows [begin, begin + count) of a position table: [1, count, hidden].
-mx::array
-positions(const mx::array& table, int begin, int count, mx::Stream s) {
-  std::vector<int> range(count);
-  std::iota(range.begin(), range.end(), begin);
-  return mx::expand_dims(ops::embedding(table, ids(range), s), 0, s);
 }
 
 void check_range(
@@ -85,30 +90,18 @@ T3::T3(Weights& weights, const T3Config& config, int bits, mx::Stream s)
       stream_(s),
       dtype_(weights.dtype()),
       bits_(bits),
-      conditioning_(
-          LayerReader(
+      inputs_(T3Inputs::read(weights, config, s)),
+      backbone_(
+          BackboneWeights::read(
               weights,
-              {s, dtype_, ops::vector_dtype(dtype_, s)},
-              "cond_enc."),
-          config),
-      backbone_(weights, config, bits, ops::vector_dtype(dtype_, s), s),
-      text_table_(weights.take(
-          "text_emb.weight",
-          {config.text_vocabulary, config.hidden})),
-      text_positions_(weights.take(
-          "text_pos_emb.emb.weight",
-          {config.text_positions, config.hidden})),
-      speech_table_(weights.take(
-          "speech_emb.weight",
-          {config.speech_vocabulary, config.hidden})),
-      speech_positions_(weights.take(
-          "speech_pos_emb.emb.weight",
-          {config.speech_positions, config.hidden})),
-      speech_head_(weights.take_matrix(
-          {kHead},
-          {config.speech_vocabulary, config.hidden},
-          t3_bits(kHead, bits),
-          s)) {
+              config,
+              bits,
+              ops::vector_dtype(dtype_, s),
+              s),
+          config,
+          dtype_),
+      speech_head_(
+          read_head(weights, config, bits, ops::vector_dtype(dtype_, s), s)) {
   weight_bytes_ = weights.nbytes();
 }
 
@@ -132,7 +125,7 @@ T3 T3::load(
 void T3::check(const std::vector<int>& text_tokens) const {
   require(!text_tokens.empty(), "there are no text tokens to speak");
   check_range(text_tokens, config_.text_vocabulary, "text_tokens");
-  int most = config_.text_positions - 2;
+  int most = config_.text_positions - config_.traits().text_frame;
   require(
       static_cast<int>(text_tokens.size()) <= most,
       "the text has " + std::to_string(text_tokens.size()) +
@@ -155,11 +148,13 @@ void T3::check(const T3Voice& voice) const {
       std::isfinite(voice.emotion) && voice.emotion >= 0.0f,
       "exaggeration must be 0 or more, not " + std::to_string(voice.emotion));
   int prompt = voice.prompt_tokens.size();
+  // A perceiver makes the same number of rows of any prompt.
+  int most = config_.perceiver_queries > 0 ? config_.speech_positions
+                                           : config_.traits().prompt_tokens;
   require(
-      prompt <= config_.speech_positions,
+      prompt <= most,
       "the voice's prompt has " + std::to_string(prompt) +
-          " tokens; this model takes " +
-          std::to_string(config_.speech_positions));
+          " tokens; this model takes " + std::to_string(most));
   check_range(
       voice.prompt_tokens,
       config_.speech_vocabulary,
@@ -168,11 +163,7 @@ void T3::check(const T3Voice& voice) const {
 
 mx::array T3::conditioning(const T3Voice& voice) const {
   check(voice);
-  std::optional<mx::array> prompt;
-  if (!voice.prompt_tokens.empty()) {
-    prompt = speech(ids(voice.prompt_tokens), 0, 1);
-  }
-  return conditioning_.encode(voice, prompt, stream_);
+  return inputs_->voice(voice);
 }
 
 KvCache T3::condition(const T3Voice& voice) const {
@@ -190,41 +181,21 @@ KvCache T3::condition(const T3Voice& voice) const {
   return cache;
 }
 
-mx::array T3::prompt(const std::vector<int>& text_tokens, int rows) const {
+mx::array T3::prompt(
+    const std::vector<int>& text_tokens,
+    const KvCache& voice,
+    int rows) const {
   check(text_tokens);
-  const auto& s = stream_;
-  std::vector<int> framed{kStartText};
-  framed.insert(framed.end(), text_tokens.begin(), text_tokens.end());
-  framed.push_back(kStopText);
-  auto places = positions(text_positions_, 0, framed.size(), s);
-  auto words =
-      mx::expand_dims(ops::embedding(text_table_, ids(framed), s), 0, s);
-  auto start = speech(ids({kStartSpeech}), 0, 1);
-  auto first = mx::concatenate({mx::add(words, places, s), start}, 1, s);
-  if (rows == 1) {
-    return first;
-  }
-  auto second = mx::concatenate({places, start}, 1, s);
-  return mx::concatenate({first, second}, 0, s);
-}
-
-mx::array T3::speech(const mx::array& tokens, int position, int rows) const {
-  const auto& s = stream_;
-  auto sounds = mx::expand_dims(ops::embedding(speech_table_, tokens, s), 0, s);
-  auto places = positions(speech_positions_, position, tokens.size(), s);
-  auto one = mx::add(sounds, places, s);
-  return rows == 1 ? one
-                   : mx::concatenate(std::vector<mx::array>(rows, one), 0, s);
-}
-
-mx::array T3::next_speech(const mx::array& token, int position, int rows)
-    const {
-  return ops::embed_token(
-      {speech_table_, speech_positions_, token, position, rows}, stream_);
+  return inputs_->text(text_tokens, voice.length, rows);
 }
 
 KvCache T3::begin(const KvCache& voice, int rows, int room) const {
-  return backbone_.fork(voice, rows, voice.length + room, stream_);
+  int capacity = voice.length + room, most = config_.positions;
+  require(
+      most == 0 || capacity <= most,
+      "voice, text and max_tokens take " + std::to_string(capacity) +
+          " positions; this model has " + std::to_string(most));
+  return backbone_.fork(voice, rows, capacity, stream_);
 }
 
 mx::array T3::forward(
@@ -278,14 +249,16 @@ mx::array T3::logits(
   require(chunk >= 0, "chunk must be 0 or more, not " + std::to_string(chunk));
   int count = speech_tokens.size();
   auto tokens = ids(speech_tokens);
-  auto x = prompt(text_tokens, 2);
-  KvCache cache = begin(voice, 2, x.shape(1) + count);
+  int rows = config_.traits().guidance ? 2 : 1;
+  auto x = prompt(text_tokens, voice, rows);
+  KvCache cache = begin(voice, rows, x.shape(1) + count);
   std::vector<mx::array> logits;
   for (int done = 0; done < count;) {
     int size = chunk == 0 ? count : done == 0 ? 1 : chunk;
     size = std::min(size, count - done);
     auto part = mx::slice(tokens, {done}, {done + size}, stream_);
-    auto embedded = speech(part, done, 2);
+    int past = cache.length + (done == 0 ? x.shape(1) : 0);
+    auto embedded = inputs_->speech(part, {done, past}, rows);
     if (done == 0) {
       embedded = mx::concatenate({x, embedded}, 1, stream_);
     }
@@ -304,11 +277,15 @@ mx::array T3::text_weights(
   if (config_.settings.alignment_heads.empty()) {
     throw Error("this T3 has no alignment heads, which follow the text");
   }
-  int framed = text_tokens.size() + 2, count = speech_tokens.size();
-  auto x = mx::concatenate(
-      {prompt(text_tokens, 1), speech(ids(speech_tokens), 0, 1)}, 1, stream_);
+  const auto& traits = config_.traits();
+  int framed = text_tokens.size() + traits.text_frame;
+  int queries = speech_tokens.size() + traits.speech_starts - 1;
+  auto before = prompt(text_tokens, voice, 1);
+  SpeechPlace first{0, voice.length + before.shape(1)};
+  auto speech = inputs_->speech(ids(speech_tokens), first, 1);
+  auto x = mx::concatenate({before, speech}, 1, stream_);
   KvCache cache = begin(voice, 1, x.shape(1));
-  TextAttention text{voice.length, framed, count + 1, {}};
+  TextAttention text{voice.length, framed, queries, {}};
   forward(x, cache, 1, &text);
   return mx::stack(text.weights, 0, stream_);
 }

@@ -1,12 +1,13 @@
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "nightingale/models/t3/backbone.h"
-#include "nightingale/models/t3/conditioning.h"
 #include "nightingale/models/t3/config.h"
+#include "nightingale/models/t3/inputs.h"
 
 namespace nightingale {
 
@@ -36,7 +37,7 @@ class T3 {
   }
   // Bytes of the weights that one decoding step reads.
   size_t step_bytes() const {
-    return backbone_.step_bytes() + speech_head_.nbytes();
+    return backbone_.step_bytes() + speech_head_.w.nbytes();
   }
   mx::Dtype dtype() const {
     return dtype_;
@@ -58,25 +59,23 @@ class T3 {
     return backbone_.kv();
   }
 
-  // The voice's own positions, which come first: [1, 2 or more, hidden]
+  // The voice's own positions, which come first: [1, at least 1, hidden]
   mx::array conditioning(const T3Voice& voice) const;
 
   // The cache after a voice's positions. They are the same for both guidance
   // rows and for every text, so they are computed once: a cache of one row.
   KvCache condition(const T3Voice& voice) const;
 
-  // The positions between the voice and the speech for each guidance row: the
-  // text between its start and stop tokens, the first start of speech. The
-  // second row's text is zeroed, its positions are kept. rows: 1 or 2.
-  // → [rows, text + 3, hidden]
-  mx::array prompt(const std::vector<int>& text_tokens, int rows) const;
+  // The positions between the voice, as condition() gave it, and the speech,
+  // for each guidance row: as T3Inputs::text. rows: 1 or 2.
+  mx::array prompt(
+      const std::vector<int>& text_tokens,
+      const KvCache& voice,
+      int rows) const;
 
-  // tokens: [n] int32 at positions [position, position + n), the same for every
-  // row → [rows, n, hidden]
-  mx::array speech(const mx::array& tokens, int position, int rows) const;
-
-  // One drawn token on its way into the next step: [rows, 1, hidden] float32
-  mx::array next_speech(const mx::array& token, int position, int rows) const;
+  const T3Inputs& inputs() const {
+    return *inputs_;
+  }
 
   // `room` more positions for each of `rows` that begin with the voice's cache.
   KvCache begin(const KvCache& voice, int rows, int room) const;
@@ -103,7 +102,8 @@ class T3 {
       KvCache& cache,
       const std::vector<int>& layers) const;
 
-  // Teacher-forced logits [2, n, speech_vocabulary]: out[:, i] follows
+  // Teacher-forced logits [rows, n, speech_vocabulary], two rows with guidance:
+  // out[:, i] follows
   // speech_tokens[: i + 1], whose first stands at position 0. The tokens after
   // the first are output `chunk` at a time; 0 feeds everything at once. voice:
   // what condition() gave.
@@ -115,7 +115,8 @@ class T3 {
 
   // What the aligned heads give to the text, start and stop included, when
   // these tokens follow it, as they do for logits(): [heads, n + 1, text + 2],
-  // of the prompt's own start of speech, then of each speech token.
+  // of the prompt's own start of speech, then of each speech token. Where the
+  // prompt has neither, it is [heads, n, text].
   mx::array text_weights(
       const std::vector<int>& text_tokens,
       const std::vector<int>& speech_tokens,
@@ -132,11 +133,9 @@ class T3 {
   mx::Dtype dtype_;
   int bits_;
   size_t weight_bytes_ = 0;
-  Conditioning conditioning_;
+  std::shared_ptr<const T3Inputs> inputs_;
   Backbone backbone_;
-  mx::array text_table_, text_positions_;
-  mx::array speech_table_, speech_positions_;
-  ops::Matrix speech_head_;
+  ops::Projection speech_head_;
 };
 
 } // namespace nightingale

@@ -94,7 +94,8 @@ TEST_CASE("the products of a layer are batch-invariant") {
         return cpu::linear(rows_of(x, begin, end), w, {.residual = rest}, s);
       });
       check_rows([&](int begin, int end) {
-        return cpu::norm_linear(rows_of(x, begin, end), {norm, 1e-5f}, w, s);
+        return cpu::norm_linear(
+            rows_of(x, begin, end), {norm, 1e-5f}, w, {}, s);
       });
       check_rows([&](int begin, int end) {
         return cpu::norm_swiglu(rows_of(x, begin, end), {norm, 1e-5f}, w, s);

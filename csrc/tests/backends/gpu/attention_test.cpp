@@ -19,6 +19,7 @@ struct Case {
   mx::Dtype cache;
   ops::AttentionWatch watch = {};
   float loud = 1.0f; // what position past - 1 is multiplied by
+  bool gpt2 = false; // no rotation, and a bias of the projection
 };
 
 mx::array frequencies() {
@@ -52,9 +53,16 @@ void check(const Case& c) {
   auto qkv = noise_array({c.rows, 1, 3 * hidden}, 1);
   auto residual = noise_array({c.rows, 1, hidden}, 2);
   auto w = noise_array({hidden, hidden}, 3, c.cache);
+  std::optional<mx::array> turns, bias;
+  if (c.gpt2) {
+    bias = noise_array({hidden}, 6);
+  } else {
+    turns = frequencies();
+  }
+  ops::Projection projection(w, bias);
   auto expected = reference::self_attention(
       {qkv,
-       frequencies(),
+       turns,
        {mx::astype(cache_of(c, 4), mx::float32, cpu),
         mx::astype(cache_of(c, 5), mx::float32, cpu)},
        c.past,
@@ -63,13 +71,13 @@ void check(const Case& c) {
   auto projected = reference::linear(
       expected.out,
       mx::astype(w, mx::float32, cpu),
-      {.residual = residual},
+      {.bias = bias, .residual = residual},
       cpu);
 
   ops::AttentionInput in{
-      qkv, frequencies(), {cache_of(c, 4), cache_of(c, 5)}, c.past, c.watch};
-  REQUIRE(gpu::can_use_decode_attention(in, w, s));
-  auto actual = gpu::decode_attention(in, w, residual, s);
+      qkv, turns, {cache_of(c, 4), cache_of(c, 5)}, c.past, c.watch};
+  REQUIRE(gpu::can_use_decode_attention(in, projection, s));
+  auto actual = gpu::decode_attention(in, projection, residual, s);
   mx::eval(actual.out, *actual.cache.written);
   // The new key and value are rounded to the cache's type, also for their own
   // query; the reference keeps them.
@@ -103,7 +111,8 @@ void check_prefill(
     int heads,
     int past,
     int capacity,
-    mx::Dtype dtype) {
+    mx::Dtype dtype,
+    bool gpt2 = false) {
   CAPTURE(batch);
   CAPTURE(length);
   CAPTURE(past);
@@ -113,6 +122,12 @@ void check_prefill(
   auto qkv = noise_array({batch, length, 3 * hidden}, 1, dtype);
   auto residual = noise_array({batch, length, hidden}, 2, dtype);
   auto w = noise_array({hidden, hidden}, 3, dtype);
+  std::optional<mx::array> turns, bias;
+  if (gpt2) {
+    bias = noise_array({hidden}, 6);
+  } else {
+    turns = frequencies();
+  }
   mx::Shape shape{batch, heads, capacity, kDepth};
   auto keys = noise_array(shape, 4, dtype);
   auto values_ = noise_array(shape, 5, dtype);
@@ -120,15 +135,17 @@ void check_prefill(
     return mx::contiguous(mx::astype(x, mx::float32, cpu), false, cpu);
   };
   auto plain = reference::self_attention(
-      {as_float(qkv), frequencies(), {as_float(keys), as_float(values_)}, past},
-      cpu);
+      {as_float(qkv), turns, {as_float(keys), as_float(values_)}, past}, cpu);
   auto expected = reference::linear(
-      plain.out, as_float(w), {.residual = as_float(residual)}, cpu);
+      plain.out,
+      as_float(w),
+      {.bias = bias, .residual = as_float(residual)},
+      cpu);
   mx::eval(expected, plain.cache.keys, plain.cache.values);
 
-  ops::AttentionInput in{qkv, frequencies(), {keys, values_}, past};
+  ops::AttentionInput in{qkv, turns, {keys, values_}, past};
   REQUIRE(gpu::can_use_prefill_attention(in, s));
-  auto actual = gpu::prefill_attention(in, w, residual, s);
+  auto actual = gpu::prefill_attention(in, {w, bias}, residual, s);
   mx::eval(actual.out);
   double tolerance = dtype == mx::float32 ? graph_tolerance(5e-6)
       : dtype == mx::float16              ? 5e-3
@@ -150,6 +167,13 @@ TEST_CASE("kernel decode_attention: any number of positions, any cache") {
     check({2, 1, 127, 130, dtype});
     check({1, 2, 128, 129, dtype});
     check({2, 1, 300, 512, dtype});
+  }
+}
+
+TEST_CASE("kernel decode_attention: without rotation, and with a bias") {
+  for (mx::Dtype dtype : kFloatTypes) {
+    check({1, 1, 0, 1, dtype, {}, 1.0f, true});
+    check({2, 2, 140, 150, dtype, {{1}, 1, 5, 20}, 1.0f, true});
   }
 }
 
@@ -202,6 +226,7 @@ TEST_CASE("kernel decode_attention: many lazy steps write one cache") {
   auto w = noise_array({hidden, hidden}, 3);
   auto scaled = mx::multiply(w, mx::array(0.05f), cpu);
   mx::eval(scaled);
+  ops::Matrix projection(scaled);
   auto input = [&](const mx::array& x, mx::Stream on) {
     return mx::concatenate({x, mx::negative(x, on), x}, 2, on);
   };
@@ -213,7 +238,7 @@ TEST_CASE("kernel decode_attention: many lazy steps write one cache") {
   ops::LayerCache plain{zeros, zeros};
   for (int past = 0; past < steps; ++past) {
     auto step = gpu::decode_attention(
-        {input(x, s), frequencies(), cache, past}, scaled, x, s);
+        {input(x, s), frequencies(), cache, past}, projection, x, s);
     x = step.out;
     cache = step.cache;
     auto expected = reference::self_attention(
@@ -229,7 +254,7 @@ TEST_CASE("kernel decode_attention: many lazy steps write one cache") {
 
 TEST_CASE("kernel decode_attention: other shapes are left to MLX") {
   auto s = kernel_stream();
-  auto w = noise_array({128, 128}, 3);
+  ops::Matrix w = noise_array({128, 128}, 3);
   auto supported = [&](int length, int depth) {
     auto zeros = mx::zeros({1, 128 / depth, 4, depth}, mx::float32);
     ops::AttentionInput in{
@@ -246,6 +271,7 @@ TEST_CASE("kernel append_heads: any number of positions, written in place") {
     check_prefill(1, 1, 1, 0, 4, dtype);
     check_prefill(2, 5, 2, 0, 5, dtype);
     check_prefill(2, 37, 3, 11, 50, dtype);
+    check_prefill(1, 9, 2, 3, 20, dtype, true);
   }
 }
 

@@ -64,12 +64,42 @@ TEST_CASE("kernel gemv: a norm and a product of one or two rows") {
             continue; // types and sizes are told apart elsewhere
           }
           auto x = noise_array({rows, 1, columns}, 3, dtype);
-          auto y = gpu::norm_linear(x, {norm, kEps}, w.stored, s);
+          auto y = gpu::norm_linear(x, {norm, kEps}, w.stored, {}, s);
           auto expected =
               reference::linear(normed(x, norm), w.floats, {}, cpu_stream());
           CHECK(y.dtype() == dtype);
           CHECK(y.shape() == mx::Shape{rows, 1, outputs});
           CHECK(relative_error(y, values(expected)) < tolerance(dtype));
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("kernel gemv: a layer norm, a product, a bias and an activation") {
+  auto s = kernel_stream();
+  auto cpu = cpu_stream();
+  for (auto [columns, outputs] :
+       {std::pair{8, 7}, {64, 30}, {192, 9}, {768, 11}, {1024, 17}}) {
+    CAPTURE(columns);
+    CAPTURE(outputs);
+    auto gain = noise_array({columns}, 4), shift = noise_array({columns}, 5);
+    auto bias = noise_array({outputs}, 6);
+    for (const auto& w : all_weights(outputs, columns)) {
+      CAPTURE(w.stored.bits);
+      for (int rows : {1, 2}) {
+        for (auto activation :
+             {ops::Activation::none, ops::Activation::gelu_tanh}) {
+          // A mean that a sum of squares alone would lose.
+          auto x = mx::add(
+              noise_array({rows, 1, columns}, 3), mx::array(40.0f), cpu);
+          ops::Norm norm{gain, kEps, shift};
+          ops::Epilogue epilogue{.bias = bias, .activation = activation};
+          auto y = gpu::norm_linear(x, norm, w.stored, epilogue, s);
+          auto expected = reference::linear(
+              reference::apply_norm(x, norm, cpu), w.floats, epilogue, cpu);
+          CHECK(y.shape() == mx::Shape{rows, 1, outputs});
+          CHECK(relative_error(y, values(expected)) < 1e-4);
         }
       }
     }
@@ -146,12 +176,12 @@ TEST_CASE("kernel gemv: a GPU that refuses large groups gets smaller ones") {
   auto w = noise_array({16, 1024}, 2, mx::bfloat16);
   auto s = kernel_stream();
   auto y = gpu::linear(x, w, {}, s);
-  auto z = gpu::norm_linear(x, {norm, kEps}, w, s);
+  auto z = gpu::norm_linear(x, {norm, kEps}, w, {}, s);
   for (int most : {64, 32}) {
     KernelLimits limits({.threads = most});
     CHECK(relative_error(gpu::linear(x, w, {}, s), values(y)) < 1e-6);
     CHECK(
-        relative_error(gpu::norm_linear(x, {norm, kEps}, w, s), values(z)) <
+        relative_error(gpu::norm_linear(x, {norm, kEps}, w, {}, s), values(z)) <
         1e-6);
   }
   KernelLimits limits({.threads = 16});

@@ -35,7 +35,7 @@ struct Chain {
 
   // x, and what is made on the way.
   Arrays of(const mx::array& x) const {
-    auto wide = gpu::norm_linear(x, {norm, kEps}, up, s);
+    auto wide = gpu::norm_linear(x, {norm, kEps}, up, {}, s);
     return {gpu::linear(wide, down, {.residual = x}, s), wide};
   }
 };
@@ -44,7 +44,7 @@ struct Chain {
 struct Decoder {
   static constexpr int kHeads = 2, kHidden = 64 * kHeads, kFfn = 192;
   mx::Stream s = kernel_stream();
-  mx::array frequencies = ops::rotary_frequencies(64, {});
+  std::optional<mx::array> frequencies = ops::rotary_frequencies(64, {});
   std::vector<ops::DecoderLayer> layers;
   std::vector<ops::LayerCache> caches;
   int past = 8; // the text that is watched, and more
@@ -61,15 +61,37 @@ struct Decoder {
     for (int i = 0; i < 2; ++i) {
       int seed = 10 * i;
       layers.push_back(
-          {noise_array({kHidden}, ++seed),
+          {{noise_array({kHidden}, ++seed), kEps},
            matrix(3 * kHidden, kHidden, ++seed),
            matrix(kHidden, kHidden, ++seed),
-           noise_array({kHidden}, ++seed),
+           {noise_array({kHidden}, ++seed), kEps},
            matrix(2 * kFfn, kHidden, ++seed),
            matrix(kHidden, kFfn, ++seed)});
       caches.push_back(
           {mx::zeros(shape, dtype, s), mx::zeros(shape, dtype, s)});
     }
+  }
+
+  // The same with what a GPT-2 has and a Llama has not.
+  static Decoder gpt2(int bits) {
+    Decoder decoder(bits);
+    decoder.frequencies = std::nullopt;
+    int seed = 50;
+    auto vector = [&](int size) { return noise_array({size}, ++seed); };
+    for (auto& layer : decoder.layers) {
+      layer.attention_norm.b = vector(kHidden);
+      layer.ffn_norm.b = vector(kHidden);
+      for (auto* each : {&layer.qkv, &layer.out, &layer.up, &layer.down}) {
+        each->b = vector(each->w.rows());
+      }
+      auto w =
+          mx::multiply(noise_array({kFfn, kHidden}, ++seed), mx::array(0.1f));
+      mx::eval(w);
+      layer.up = {
+          bits ? quantized_for_kernels(w, bits) : ops::Matrix(w), vector(kFfn)};
+      layer.activation = ops::Activation::gelu_tanh;
+    }
+    return decoder;
   }
 
   // Where it is not to repeat anything, its caches forget that they could.
@@ -82,7 +104,7 @@ struct Decoder {
         caches[i].step = nullptr;
       }
     }
-    auto made = ops::decoder_layers({x, runs, frequencies, kEps, past}, s);
+    auto made = ops::decoder_layers({x, runs, frequencies, past}, s);
     ++past;
     made.weights.insert(made.weights.begin(), made.x);
     return made.weights;
@@ -198,34 +220,43 @@ TEST_CASE("there is nothing to record of what has been computed or given") {
   CHECK_FALSE(gpu::Recording::of({x}, y));
 }
 
+namespace {
+
+// Two equal decoders, of which the second repeats nothing.
+void check_repeats(Decoder repeats, Decoder builds) {
+  EmulatedGpu as_gpu;
+  // Positions from 120 on: the 128th takes another part, and new launches.
+  repeats.past = builds.past = 120;
+  auto x = noise_array({2, 1, Decoder::kHidden}, 7), y = x;
+  for (int i = 0; i < 16; ++i) {
+    CAPTURE(i);
+    auto one = repeats.step(x, false), other = builds.step(y, true);
+    REQUIRE(one.size() == 4);
+    REQUIRE(other.size() == 4);
+    if (i % 3 == 0) { // else they stay to be computed
+      for (size_t n = 0; n < one.size(); ++n) {
+        CHECK(same_bits(one[n], other[n]));
+      }
+    }
+    x = one[0];
+    y = other[0];
+  }
+  CHECK(same_bits(x, y));
+  for (size_t i = 0; i < repeats.caches.size(); ++i) {
+    mx::eval(*repeats.caches[i].written, *builds.caches[i].written);
+    CHECK(same_bits(repeats.caches[i].keys, builds.caches[i].keys));
+    CHECK(same_bits(repeats.caches[i].values, builds.caches[i].values));
+  }
+}
+
+} // namespace
+
 TEST_CASE(
     "decoding steps that are repeated give the bits of those built anew") {
   for (int bits : {0, 8, 4}) {
     CAPTURE(bits);
-    Decoder repeats(bits), builds(bits);
-    EmulatedGpu as_gpu;
-    // Positions from 120 on: the 128th takes another part, and new launches.
-    repeats.past = builds.past = 120;
-    auto x = noise_array({2, 1, Decoder::kHidden}, 7), y = x;
-    for (int i = 0; i < 16; ++i) {
-      CAPTURE(i);
-      auto one = repeats.step(x, false), other = builds.step(y, true);
-      REQUIRE(one.size() == 4);
-      REQUIRE(other.size() == 4);
-      if (i % 3 == 0) { // else they stay to be computed
-        for (size_t n = 0; n < one.size(); ++n) {
-          CHECK(same_bits(one[n], other[n]));
-        }
-      }
-      x = one[0];
-      y = other[0];
-    }
-    CHECK(same_bits(x, y));
-    for (size_t i = 0; i < repeats.caches.size(); ++i) {
-      mx::eval(*repeats.caches[i].written, *builds.caches[i].written);
-      CHECK(same_bits(repeats.caches[i].keys, builds.caches[i].keys));
-      CHECK(same_bits(repeats.caches[i].values, builds.caches[i].values));
-    }
+    check_repeats(Decoder(bits), Decoder(bits));
+    check_repeats(Decoder::gpt2(bits), Decoder::gpt2(bits));
   }
 }
 
@@ -246,13 +277,14 @@ TEST_CASE("a step whose input does not follow from the last waits for it") {
 }
 
 TEST_CASE("repeated steps count their launches") {
-  Decoder decoder(0);
-  EmulatedGpu as_gpu;
-  auto x = noise_array({2, 1, Decoder::kHidden}, 7);
-  for (int i = 0; i < 5; ++i) {
-    long before = gpu::kernel_launches();
-    mx::eval(decoder.step(x, false));
-    CHECK(gpu::kernel_launches() - before == 10);
+  for (auto decoder : {Decoder(0), Decoder::gpt2(0)}) {
+    EmulatedGpu as_gpu;
+    auto x = noise_array({2, 1, Decoder::kHidden}, 7);
+    for (int i = 0; i < 5; ++i) {
+      long before = gpu::kernel_launches();
+      mx::eval(decoder.step(x, false));
+      CHECK(gpu::kernel_launches() - before == 10);
+    }
   }
 }
 

@@ -113,10 +113,10 @@ TEST_CASE("a trimmed quantized cache goes on as if it had never gone on") {
   for (int bits : {8, 4}) {
     auto model = keeping({.bits = bits});
     auto cache = model->begin(model->condition(tiny_voice()), 2, 40);
-    mx::eval(model->forward(model->prompt(kText, 2), cache, 1, nullptr));
+    mx::eval(model->forward(model->prompt(kText, cache, 2), cache, 1, nullptr));
     int length = cache.length;
     auto next = [&](int token) {
-      auto x = model->speech(mx::array({token}), 0, 2);
+      auto x = model->inputs().speech(mx::array({token}), {0, cache.length}, 2);
       return floats(model->forward(x, cache, 1, nullptr));
     };
     auto expected = next(100);
@@ -189,7 +189,7 @@ TEST_CASE("the analyser sees the whole text over a small cache") {
 TEST_CASE("a cache with a budget cannot be rewound") {
   auto model = keeping({.budget = 0.5f});
   auto cache = model->begin(model->condition(tiny_voice()), 2, 40);
-  mx::eval(model->forward(model->prompt(kText, 2), cache, 1, nullptr));
+  mx::eval(model->forward(model->prompt(kText, cache, 2), cache, 1, nullptr));
   cache.trim(cache.length);
   CHECK_THROWS_AS(cache.trim(cache.length - 1), Error);
 }

@@ -109,7 +109,7 @@ TEST_CASE("with quantized weights logits have the same bits in any chunks") {
 
 TEST_CASE("the guidance rows of a prompt differ only by the text") {
   auto model = tiny_t3();
-  auto prompt = model->prompt(kText, 2);
+  auto prompt = model->prompt(kText, tiny_condition(), 2);
   CHECK(prompt.shape() == mx::Shape{2, 9 + 1, 128});
   Values row0 = row_of_batch(prompt, 0);
   Values row1 = row_of_batch(prompt, 1);
@@ -122,7 +122,7 @@ TEST_CASE("the guidance rows of a prompt differ only by the text") {
         row1.begin() + t * 128);
     CHECK(equal != is_text);
   }
-  CHECK(values(model->prompt(kText, 1)) == row0);
+  CHECK(values(model->prompt(kText, tiny_condition(), 1)) == row0);
 }
 
 TEST_CASE("the unconditioned row sees the length of the text, not its words") {
@@ -165,11 +165,11 @@ TEST_CASE("a cache that was trimmed speaks on as if it had never gone on") {
   auto model = tiny_t3();
   auto s = cpu_stream();
   auto cache = model->begin(model->condition(tiny_voice()), 2, 40);
-  mx::eval(model->forward(model->prompt(kText, 2), cache, 1, nullptr));
+  mx::eval(model->forward(model->prompt(kText, cache, 2), cache, 1, nullptr));
   int length = cache.length;
   KvCache earlier = cache;
   auto next = [&](KvCache& from, int token) {
-    auto x = model->speech(mx::array({token}), 0, 2);
+    auto x = model->inputs().speech(mx::array({token}), {0, from.length}, 2);
     return floats(model->forward(x, from, 1, nullptr));
   };
   auto expected = next(cache, 100);
@@ -186,7 +186,7 @@ TEST_CASE("a cache that was trimmed speaks on as if it had never gone on") {
 
 TEST_CASE("a cache too small says what it holds and what is needed") {
   auto model = tiny_t3();
-  auto x = model->prompt(kText, 2);
+  auto x = model->prompt(kText, tiny_condition(), 2);
   auto cache = model->begin(model->condition(tiny_voice()), 2, 9);
   CHECK(error_of([&] {
           model->forward(x, cache, 1, nullptr);
@@ -268,7 +268,7 @@ TEST_CASE("checkpoints that make no T3 say what is missing") {
   };
   CHECK(contains(
       load_error([](auto& tiny) { tiny.layers = 0; }),
-      "it has no tensors named tfmr.layers.*"));
+      "it has no tensors named tfmr.layers.* or tfmr.h.*"));
   CHECK(contains(
       load_error([](auto& tiny) { tiny.hidden = 96; }),
       "hidden size 96 is not a multiple of the head size 64"));
