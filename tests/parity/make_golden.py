@@ -17,11 +17,12 @@ from nightingale.checkpoint import CANGJIE_TABLE, MULTILINGUAL_TOKENIZER
 from tools.reference.client import run_reference
 from tools.synthetic import write_checkpoint
 
-from . import cases, text_cases, voice_cases
+from . import cases, text_cases, turbo_runs, voice_cases
 
 GOLDEN = Path(__file__).with_name("golden")
 ANALYSER_CASES = 60
 SAMPLER_CASES = 60
+TURBO_SAMPLER_CASES = 24
 DECODE_CASES = 2
 FULL_LOGITS = (0, 1, 5)  # logits cases of which the last position is kept whole
 
@@ -83,6 +84,42 @@ def sampler() -> Arrays:
         "ids": most_likely.astype(np.int32),
         "probabilities": np.take_along_axis(probabilities, most_likely, axis=1),
     }
+
+
+def turbo(folder: str) -> Arrays:
+    """T3 of Turbo and Nano: logits, greedy tokens; and Turbo's sampling."""
+    golden: Arrays = {}
+    for model in turbo_runs.MODELS:
+        common = {"checkpoint": turbo_runs.write_t3(Path(folder), model)}
+        jobs: list[dict[str, Any]] = [
+            {"name": f"{model}/{i}", "kind": "turbo_logits", **common, **turbo_runs.logits_case(i)}
+            for i in range(len(turbo_runs.LOGITS_CORNERS))
+        ]
+        decode = {"name": f"{model}/greedy", "kind": "turbo_decode", **common}
+        results = run_reference([*jobs, decode | turbo_runs.decode_case(0)])
+        for i in range(len(jobs)):
+            digest = turbo_runs.digest(results[f"{model}/{i}/logits"])
+            golden |= {f"{model}/{i}/{key}": value for key, value in digest.items()}
+        golden |= {f"{model}/{key}": results[f"{model}/greedy/{key}"] for key in ("tokens", "gaps")}
+    return golden | turbo_sampler()
+
+
+def turbo_sampler() -> Arrays:
+    jobs = [
+        {"name": str(i), "kind": "turbo_sample", **turbo_runs.sampler_case(i)}
+        for i in range(TURBO_SAMPLER_CASES)
+    ]
+    results = run_reference(jobs)
+    golden: Arrays = {}
+    for step in ("first", "later"):
+        probabilities = np.stack([results[f"{i}/{step}"] for i in range(len(jobs))])
+        most_likely = np.argsort(-probabilities, axis=1, kind="stable")[:, :8]
+        golden |= {
+            f"{step}/kept": np.packbits(probabilities > 0, axis=1),
+            f"{step}/ids": most_likely.astype(np.int32),
+            f"{step}/probabilities": np.take_along_axis(probabilities, most_likely, axis=1),
+        }
+    return golden
 
 
 def tokenizer(multilingual: str, english: str) -> Arrays:
@@ -192,6 +229,7 @@ def main() -> None:
             "mel": mel(multilingual, meanflow),
             "vocoder": vocoder(multilingual),
             "voice": voice(multilingual),
+            "turbo": turbo(folder),
         }
     for name, arrays in golden.items():
         np.savez_compressed(GOLDEN / f"{name}.npz", **arrays)
