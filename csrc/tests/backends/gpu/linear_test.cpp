@@ -79,29 +79,29 @@ TEST_CASE("kernel gemv: a norm and a product of one or two rows") {
 TEST_CASE("kernel gemv: a layer norm, a product, a bias and an activation") {
   auto s = kernel_stream();
   auto cpu = cpu_stream();
-  for (auto [columns, outputs] :
-       {std::pair{8, 7}, {64, 30}, {192, 9}, {768, 11}, {1024, 17}}) {
+  for (auto [columns, outputs] : {std::pair{8, 7}, {64, 30}, {1024, 9}}) {
     CAPTURE(columns);
-    CAPTURE(outputs);
     auto gain = noise_array({columns}, 4), shift = noise_array({columns}, 5);
-    auto bias = noise_array({outputs}, 6);
+    ops::Norm norm{gain, kEps, shift};
     for (const auto& w : all_weights(outputs, columns)) {
       CAPTURE(w.stored.bits);
-      for (int rows : {1, 2}) {
-        for (auto activation :
-             {ops::Activation::none, ops::Activation::gelu_tanh}) {
-          // A mean that a sum of squares alone would lose.
-          auto x = mx::add(
-              noise_array({rows, 1, columns}, 3), mx::array(40.0f), cpu);
-          ops::Norm norm{gain, kEps, shift};
-          ops::Epilogue epilogue{.bias = bias, .activation = activation};
-          auto y = gpu::norm_linear(x, norm, w.stored, epilogue, s);
-          auto expected = reference::linear(
-              reference::apply_norm(x, norm, cpu), w.floats, epilogue, cpu);
-          CHECK(y.shape() == mx::Shape{rows, 1, outputs});
-          CHECK(relative_error(y, values(expected)) < 1e-4);
-        }
+      if (columns != 64 && w.stored.w.dtype() != mx::float32) {
+        continue; // types are told apart there
       }
+      // Rows and parts that are there or not, in turns.
+      int rows = w.stored.bits == 8 || columns == 8 ? 1 : 2;
+      ops::Epilogue epilogue{.bias = noise_array({outputs}, 6)};
+      if (columns == 64) {
+        epilogue.activation = ops::Activation::gelu_tanh;
+      }
+      // A mean that sums of squares alone would lose.
+      auto x =
+          mx::add(noise_array({rows, 1, columns}, 3), mx::array(40.0f), cpu);
+      auto y = gpu::norm_linear(x, norm, w.stored, epilogue, s);
+      auto expected = reference::linear(
+          reference::apply_norm(x, norm, cpu), w.floats, epilogue, cpu);
+      CHECK(y.shape() == mx::Shape{rows, 1, outputs});
+      CHECK(relative_error(y, values(expected)) < 1e-4);
     }
   }
 }

@@ -75,12 +75,13 @@ void check(const Case& c) {
   mx::eval(expected, plain.cache.keys, plain.cache.values);
 
   auto in = with(qkv);
+  ops::Matrix projection(w);
   if (c.length == 1) {
-    REQUIRE(gpu::can_use_decode_attention(in, w, s));
+    REQUIRE(gpu::can_use_decode_attention(in, projection, s));
   } else {
     REQUIRE(gpu::can_use_prefill_attention(in, s));
   }
-  auto actual = gpu::projected_attention(in, w, residual, s);
+  auto actual = gpu::projected_attention(in, projection, residual, s);
   mx::eval(actual.out, *actual.cache.written);
   // A key that the two rotate an ulp apart may be rounded to the next integer.
   double step = c.bits == 8 ? 0.01 : 0.1;
@@ -162,7 +163,7 @@ TEST_CASE(
       numbers[2 * kDepth + 7] = NAN;
       auto qkv = array_of(numbers, {1, length, 3 * kDepth});
       auto residual = noise_array({1, length, kDepth}, 2);
-      auto w = noise_array({kDepth, kDepth}, 3);
+      ops::Matrix w = noise_array({kDepth, kDepth}, 3);
       auto made = gpu::projected_attention(
           {qkv, frequencies(), {cache_of(c, 4), cache_of(c, 5)}, 2},
           w,
