@@ -2,28 +2,21 @@
 
 import logging
 import math
-import os
-import stat
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, BinaryIO
 
 import numpy as np
 
 from ._core import Error
-from .option import whole
+from .sound_file import OpenSound, Source, open_sound
 
 logger = logging.getLogger(__name__)
 
 USED_SECONDS = 60
 LEAST_SECONDS = 1
 ADVISED_SECONDS = 5
-LEAST_RATE, MOST_RATE = 4_000, 384_000
 ADVISED_RATE = 16_000
-MOST_CHANNELS = 1024
 MOST_SAMPLES = 50_000_000  # of all channels, in the part that is used: 17 channels of 48 kHz
-FORMATS = "WAV, FLAC, OGG or MP3"
 SILENT_PEAK = 1e-3  # -60 dBFS
 WRONG_SCALE_PEAK = 100
 CLIPPED_LEVEL = 0.999
@@ -35,8 +28,6 @@ SOUND_FRAMES_PER_SECOND = 20
 # recording; more channels or higher rates come in several, and memory stays bounded.
 BLOCK_SAMPLES = 2**24
 CLIPPING_SAMPLES = 2**20  # looked at together
-
-Source = str | Path | BinaryIO | np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,14 +46,7 @@ def read_recording(source: Source, sample_rate: int | None = None) -> Recording:
     floats in [-1, 1], int16 or int32, which needs its sample_rate. Error: it cannot be read;
     ValueError: it cannot make a voice. What makes a poor voice is logged as a warning.
     """
-    if isinstance(source, np.ndarray):
-        sound = _sound_of_array(source, sample_rate)
-    elif sample_rate is not None:
-        raise ValueError("sample_rate goes with an array of samples; a file has its own")
-    elif isinstance(source, (str, os.PathLike)):
-        sound = _sound_of_path(Path(source))
-    else:
-        sound = _sound_of_stream(source)
+    sound = _sound_of(source, sample_rate)
     _refuse_unusable(sound)
     _warn_of_poor(sound)
     at_24k = _resample(sound.samples, sound.rate, 24_000)
@@ -85,129 +69,23 @@ class _Sound:
         return len(self.samples) / self.rate
 
 
-def _sound_of_array(samples: np.ndarray, rate: int | None) -> _Sound:
-    if rate is None:
-        raise ValueError("an array of samples needs its sample_rate")
-    rate = whole("sample_rate", rate, LEAST_RATE, MOST_RATE)
-    if samples.dtype.kind != "f" and samples.dtype.name not in ("int16", "int32"):
-        raise ValueError(f"samples must be floats, int16 or int32, not {samples.dtype}")
-    channels = samples.shape[1] if samples.ndim == 2 else samples.ndim
-    if samples.ndim not in (1, 2) or not 1 <= channels <= MOST_CHANNELS:
-        raise ValueError(f"samples have shape {list(samples.shape)}; expected [n] or [n, channels]")
-    used = samples[: USED_SECONDS * rate + 1].reshape(-1, channels)
-    if used.size > MOST_SAMPLES:
-        raise ValueError(_too_many("the recording", channels, len(used)))
-    with np.errstate(over="ignore"):  # beyond float32's range they become inf, refused below
-        block = used.astype(np.float32)
-    if samples.dtype.kind == "i":
-        block *= np.float32(2.0 ** (1 - 8 * samples.dtype.itemsize))
-    return _gather("the recording", rate, [block])
+def _sound_of(source: Source, sample_rate: int | None) -> _Sound:
+    with open_sound(source, sample_rate) as sound:
+        used = min(sound.frames, USED_SECONDS * sound.rate + 1)
+        if used * sound.channels > MOST_SAMPLES:
+            kind = ValueError if isinstance(source, np.ndarray) else Error
+            raise kind(
+                f"{sound.name} has {sound.channels} channels of {used} samples in its first "
+                f"{USED_SECONDS} s; together they may have {MOST_SAMPLES}"
+            )
+        return _gather(sound.name, sound.rate, _blocks(sound))
 
 
-def _too_many(name: str, channels: int, samples: int) -> str:
-    return (
-        f"{name} has {channels} channels of {samples} samples in its first {USED_SECONDS} s; "
-        f"together they may have {MOST_SAMPLES}"
-    )
-
-
-def _sound_of_path(path: Path) -> _Sound:
-    try:
-        mode = path.stat().st_mode
-        if not stat.S_ISREG(mode):
-            kind = "a folder" if stat.S_ISDIR(mode) else "not a regular file"
-            raise Error(f"{path} is {kind}; expected a {FORMATS} file")
-        file = path.open("rb")
-    except FileNotFoundError:
-        raise Error(f"there is no file {path}") from None
-    except OSError as error:
-        raise Error(f"cannot read {path}: {error.strerror}") from error
-    except ValueError as error:  # a NUL in the name
-        raise Error(f"cannot read {str(path)!r}: {error}") from error
-    with file:
-        return _sound_of_file(str(path), file)
-
-
-def _sound_of_stream(file: Any) -> _Sound:
-    if not all(hasattr(file, method) for method in ("read", "seek", "tell")):
-        raise ValueError(
-            "a recording is a path, a file object or a numpy array of samples, "
-            f"not {type(file).__name__}"
-        )
-    if hasattr(file, "seekable") and not file.seekable():
-        raise ValueError("the file object cannot seek; read it into io.BytesIO first")
-    if not isinstance(file.read(0), bytes):
-        raise ValueError("the file object is open in text mode; open it in binary mode")
-    name = getattr(file, "name", None)
-    named = isinstance(name, (str, os.PathLike))
-    return _sound_of_file(str(name) if named else "the recording", file)
-
-
-def _sound_of_file(name: str, file: BinaryIO) -> _Sound:
-    import soundfile
-
-    reader = _Reader(file)
-    try:
-        with soundfile.SoundFile(reader) as audio:
-            rate = audio.samplerate
-            if not LEAST_RATE <= rate <= MOST_RATE:
-                raise Error(
-                    f"{name} says it has {rate} samples a second; "
-                    f"expected {LEAST_RATE} to {MOST_RATE}"
-                )
-            used = min(audio.frames, USED_SECONDS * rate + 1)
-            if used * audio.channels > MOST_SAMPLES:
-                raise Error(_too_many(name, audio.channels, used))
-            sound = _gather(name, rate, _blocks(audio))
-    except soundfile.LibsndfileError as error:
-        if reader.failure is None:
-            cause = error.error_string.strip().rstrip(".")
-            raise Error(
-                f"{name} is damaged or not audio (libsndfile: {cause}); expected a {FORMATS} file"
-            ) from error
-    if reader.failure is not None:
-        raise Error(f"cannot read {name}: {reader.failure}") from reader.failure
-    return sound
-
-
-class _Reader:
-    """A file as libsndfile asks for it: an exception cannot pass through its callbacks, so the
-    first failure is kept and the file ends there."""
-
-    def __init__(self, file: BinaryIO) -> None:
-        self.failure: Exception | None = None
-        self._file = file
-        file.seek(0, os.SEEK_END)
-        self._size = file.tell()
-        self._position = 0
-
-    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        start = {os.SEEK_SET: 0, os.SEEK_CUR: self._position, os.SEEK_END: self._size}[whence]
-        self._position = min(max(start + offset, 0), self._size)
-        return self._position
-
-    def tell(self) -> int:
-        return self._position
-
-    def read(self, count: int) -> bytes:
-        if self.failure is not None:
-            return b""
-        try:
-            self._file.seek(self._position)
-            found = self._file.read(count)
-        except Exception as error:
-            self.failure = error
-            return b""
-        self._position += len(found)
-        return found
-
-
-def _blocks(audio: Any) -> Iterator[np.ndarray]:
-    """A soundfile's frames, [n, channels] float32, to one past what is used."""
-    left = USED_SECONDS * audio.samplerate + 1
+def _blocks(sound: OpenSound) -> Iterator[np.ndarray]:
+    """Its frames, [n, channels] float32, to one past what is used."""
+    left = USED_SECONDS * sound.rate + 1
     while left:
-        wanted = min(left, BLOCK_SAMPLES // audio.channels)
-        block = audio.read(wanted, dtype="float32", always_2d=True)
+        block = sound.read(min(left, BLOCK_SAMPLES // sound.channels))
         if not len(block):
             return
         left -= len(block)
