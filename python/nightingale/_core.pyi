@@ -220,9 +220,27 @@ class Vocoder:
     def pitch(self, mel: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)]) -> numpy.ndarray:
         """The pitch of a whole mel, [frames, mels], in Hz."""
 
+class SpeechTokenizer:
+    @staticmethod
+    def load(s3gen: TensorFile) -> tuple[SpeechTokenizer, list[str]]:
+        """The model and the names of its tensors that it does not know."""
+
+    @property
+    def weight_bytes(self) -> int: ...
+
+    def log_mel(self, samples: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> numpy.ndarray:
+        """
+        What it hears of samples at 16 kHz, [n / 160, 128], 100 frames a second.
+        """
+
+    def tokens(self, log_mel: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], loudest: float) -> numpy.ndarray:
+        """
+        The tokens of a part of a recording, 25 a second and 30 s at most. loudest: the greatest value in the log_mel of the whole.
+        """
+
 class VoiceBaker:
     @staticmethod
-    def load(s3gen: TensorFile, voice_encoder: TensorFile) -> tuple[VoiceBaker, list[str]]:
+    def load(s3gen: TensorFile, voice_encoder: TensorFile, tokenizer: SpeechTokenizer | None = None) -> tuple[VoiceBaker, list[str]]:
         """The models and the names of tensors they do not know."""
 
     @property

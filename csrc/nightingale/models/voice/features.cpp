@@ -172,14 +172,23 @@ mx::array prompt_mel(const mx::array& samples, mx::Stream s) {
   return mx::log(mx::maximum(mel, mx::array(1e-5f), s), s);
 }
 
-mx::array tokenizer_mel(const mx::array& samples, mx::Stream s) {
+mx::array tokenizer_log_mel(const mx::array& samples, mx::Stream s) {
   auto power = centred_power(samples, samples.shape(0) / kBakeHop, s);
   auto filters = slaney_filters(kBakeRate, kBakeFrame, kTokenizerMels);
   auto mel = ops::linear(power, filters, {}, s);
-  auto log = mx::log10(mx::maximum(mel, mx::array(1e-10f), s), s);
-  auto floor = mx::subtract(mx::max(log, s), mx::array(8.0f), s);
+  return mx::log10(mx::maximum(mel, mx::array(1e-10f), s), s);
+}
+
+mx::array
+scaled_log_mel(const mx::array& log, const mx::array& loudest, mx::Stream s) {
+  auto floor = mx::subtract(loudest, mx::array(8.0f), s);
   auto deep = mx::add(mx::maximum(log, floor, s), mx::array(4.0f), s);
   return mx::multiply(deep, mx::array(0.25f), s);
+}
+
+mx::array tokenizer_mel(const mx::array& samples, mx::Stream s) {
+  auto log = tokenizer_log_mel(samples, s);
+  return scaled_log_mel(log, mx::max(log, s), s);
 }
 
 mx::array voice_mel(const mx::array& samples, mx::Stream s) {

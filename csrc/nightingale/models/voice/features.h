@@ -18,6 +18,13 @@ mx::array prompt_mel(const mx::array& samples, mx::Stream s);
 // below the loudest, scaled; 100 frames a second → [n / 160, 128]
 mx::array tokenizer_mel(const mx::array& samples, mx::Stream s);
 
+// The same in two parts, for a recording that is heard part by part: the
+// logarithm alone, and its depth below the loudest value of the whole
+// recording.
+mx::array tokenizer_log_mel(const mx::array& samples, mx::Stream s);
+mx::array
+scaled_log_mel(const mx::array& log, const mx::array& loudest, mx::Stream s);
+
 // The voice encoder's input: 40 mel powers, 100 frames a second
 // → [n / 160 + 1, 40]
 mx::array voice_mel(const mx::array& samples, mx::Stream s);

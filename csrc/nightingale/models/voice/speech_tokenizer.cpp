@@ -26,6 +26,10 @@ constexpr int kLevels = 3; // of a digit
 constexpr float kCodeRange = 0.999f; // of a digit before it is rounded
 
 const std::string kEncoder = "tokenizer.encoder.";
+// Its tensors that are computed and not read.
+const std::vector<std::string> kTables{
+    "tokenizer._mel_filters",
+    "tokenizer.window"};
 constexpr ops::Conv1d kHalving{.stride = 2, .pad_left = 1, .pad_right = 1};
 
 // Queries, keys and values. Keys have no bias.
@@ -91,7 +95,25 @@ SpeechTokenizer::Config SpeechTokenizer::Config::of(const TensorFile& file) {
 SpeechTokenizer::SpeechTokenizer(Weights& weights, mx::Stream s)
     : SpeechTokenizer(
           LayerReader(weights, {s}, "tokenizer."),
-          Config::of(weights.file())) {}
+          Config::of(weights.file())) {
+  weight_bytes_ = weights.nbytes();
+}
+
+SpeechTokenizer SpeechTokenizer::load(
+    std::shared_ptr<const TensorFile> s3gen_file,
+    mx::Stream s,
+    std::vector<std::string>* unknown) {
+  // In float32 whatever the file has: a digit depends on the last bits.
+  Weights weights(std::move(s3gen_file), mx::float32);
+  SpeechTokenizer tokenizer(weights, s);
+  if (unknown) {
+    *unknown = weights.unused(kTables);
+    std::erase_if(*unknown, [](const std::string& name) {
+      return !name.starts_with("tokenizer.");
+    });
+  }
+  return tokenizer;
+}
 
 SpeechTokenizer::SpeechTokenizer(
     const LayerReader& reader,
@@ -133,6 +155,22 @@ std::vector<int> SpeechTokenizer::tokens(
     int frames = static_cast<int>(most);
     mel = mx::slice(mel, {0, 0}, {frames, kInputMels}, stream_);
   }
+  return rounded(mel);
+}
+
+mx::array SpeechTokenizer::log_mel(const mx::array& samples) const {
+  return tokenizer_log_mel(samples, stream_);
+}
+
+std::vector<int> SpeechTokenizer::tokens_of(
+    const mx::array& log_mel,
+    float loudest) const {
+  auto found = rounded(scaled_log_mel(log_mel, mx::array(loudest), stream_));
+  ops::release_idle_memory(stream_);
+  return found;
+}
+
+std::vector<int> SpeechTokenizer::rounded(const mx::array& mel) const {
   auto quantized = mx::contiguous(code(mel), false, stream_);
   mx::eval(quantized);
   std::vector<int> tokens(quantized.shape(0));

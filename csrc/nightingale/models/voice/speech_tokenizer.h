@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -14,12 +15,28 @@ class SpeechTokenizer {
   // Reads the tensors "tokenizer.*" of an S3Gen checkpoint.
   SpeechTokenizer(Weights& weights, mx::Stream s);
 
+  // Names of tensors "tokenizer.*" that are not known are put in `unknown`.
+  static SpeechTokenizer load(
+      std::shared_ptr<const TensorFile> s3gen_file,
+      mx::Stream s,
+      std::vector<std::string>* unknown);
+
   // samples: [n] at 16 kHz. At most `max_tokens`, where it is above 0.
   std::vector<int> tokens(const mx::array& samples, int max_tokens = 0) const;
+
+  // A recording that is heard part by part has its loudest value found first.
+  // samples: [n] → tokenizer_log_mel of them
+  mx::array log_mel(const mx::array& samples) const;
+  // log_mel: [n, 128] of a part, 30 s at most; loudest: of the whole recording.
+  std::vector<int> tokens_of(const mx::array& log_mel, float loudest) const;
 
   // What is rounded to -1, 0 or 1 to make the tokens' digits.
   // mel: tokenizer_mel of a recording, at most 30 s → [tokens, 8]
   mx::array code(const mx::array& mel) const;
+
+  size_t weight_bytes() const {
+    return weight_bytes_;
+  }
 
  private:
   // Sizes as the tensors have them.
@@ -42,7 +59,9 @@ class SpeechTokenizer {
   SpeechTokenizer(const LayerReader& reader, const Config& config);
 
   mx::array run(const Layer& layer, const mx::array& x) const;
+  std::vector<int> rounded(const mx::array& mel) const;
 
+  size_t weight_bytes_ = 0;
   int width_;
   mx::Stream stream_;
   mx::array frequencies_;

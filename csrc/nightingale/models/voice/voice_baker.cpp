@@ -16,12 +16,8 @@ constexpr int kT3PromptSeconds = 6;
 constexpr int kT3PromptTokens = 150;
 constexpr int kFlowPromptSeconds = 10;
 
-// Other models' tensors in the S3Gen file, and what is computed and not read.
-const std::vector<std::string> kNotBaking{
-    "flow.*",
-    "mel2wav.*",
-    "tokenizer._mel_filters",
-    "tokenizer.window"};
+// Other models' tensors in the S3Gen file; the tokenizer looks at its own.
+const std::vector<std::string> kNotBaking{"flow.*", "mel2wav.*", "tokenizer.*"};
 const std::vector<std::string> kTrainingOnly{
     "similarity_weight",
     "similarity_bias"};
@@ -41,29 +37,43 @@ void check(const std::vector<float>& samples) {
 
 } // namespace
 
-VoiceBaker::VoiceBaker(Weights& s3gen, Weights& voice_encoder, mx::Stream s)
+VoiceBaker::VoiceBaker(
+    Weights& s3gen,
+    Weights& voice_encoder,
+    std::shared_ptr<const SpeechTokenizer> tokenizer,
+    mx::Stream s)
     : stream_(s),
-      tokenizer_(s3gen, s),
+      tokenizer_(std::move(tokenizer)),
       speaker_encoder_(s3gen, s),
       voice_encoder_(voice_encoder, s),
-      weight_bytes_(s3gen.nbytes() + voice_encoder.nbytes()) {}
+      weight_bytes_(
+          tokenizer_->weight_bytes() + s3gen.nbytes() +
+          voice_encoder.nbytes()) {}
 
 VoiceBaker VoiceBaker::load(
     std::shared_ptr<const TensorFile> s3gen_file,
     std::shared_ptr<const TensorFile> voice_encoder_file,
     mx::Stream s,
-    std::vector<std::string>* unknown) {
+    std::vector<std::string>* unknown,
+    std::shared_ptr<const SpeechTokenizer> tokenizer) {
+  std::vector<std::string> found;
+  if (!tokenizer) {
+    tokenizer = std::make_shared<const SpeechTokenizer>(
+        SpeechTokenizer::load(s3gen_file, s, &found));
+  }
   // In float32 whatever the files have: a voice is baked once and kept.
   Weights s3gen(std::move(s3gen_file), mx::float32);
   Weights voice_encoder(std::move(voice_encoder_file), mx::float32);
-  VoiceBaker baker(s3gen, voice_encoder, s);
+  VoiceBaker baker(s3gen, voice_encoder, std::move(tokenizer), s);
   if (unknown) {
-    *unknown = s3gen.unused(kNotBaking);
-    std::erase_if(*unknown, [](const std::string& name) {
+    for (auto& others :
+         {s3gen.unused(kNotBaking), voice_encoder.unused(kTrainingOnly)}) {
+      found.insert(found.end(), others.begin(), others.end());
+    }
+    std::erase_if(found, [](const std::string& name) {
       return name.ends_with(".num_batches_tracked");
     });
-    auto others = voice_encoder.unused(kTrainingOnly);
-    unknown->insert(unknown->end(), others.begin(), others.end());
+    *unknown = std::move(found);
   }
   return baker;
 }
@@ -76,7 +86,7 @@ FlowVoice VoiceBaker::flow_voice(const std::vector<float>& at_24k) const {
 
   FlowVoice voice;
   voice.prompt_mel.assign(mel.data<float>(), mel.data<float>() + mel.size());
-  voice.prompt_tokens = tokenizer_.tokens(resampled);
+  voice.prompt_tokens = tokenizer_->tokens(resampled);
   size_t whole_tokens = mel.shape(0) / kFramesPerToken;
   if (voice.prompt_tokens.size() > whole_tokens) {
     voice.prompt_tokens.resize(whole_tokens);
@@ -91,7 +101,7 @@ BakedVoice VoiceBaker::bake(const Recording& recording) const {
   auto opening = first(recording.at_16k, kT3PromptSeconds * kBakeRate);
   BakedVoice voice;
   voice.t3.speaker = voice_encoder_.embedding(recording.at_16k);
-  voice.t3.prompt_tokens = tokenizer_.tokens(opening, kT3PromptTokens);
+  voice.t3.prompt_tokens = tokenizer_->tokens(opening, kT3PromptTokens);
   voice.flow = flow_voice(recording.at_24k);
   ops::release_idle_memory(stream_);
   return voice;

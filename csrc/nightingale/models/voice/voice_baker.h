@@ -26,11 +26,13 @@ struct BakedVoice {
 class VoiceBaker {
  public:
   // Names of tensors that none of the models knows are put in `unknown`.
+  // tokenizer: of the same file, where it is loaded already.
   static VoiceBaker load(
       std::shared_ptr<const TensorFile> s3gen_file,
       std::shared_ptr<const TensorFile> voice_encoder_file,
       mx::Stream s,
-      std::vector<std::string>* unknown);
+      std::vector<std::string>* unknown,
+      std::shared_ptr<const SpeechTokenizer> tokenizer = nullptr);
 
   // T3's prompt are the first 6 s, the flow's the first 10 s; the voice encoder
   // hears all of it.
@@ -41,12 +43,16 @@ class VoiceBaker {
   }
 
  private:
-  VoiceBaker(Weights& s3gen, Weights& voice_encoder, mx::Stream s);
+  VoiceBaker(
+      Weights& s3gen,
+      Weights& voice_encoder,
+      std::shared_ptr<const SpeechTokenizer> tokenizer,
+      mx::Stream s);
 
   FlowVoice flow_voice(const std::vector<float>& at_24k) const;
 
   mx::Stream stream_;
-  SpeechTokenizer tokenizer_;
+  std::shared_ptr<const SpeechTokenizer> tokenizer_;
   SpeakerEncoder speaker_encoder_;
   VoiceEncoder voice_encoder_;
   size_t weight_bytes_;

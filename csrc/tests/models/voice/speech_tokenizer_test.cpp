@@ -109,6 +109,26 @@ TEST_CASE("a limit cuts what is heard, once its level is known") {
   CHECK(tokenizer->tokens(sound(103 * 160), 25).size() == 25);
 }
 
+TEST_CASE("a part of a recording has its level below the loudest of all") {
+  auto s = cpu_stream();
+  auto tokenizer = tiny_tokenizer();
+  auto x = mx::concatenate(
+      {sound(8000), mx::multiply(sound(8000, 2), mx::array(1e4f), s)}, 0, s);
+  auto log = tokenizer->log_mel(x);
+  CHECK(log.shape() == mx::Shape{100, 128});
+  float loudest = mx::max(log, s).item<float>();
+  CHECK(tokenizer->tokens_of(log, loudest) == tokenizer->tokens(x));
+
+  auto part = mx::slice(log, {0, 0}, {20, 128}, s);
+  auto heard = mx::slice(tokenizer_mel(x, s), {0, 0}, {20, 128}, s);
+  auto tokens = tokenizer->tokens_of(part, loudest);
+  CHECK(tokens == tokens_reference(tokenizer->code(heard)));
+  // With its own level it would be another sound.
+  float own = mx::max(part, s).item<float>();
+  CHECK(own < loudest - 1);
+  CHECK(tokens != tokenizer->tokens_of(part, own));
+}
+
 TEST_CASE("tokens do not depend on the number of threads") {
   auto mel = noise_array({300, 128}, 3);
   auto run = [&] { return floats(tiny_tokenizer()->code(mel)); };
