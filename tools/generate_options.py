@@ -53,6 +53,18 @@ def overrides(options: ModuleType) -> str:
         name = kind.__name__.replace("Options", "Overrides")
         lines += ["", "", f"class {name}(TypedDict, total=False):"]
         lines += [f"    {each.name}: {' | '.join(each.types)}" for each in options.options_of(kind)]
+    speech = {each.name: each for each in options.options_of(options.SpeechOptions)}
+    sound, stream = options.conversion_names(), options.conversion_names(chunks=True)
+    for name, base, names in (
+        ("ConversionOverrides", "TypedDict", sound),
+        (
+            "ConversionStreamOverrides",
+            "ConversionOverrides",
+            [each for each in stream if each not in sound],
+        ),
+    ):
+        lines += ["", "", f"class {name}({base}, total=False):"]
+        lines += [f"    {each}: {' | '.join(speech[each].types)}" for each in names]
     return "\n".join(lines) + "\n"
 
 

@@ -48,3 +48,17 @@ class SpeechOverrides(TypedDict, total=False):
     chunk: int
     overlap: int
     context: int | None
+
+
+class ConversionOverrides(TypedDict, total=False):
+    voice: Voice | str | Path | None
+    seed: int
+    speed: float
+    steps: int | None
+
+
+class ConversionStreamOverrides(ConversionOverrides, total=False):
+    first_chunk: int | None
+    chunk: int
+    overlap: int
+    context: int | None

@@ -63,6 +63,7 @@ class Engine:
             _warn_of(sorted({*unknown, *unknown_too}), checkpoint.s3gen)
         self.settings = self.t3.describe()
         self._baker: _core.VoiceBaker | None = None
+        self._tokenizer: _core.SpeechTokenizer | None = None
         self._conditions: dict[tuple[Voice, float], _Condition] = {}
         self._turn = GpuTurn() if options.device == "gpu" else Turn()
 
@@ -213,6 +214,16 @@ class Engine:
         with self._turn:
             return self._voice_baker().bake(recording.at_24k, recording.at_16k)
 
+    def log_mel(self, samples: np.ndarray) -> np.ndarray:
+        """What the speech tokenizer hears of samples at 16 kHz, 100 frames a second."""
+        with self._turn:
+            return self._speech_tokenizer().log_mel(samples)
+
+    def recording_tokens(self, log_mel: np.ndarray, loudest: float) -> np.ndarray:
+        """The speech tokens of a part of a recording, 30 s at most. loudest: of the whole."""
+        with self._turn:
+            return self._speech_tokenizer().tokens(np.ascontiguousarray(log_mel), loudest)
+
     def _check_finite(self, values: np.ndarray, stage: str, prefix: str) -> None:
         """An Error where a stage of S3Gen gave NaN or infinity; prefix: of its tensors' names."""
         path = self.checkpoint.s3gen
@@ -230,9 +241,21 @@ class Engine:
                     f"{folder} has no voice encoder, which baking a voice needs; expected one of "
                     + ", ".join(VOICE_ENCODER_FILES)
                 )
-            self._baker, unknown = _core.VoiceBaker.load(open_tensors(s3gen), open_tensors(encoder))
+            self._baker, unknown = _core.VoiceBaker.load(
+                open_tensors(s3gen), open_tensors(encoder), self._speech_tokenizer()
+            )
             _warn_of(unknown, folder)
         return self._baker
+
+    def _speech_tokenizer(self) -> _core.SpeechTokenizer:
+        """Loaded when first asked for, as baking is."""
+        if self._tokenizer is None:
+            self.s3gen()
+            path = self.checkpoint.s3gen
+            assert path is not None
+            self._tokenizer, unknown = _core.SpeechTokenizer.load(open_tensors(path))
+            _warn_of(unknown, path)
+        return self._tokenizer
 
     def _condition(self, voice: Voice, emotion: float | None) -> _Condition:
         """What T3 makes of a voice, kept for the voices used last."""

@@ -281,6 +281,14 @@ class SpeechOptions(Options):
         return {name: getattr(self, name) for name in depending if name != "voice"}
 
 
+def conversion_names(chunks: bool = False) -> tuple[str, ...]:
+    """The options of voice conversion: those that change the sound of given speech tokens. chunks:
+    also those that divide a stream."""
+    stages = ("sound", "chunks") if chunks else ("sound",)
+    declared = options_of(SpeechOptions)
+    return tuple(o.name for o in declared if o.stage in stages or o.name in ("voice", "seed"))
+
+
 @dataclass(frozen=True, kw_only=True)
 class ServerOptions(Options):
     """What a server allows, in seconds, bytes and counts."""

@@ -36,7 +36,8 @@ def chunk_ends(options: SpeechOptions) -> Iterator[int]:
 
 class SentenceSound:
     """The sound of one sentence, made while its tokens come. options: resolved; seconds: by stage,
-    to which those of the flow and the vocoder are added.
+    to which those of the flow and the vocoder are added; cuts: token counts at which a chunk ends,
+    in place of those that the options ask for.
 
     A chunk's frames are solved with some tokens of look-ahead, as many as the model asks for.
     Those of its last `overlap` tokens are kept back and soon give way to what the next chunk, which
@@ -52,18 +53,20 @@ class SentenceSound:
         options: SpeechOptions,
         sentence: int = 0,
         seconds: dict[str, float] | None = None,
+        cuts: Iterator[int] | None = None,
     ) -> None:
         self._engine = engine
         self._voice = voice
         self._options = options
         self._sentence = sentence
-        self._cuts = chunk_ends(options)
+        self._cuts = chunk_ends(options) if cuts is None else cuts
         self._cut = next(self._cuts, None)
         self._lookahead = engine.flow_settings.lookahead  # tokens
         self._speed = options.speed
         prompt_tokens, prompt_mel, _ = flow_side(voice)
         self._prompt_excess = len(prompt_mel) - FRAMES_PER_TOKEN * len(prompt_tokens)
-        self.mel = np.zeros((0, MELS), np.float32)  # every frame there is
+        self.mel = np.zeros((0, MELS), np.float32)  # every frame that was not forgotten
+        self._first = 0  # which frame of the sentence is the first of them
         self._settled = 0  # frames of it that will not change
         self.solved = 0  # tokens
         self._state = engine.begin_sound(options.seed, sentence)
@@ -86,13 +89,19 @@ class SentenceSound:
         solved = time.perf_counter()
         samples = self._sound(last)
         if last:
-            samples = _end(samples, len(tokens))
+            samples = self._ended(samples, len(tokens))
         samples = fade_in(samples, self.sent)
         self.sent += len(samples)
         self._seconds["flow"] += solved - started
         self._seconds["vocoder"] += time.perf_counter() - solved
         self._cut = next(self._cuts, None)
         yield samples
+
+    def forget(self) -> None:
+        """Drops the frames of the mel that neither the vocoder nor a later chunk looks at."""
+        needed = min(self._settled, int((self._fed + 0.5) * self._speed - 0.5))
+        self.mel = self.mel[max(0, needed - self._first) :]
+        self._first = max(self._first, needed)
 
     def _solve(self, tokens: Sequence[int], end: int, last: bool) -> Iterator[None]:
         """Frames up to the token `end`, blended into those there are."""
@@ -108,7 +117,8 @@ class SentenceSound:
             first_frame=first_frame,
             sentence=self._sentence,
         )
-        self.mel = _blend(self.mel, frames[self._settled - first_frame :], self._settled)
+        fresh = frames[self._settled - first_frame :]
+        self.mel = _blend(self.mel, fresh, self._settled - self._first)
         self.solved = end
         kept_back = 0 if last else self._options.overlap
         self._settled = max(0, FRAMES_PER_TOKEN * (end - kept_back) - self._prompt_excess)
@@ -116,12 +126,13 @@ class SentenceSound:
     def _sound(self, last: bool) -> np.ndarray:
         """The samples of all settled frames that the listener does not have."""
         begin = self._sounded
+        known = self._first + len(self.mel)
         if last:
-            samples = self._feed(stretched_length(len(self.mel), self._speed), last=True)
+            samples = self._feed(stretched_length(known, self._speed), last=True)
             return self._crossed(samples[self.sent - begin :])
         samples = self._feed(determined_length(self._settled, self._speed), last=False)
-        frames = determined_length(len(self.mel), self._speed)
-        ahead = stretch(self.mel, self._speed, self._fed, frames)
+        frames = determined_length(known, self._speed)
+        ahead = stretch(self.mel, self._speed, self._fed, frames, self._first)
         unsettled = self._engine.sound(self._state.copy(), ahead, last=True)
         samples = self._crossed(np.concatenate([samples, unsettled])[self.sent - begin :])
         count = max(0, FRAME_SAMPLES * self._fed - CROSS_FADE - self.sent)
@@ -130,11 +141,15 @@ class SentenceSound:
 
     def _feed(self, frames: int, last: bool) -> np.ndarray:
         """Takes the vocoder to this many frames; the samples that are ready then."""
-        fresh = stretch(self.mel, self._speed, self._fed, frames)
+        fresh = stretch(self.mel, self._speed, self._fed, frames, self._first)
         samples = self._engine.sound(self._state, fresh, last=last)
         self._fed = frames
         self._sounded += len(samples)
         return samples
+
+    def _ended(self, samples: np.ndarray, tokens: int) -> np.ndarray:
+        """The last chunk's samples as the sentence is to end, which has so many tokens."""
+        return _end(samples, tokens)
 
     def _crossed(self, samples: np.ndarray) -> np.ndarray:
         """Samples that follow those sent, faded in over what the last chunk had to say."""
@@ -189,13 +204,15 @@ def determined_length(frames: int, speed: float) -> int:
     return frames if speed == 1 else max(0, math.ceil((frames - 0.5) / speed - 0.5))
 
 
-def stretch(mel: np.ndarray, speed: float, begin: int, end: int) -> np.ndarray:
-    """Frames [begin, end) of the mel at another speed, linear between those there are."""
+def stretch(mel: np.ndarray, speed: float, begin: int, end: int, first: int = 0) -> np.ndarray:
+    """Frames [begin, end) of a mel at another speed, linear between those there are. first: which
+    of its frames is mel[0]."""
     if speed == 1:
-        return mel[begin:end]
-    places = np.clip((np.arange(begin, end) + 0.5) * speed - 0.5, 0, len(mel) - 1)
+        return mel[begin - first : end - first]
+    last = first + len(mel) - 1
+    places = np.clip((np.arange(begin, end) + 0.5) * speed - 0.5, 0, last)
     lower = places.astype(np.int64)
-    upper = np.minimum(lower + 1, len(mel) - 1)
+    upper = np.minimum(lower + 1, last) - first
     weight = (places - lower).astype(np.float32)[:, None]
-    stretched: np.ndarray = (1 - weight) * mel[lower] + weight * mel[upper]
+    stretched: np.ndarray = (1 - weight) * mel[lower - first] + weight * mel[upper]
     return stretched

@@ -19,10 +19,13 @@ from ._core import Error
 from .arguments import floats, token_ids
 from .audio import SAMPLE_RATE, Audio
 from .checkpoint import find_checkpoint
+from .conversion import Converter, conversion_options, whole
 from .engine import FRAME_SAMPLES, HARMONICS, MELS, Engine
+from .long_recording import LongRecording
 from .option import shown
 from .options import SPEEDS, LoadOptions, SpeechOptions
-from .recording import Recording, Source, read_recording
+from .recording import Recording, read_recording
+from .sound_file import Source
 from .speech import Chunk, Manner, Speaker
 from .streaming import fade_in
 from .text import Segment, Tokenizer, prepare
@@ -39,7 +42,7 @@ from .warm_up import WarmUp
 if TYPE_CHECKING:
     from typing_extensions import TypeIs, Unpack
 
-    from ._overrides import SpeechOverrides
+    from ._overrides import ConversionOverrides, ConversionStreamOverrides, SpeechOverrides
 
 logger = logging.getLogger(__name__)
 
@@ -244,6 +247,46 @@ class TTS:
         recording = source if isinstance(source, Recording) else read_recording(source, sample_rate)
         fields: dict[str, Any] = {**self._engine.bake(recording)}
         return Voice(**fields).with_exaggeration(exaggeration)
+
+    def convert(
+        self,
+        source: Source,
+        options: SpeechOptions | None = None,
+        *,
+        sample_rate: int | None = None,
+        **overrides: Unpack[ConversionOverrides],
+    ) -> Audio:
+        """What is said in a recording of any length, in another voice, with the recording's timing.
+
+        source: a path, an open file, or samples with their rate. overrides: voice, seed, speed and
+        steps. docs/guide/voices.md says what long recordings are divided into.
+        """
+        chosen = conversion_options("convert", options, overrides)
+        return whole(self._convert(source, sample_rate, replace(chosen, first_chunk=None)))
+
+    def convert_stream(
+        self,
+        source: Source,
+        options: SpeechOptions | None = None,
+        *,
+        sample_rate: int | None = None,
+        **overrides: Unpack[ConversionStreamOverrides],
+    ) -> Generator[Chunk, None, None]:
+        """Converts a recording as `convert` does, and yields the sound while it is made.
+
+        first_chunk=None gives the samples of `convert`, in chunks of 20 s. Closing the iterator
+        ends the work.
+        """
+        chosen = conversion_options("convert_stream", options, overrides, chunks=True)
+        return _without_steps(self._convert(source, sample_rate, chosen))
+
+    def _convert(
+        self, source: Source | LongRecording, sample_rate: int | None, options: SpeechOptions
+    ) -> Iterator[Chunk | None]:
+        """Chunks, and None after every step; arguments are checked at the call."""
+        recording = LongRecording.of(source, sample_rate)
+        voice = self._voice(options.voice)
+        return Converter(self._engine, recording, voice, self._resolved(options, voice)).run()
 
     def t3_logits(
         self,
