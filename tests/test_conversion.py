@@ -167,7 +167,7 @@ def test_no_token_is_lost_or_doubled_where_windows_meet(
 ) -> None:
     places = np.arange(tokens * 640 + extra) * np.float32(1e-5)
     engine: Any = Counting()
-    recording = LongRecording("places", lambda: iter(np.array_split(places, 7)))
+    recording = LongRecording("places", 0, lambda: iter(np.array_split(places, 7)))
     options = quick_tts._resolved(SpeechOptions(), quick_tts._voice(None))
     converter = Converter(engine, recording, quick_tts._voice(None), options)
     found = [token for part in tokens_of(converter) for token in part]
@@ -193,7 +193,7 @@ def test_memory_does_not_grow_with_the_recording(
 
     monkeypatch.setattr(ConvertedSound, "advance", advance)
     block = fast(10)
-    recording = LongRecording("long", lambda: (block for _ in range(12)))
+    recording = LongRecording("long", 0, lambda: (block for _ in range(12)))
     for first_chunk in (None, 10):
         held.clear()
         options = SpeechOptions(first_chunk=first_chunk)
@@ -205,7 +205,7 @@ def test_memory_does_not_grow_with_the_recording(
 
 def test_a_recording_that_changes_meanwhile_is_told(quick_tts: nightingale.TTS) -> None:
     lengths = iter([3.0, 2.9])
-    recording = LongRecording("speech.wav", lambda: iter([fast(next(lengths))]))
+    recording = LongRecording("speech.wav", 0, lambda: iter([fast(next(lengths))]))
     with pytest.raises(nightingale.Error, match=r"speech\.wav changed while it was converted"):
         list(quick_tts._convert(recording, None, SpeechOptions()))
 

@@ -22,6 +22,7 @@ class LongRecording:
     """A recording that can be heard as often as is asked for, always from its start."""
 
     name: str
+    seconds: float  # as far as the file knows
     blocks: Callable[[], Iterator[np.ndarray]]  # mono at 16 kHz, [n] float32 each
 
     @classmethod
@@ -31,13 +32,13 @@ class LongRecording:
         if isinstance(source, LongRecording):
             return source
         with open_sound(source, sample_rate) as sound:
-            name = sound.name
-        return cls(name, lambda: _blocks(source, sample_rate))
+            name, seconds = sound.name, sound.frames / sound.rate
+        return cls(name, seconds, lambda: _blocks(source, sample_rate))
 
     @classmethod
     def of_samples(cls, samples: np.ndarray) -> LongRecording:
         """samples: mono at 16 kHz, [n] float32"""
-        return cls("the recording", lambda: iter([samples]))
+        return cls("the recording", len(samples) / RATE, lambda: iter([samples]))
 
 
 @dataclass

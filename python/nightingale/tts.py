@@ -250,7 +250,7 @@ class TTS:
 
     def convert(
         self,
-        source: Source,
+        source: Source | LongRecording,
         options: SpeechOptions | None = None,
         *,
         sample_rate: int | None = None,
@@ -266,7 +266,7 @@ class TTS:
 
     def convert_stream(
         self,
-        source: Source,
+        source: Source | LongRecording,
         options: SpeechOptions | None = None,
         *,
         sample_rate: int | None = None,

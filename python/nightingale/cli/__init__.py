@@ -19,7 +19,17 @@ from typing import Any
 from .._core import Error
 from .options import Arguments, one_line, remark
 
-COMMANDS = ("speaking", "voices", "models", "serve", "batch", "bench", "doctor", "validate")
+COMMANDS = (
+    "speaking",
+    "convert",
+    "voices",
+    "models",
+    "serve",
+    "batch",
+    "bench",
+    "doctor",
+    "validate",
+)
 
 
 def main(argv: list[str] | None = None) -> int:

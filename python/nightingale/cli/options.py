@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -121,11 +122,13 @@ def add_options(
     group: argparse._ArgumentGroup,
     kind: type[Options],
     without: tuple[str, ...] = (),
+    only: Collection[str] | None = None,
     **defaults: Any,
 ) -> None:
-    """Adds what the command line offers of an options class, but for some stages."""
+    """Adds what the command line offers of an options class, but for some stages, or only options
+    of these names."""
     for option in options_of(kind, "cli"):
-        if option.stage not in without:
+        if option.stage not in without and (only is None or option.name in only):
             group.add_argument(option.flag, **_argument(option, defaults.get(option.name)))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import queue
 import sys
 import threading
@@ -32,6 +33,22 @@ class Output:
 
     write: Write
     file: str | None  # a path, "-" for standard output, None for the speakers
+
+
+def add_output(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "-o",
+        "--output",
+        metavar="FILE",
+        help="a .wav, .flac, .ogg or .mp3 file, or - for raw sound on standard output; "
+        "without it the sound is played, or written to speech.wav where that is not possible",
+    )
+    parser.add_argument(
+        "--raw-format",
+        choices=RAW_FORMATS,
+        default=RAW_FORMATS[0],
+        help="of raw sound: mono, 24,000 samples a second (default: %(default)s)",
+    )
 
 
 def check_output(path: str | None) -> None:

@@ -33,7 +33,7 @@ from .options import (
     progress_bar,
     remark,
 )
-from .outputs import RAW_FORMATS, check_output, open_output
+from .outputs import add_output, check_output, open_output
 
 logger = logging.getLogger(__name__)
 
@@ -57,19 +57,7 @@ def add_commands(commands: Any) -> None:
 
 def _add_options(parser: argparse.ArgumentParser, json_help: str, without: tuple[str, ...]) -> None:
     add_text(parser)
-    parser.add_argument(
-        "-o",
-        "--output",
-        metavar="FILE",
-        help="a .wav, .flac, .ogg or .mp3 file, or - for raw sound on standard output; "
-        "without it the sound is played, or written to speech.wav where that is not possible",
-    )
-    parser.add_argument(
-        "--raw-format",
-        choices=RAW_FORMATS,
-        default=RAW_FORMATS[0],
-        help="of raw sound: mono, 24,000 samples a second (default: %(default)s)",
-    )
+    add_output(parser)
     told = parser.add_mutually_exclusive_group()
     told.add_argument("--words", action="store_true", help="print when each word is said")
     told.add_argument("--json", action="store_true", help=json_help)
@@ -81,7 +69,7 @@ def _add_options(parser: argparse.ArgumentParser, json_help: str, without: tuple
 
 
 @dataclass
-class _Speech:
+class Speech:
     """What has been said so far."""
 
     file: str | None
@@ -125,13 +113,13 @@ def _say(args: Arguments) -> None:
             "timings": speech.timings,
             "sha256": speech.digest.hexdigest(),
         }
-        _print(speech.file, json.dumps(described))
+        print_line(speech.file, json.dumps(described))
     elif on_terminal():
         remark(f"{speech.file or 'played'}: {speech.summary()}")
 
 
 def _stream(args: Arguments) -> None:
-    def tell(speech: _Speech, chunk: Chunk) -> None:
+    def tell(speech: Speech, chunk: Chunk) -> None:
         if args.json:
             described = {
                 "index": chunk.index,
@@ -142,7 +130,7 @@ def _stream(args: Arguments) -> None:
                 "words": chunk.words,
                 "timings": chunk.timings,
             }
-            _print(speech.file, json.dumps(described))
+            print_line(speech.file, json.dumps(described))
 
     speech = _speak(args, tell)
     if not args.json:
@@ -161,7 +149,7 @@ def _tokens(args: Arguments) -> None:
     print()
 
 
-def _speak(args: Arguments, tell: Callable[[_Speech, Chunk], None], **overrides: Any) -> _Speech:
+def _speak(args: Arguments, tell: Callable[[Speech, Chunk], None], **overrides: Any) -> Speech:
     """Says what was asked for; `tell` hears of each chunk once it is on its way."""
     text = args.read_text()
     check_output(args.output)
@@ -170,7 +158,7 @@ def _speak(args: Arguments, tell: Callable[[_Speech, Chunk], None], **overrides:
         open_output(args.output, args.raw_format) as output,
         progress_bar(not _prints_on_terminal(args), desc="loading", bar_format=look) as bar,
     ):
-        speech = _Speech(output.file)
+        speech = Speech(output.file)
         tts = args.load_model()
         asked = [kind for kind in CAPTIONS if getattr(args, kind)]
         if (asked or args.words) and not tts.info["t3"]["alignment"]:
@@ -196,7 +184,7 @@ def _speak(args: Arguments, tell: Callable[[_Speech, Chunk], None], **overrides:
                 tell(speech, chunk)
                 if args.words:
                     for word in chunk.words:
-                        _print(output.file, f"{word.start:.2f}\t{word.end:.2f}\t{word.text}")
+                        print_line(output.file, f"{word.start:.2f}\t{word.end:.2f}\t{word.text}")
         if not speech.samples:
             raise Error("the model said nothing")
         written = without_markup(text, speech.language, options.markup) if asked else ""
@@ -206,7 +194,7 @@ def _speak(args: Arguments, tell: Callable[[_Speech, Chunk], None], **overrides:
     return speech
 
 
-def _print(file: str | None, line: str) -> None:
+def print_line(file: str | None, line: str) -> None:
     """On standard output, unless the sound is there."""
     if file == "-":
         remark(line)
