@@ -19,5 +19,7 @@ def before_call(context: Any, case: Any, kwargs: Any) -> None:
     if case.path.endswith("/speech"):
         known = {"model": next(MODELS), "voice": "default", "language": "en"}
         case.body = case.body | known | {"input": case.body["input"][:4]}
+    elif case.path.endswith("/conversions"):
+        case.body = case.body | {"model": next(MODELS), "voice": "default"}
     elif case.path.endswith("/voices"):
         case.body = case.body | {"name": next(VOICES)}

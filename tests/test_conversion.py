@@ -197,7 +197,7 @@ def test_memory_does_not_grow_with_the_recording(
     for first_chunk in (None, 10):
         held.clear()
         options = SpeechOptions(first_chunk=first_chunk)
-        for chunk in quick_tts._convert(recording, None, options):
+        for chunk in quick_tts.convert_stepwise(recording, options):
             assert chunk is None or len(chunk.samples) == 1
         assert len(held) >= 6
         assert max(held) <= 2 * 750
@@ -207,7 +207,7 @@ def test_a_recording_that_changes_meanwhile_is_told(quick_tts: nightingale.TTS) 
     lengths = iter([3.0, 2.9])
     recording = LongRecording("speech.wav", 0, lambda: iter([fast(next(lengths))]))
     with pytest.raises(nightingale.Error, match=r"speech\.wav changed while it was converted"):
-        list(quick_tts._convert(recording, None, SpeechOptions()))
+        list(quick_tts.convert_stepwise(recording, SpeechOptions()))
 
 
 def test_closing_a_stream_ends_the_work(quick_tts: nightingale.TTS, tmp_path: Path) -> None:

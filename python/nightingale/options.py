@@ -308,6 +308,7 @@ class ServerOptions(Options):
     max_concurrent: int = option(4, "requests that are spoken in turns", range=(1, None))
     max_characters: int = option(10_000, "characters of a text", range=(1, None))
     max_upload: int = option(20_000_000, "bytes of a recording", range=(1, None))
+    max_recording: float = option(600.0, "seconds of a recording to convert", **SECONDS)
     max_concurrent_uploads: int = option(
         4,
         "recordings that are received and held at once, half of them from one address; more wait",

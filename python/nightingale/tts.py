@@ -262,7 +262,7 @@ class TTS:
         steps. docs/guide/voices.md says what long recordings are divided into.
         """
         chosen = conversion_options("convert", options, overrides)
-        return whole(self._convert(source, sample_rate, replace(chosen, first_chunk=None)))
+        return whole(self.convert_stepwise(source, replace(chosen, first_chunk=None), sample_rate))
 
     def convert_stream(
         self,
@@ -278,12 +278,15 @@ class TTS:
         ends the work.
         """
         chosen = conversion_options("convert_stream", options, overrides, chunks=True)
-        return _without_steps(self._convert(source, sample_rate, chosen))
+        return _without_steps(self.convert_stepwise(source, chosen, sample_rate))
 
-    def _convert(
-        self, source: Source | LongRecording, sample_rate: int | None, options: SpeechOptions
+    def convert_stepwise(
+        self,
+        source: Source | LongRecording,
+        options: SpeechOptions,
+        sample_rate: int | None = None,
     ) -> Iterator[Chunk | None]:
-        """Chunks, and None after every step; arguments are checked at the call."""
+        """`convert_stream` that also yields None after every part of the work, as `stepwise`."""
         recording = LongRecording.of(source, sample_rate)
         voice = self._voice(options.voice)
         return Converter(self._engine, recording, voice, self._resolved(options, voice)).run()

@@ -17,7 +17,7 @@ from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from ..loading import load
 from ..voice_folder import VoiceFolder
-from . import live, resources, speech
+from . import conversion, live, resources, speech
 from .context import Server, Settings
 from .errors import add_error_handlers
 from .guard import Guard
@@ -64,7 +64,13 @@ def create_app(settings: Settings, engine: EngineThread | None = None) -> FastAP
     server = Server(settings, engine or make_engine(settings), voices, Metrics())
     app.state.server = server
     add_error_handlers(app)
-    for router in (speech.router, live.router, resources.voices, resources.router):
+    for router in (
+        speech.router,
+        conversion.router,
+        live.router,
+        resources.voices,
+        resources.router,
+    ):
         app.include_router(router)
 
     @app.get("/page/options.json", include_in_schema=False)

@@ -13,7 +13,7 @@ from .errors import ApiError
 from .uploads import UploadSlots
 
 OPEN_PATHS = ("/", "/health", "/docs", "/openapi.json")  # and /page/: they tell nothing secret
-UPLOAD_PATH = "/v1/audio/voices"
+UPLOAD_PATHS = ("/v1/audio/voices", "/v1/audio/conversions")
 MOST_JSON = 1_000_000  # bytes
 MULTIPART_FRAME = 100_000  # bytes of a form besides its recording
 
@@ -30,7 +30,7 @@ class Guard:
         if scope["type"] == "lifespan":
             await self.app(scope, receive, send)
             return
-        upload = scope["path"] == UPLOAD_PATH
+        upload = scope["path"] in UPLOAD_PATHS
         limit = self.settings.max_upload + MULTIPART_FRAME if upload else MOST_JSON
         refusal = self._refusal(scope, Headers(scope=scope), limit)
         if refusal is not None:

@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError, Future
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol, get_args
 
 from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, ConfigDict, Field, create_model, model_validator
@@ -27,7 +27,7 @@ from .context import MODEL_NAME, Server, ServerContext
 from .encoding import RESPONSE_FORMATS, Encoder
 from .errors import ApiError, described
 from .framing import FRAMINGS, StreamFormat
-from .jobs import EngineStoppedError, EngineThread
+from .jobs import EngineStoppedError, EngineThread, Work
 from .throttle import REST, WORK_BEFORE_REST
 
 logger = logging.getLogger(__name__)
@@ -136,8 +136,9 @@ def _named_voice(server: Server, own: Sequence[str], name: str) -> str | Voice |
         raise ValueError(error.detail) from None
 
 
-def _field(option: Option) -> tuple[Any, Any]:
-    """The type and the field of an option in a request. What may be a path elsewhere is a name."""
+def request_field(option: Option, ids: bool = True) -> tuple[Any, Any]:
+    """The type and the field of an option in a request. What may be a path elsewhere is a name, or
+    an object with an id where these are taken."""
     least, most = option.http_range or option.range
     bounds: dict[str, Any] = {"gt" if option.above else "ge": least, "le": most}
     if option.kind == "float":
@@ -147,7 +148,7 @@ def _field(option: Option) -> tuple[Any, Any]:
         kind = Literal[option.choices]
     elif kind is str:
         kind = Annotated[str, Field(max_length=option.max_length)]
-        kind = kind | VoiceId if option.by_name else kind
+        kind = kind | VoiceId if option.by_name and ids else kind
     elif kind is not bool:
         kind = Annotated[kind, Field(**bounds)]
     help = option.by_name or option.help
@@ -167,7 +168,7 @@ else:
         "SpeechSettings",
         __base__=_Speaking,
         __doc__="How to speak.",
-        **{option.name: _field(option) for option in OPTIONS},
+        **{option.name: request_field(option) for option in OPTIONS},
     )
 
 
@@ -218,24 +219,30 @@ def check_length(text: str, most: int, param: str = "input") -> None:
         raise ApiError(400, message, param=param, code="string_above_max_length")
 
 
+class SoundFormats(Protocol):
+    """The part of a request that says how its sound is sent."""
+
+    response_format: ResponseFormat
+    stream_format: StreamFormat
+
+
 class SoundResponse(Response):
     """Speech on its way to a client that may be slow or go away. The status waits for the first
     sound, so that an error has its own."""
 
-    def __init__(self, server: Server, request: Request, body: SpeechRequest) -> None:
-        self._encoder = Encoder(body.response_format)
-        self._framing = FRAMINGS[body.stream_format](self._encoder.media_type)
+    def __init__(self, server: Server, request: Request, formats: SoundFormats, work: Work) -> None:
+        self._encoder = Encoder(formats.response_format)
+        self._framing = FRAMINGS[formats.stream_format](self._encoder.media_type)
         super().__init__(media_type=self._framing.media_type)
         del self.headers["content-length"]
         self.headers["cache-control"] = "no-store"
         self._server = server
-        self._body = body
         self._began = time.monotonic()
         self._samples = 0
         self._unspoken: list[str] = []
         self._language = ""
         self._usage = {"input_tokens": 0, "output_tokens": 0}
-        self._job = server.submit(request, partial(body.work, body.input, server))
+        self._job = server.submit(request, work)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         sending = asyncio.create_task(self._send(scope, receive, send))
@@ -270,7 +277,8 @@ class SoundResponse(Response):
         metrics.first_sound.observe(time.monotonic() - self._began)
         if chunk.unspoken:
             self.headers[UNSPOKEN_HEADER] = _code_points(chunk.unspoken)
-        self.headers[LANGUAGE_HEADER] = self._language = chunk.language
+        if chunk.language:
+            self.headers[LANGUAGE_HEADER] = self._language = chunk.language
         self._unspoken = chunk.unspoken
         await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
         try:
@@ -326,7 +334,7 @@ async def _left(receive: Receive) -> None:
         pass
 
 
-_SOUND = {
+SOUND = {
     "description": "The sound, or its events, as they are made.",
     "content": {
         media_type.partition(";")[0]: {"schema": {"type": "string", "format": "binary"}}
@@ -339,10 +347,10 @@ _SOUND = {
 @router.post(
     "/v1/audio/speech",
     response_class=Response,
-    responses={200: _SOUND, **described(400, 401, 403, 404, 413, 429, 503)},
+    responses={200: SOUND, **described(400, 401, 403, 404, 413, 429, 503)},
 )
 async def speak(body: SpeechRequest, request: Request, server: ServerContext) -> Response:
     """Says a text. The body of the answer comes while the speech is made, in one container."""
     check_model(body.model)
     check_length(body.input, server.settings.max_characters)
-    return SoundResponse(server, request, body)
+    return SoundResponse(server, request, body, partial(body.work, body.input, server))
