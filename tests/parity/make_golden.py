@@ -17,7 +17,7 @@ from nightingale.checkpoint import CANGJIE_TABLE, MULTILINGUAL_TOKENIZER
 from tools.reference.client import run_reference
 from tools.synthetic import write_checkpoint
 
-from . import cases, text_cases, turbo_runs, voice_cases
+from . import cases, conversion_cases, text_cases, turbo_runs, voice_cases
 
 GOLDEN = Path(__file__).with_name("golden")
 ANALYSER_CASES = 60
@@ -204,6 +204,22 @@ def voice(folder: str) -> Arrays:
     return results
 
 
+def conversion(folder: str) -> Arrays:
+    with tempfile.TemporaryDirectory() as place:
+        short = {case.name: case.write(Path(place)) for case in conversion_cases.SHORT}
+        long = conversion_cases.LONG
+        jobs = conversion_cases.jobs(folder, short, mels=True)
+        jobs += conversion_cases.jobs(folder, {long.name: long.write(Path(place))}, mels=False)
+        results = run_reference(jobs)
+    kept = {name: value for name, value in results.items() if not name.endswith("/code")}
+    for name in kept:
+        if name.endswith("/mel"):
+            kept[name] = voice_cases.kept_frames(kept[name].T).T
+        else:
+            kept[name] = kept[name].astype(np.int32)
+    return kept
+
+
 def concatenate(results: Arrays, count: int) -> Arrays:
     """Joins "0/x", "1/x", … end to end as "x"."""
     names = sorted({key.split("/")[1] for key in results})
@@ -230,6 +246,7 @@ def main() -> None:
             "vocoder": vocoder(multilingual),
             "voice": voice(multilingual),
             "turbo": turbo(folder),
+            "conversion": conversion(multilingual),
         }
     for name, arrays in golden.items():
         np.savez_compressed(GOLDEN / f"{name}.npz", **arrays)

@@ -18,10 +18,10 @@ os.environ.setdefault("TQDM_DISABLE", "1")
 
 import numpy as np
 
-from . import s3gen, t3, text, turbo, voice
+from . import conversion, s3gen, t3, text, turbo, voice
 from .tensors import Arrays
 
-JOBS = t3.JOBS | s3gen.JOBS | text.JOBS | turbo.JOBS | voice.JOBS
+JOBS = t3.JOBS | s3gen.JOBS | text.JOBS | turbo.JOBS | voice.JOBS | conversion.JOBS
 
 
 def load_request(path: str | Path) -> list[dict[str, Any]]:
