@@ -16,7 +16,7 @@ from .engine import Engine, flow_side
 from .long_recording import MOST_SECONDS, Level, LongRecording
 from .options import SpeechOptions, conversion_names
 from .speech import Chunk
-from .streaming import SentenceSound, chunk_ends
+from .streaming import SentenceSound, chunk_ends, fade_out
 from .voice import Voice
 
 # The speech tokenizer hears 30 s at most. Windows of a longer recording overlap by 4 s, and the
@@ -54,10 +54,10 @@ _DEFAULTS = vars(SpeechOptions())
 
 
 class ConvertedSound(SentenceSound):
-    """The sound of a recording's tokens. Its end is the recording's own and stays."""
+    """The sound of a recording's tokens, whose end is the recording's own: nothing is cut off."""
 
     def _ended(self, samples: np.ndarray, tokens: int) -> np.ndarray:
-        return samples
+        return fade_out(samples)
 
 
 class Converter:

@@ -188,6 +188,11 @@ def _end(samples: np.ndarray, tokens: int) -> np.ndarray:
     """Without the last token's sound, which is often a click or a breath, and faded out."""
     if tokens >= SHORTEST_CUT:
         samples = samples[: max(0, len(samples) - TOKEN_SAMPLES)]
+    return fade_out(samples)
+
+
+def fade_out(samples: np.ndarray) -> np.ndarray:
+    """Faded out over the last 10 ms."""
     count = min(FADE_OUT, len(samples))
     faded = samples.copy()
     faded[len(samples) - count :] *= np.linspace(1, 0, count, dtype=np.float32)
