@@ -28,14 +28,13 @@ from .recording import Recording, read_recording
 from .sound_file import Source
 from .speech import Chunk, Manner, Speaker
 from .streaming import fade_in
-from .text import Segment, Tokenizer, prepare
+from .text import Segment, open_tokenizer, prepare
 from .text.detection import detect, is_auto
-from .text.encoded import SegmentEncoder
 from .text.lexicon import Lexicon, LexiconSource
-from .text.markup import passages_of, without_markup
+from .text.markup import without_markup
 from .text.segment import PLAIN, Style
-from .text.segments import prepare_passages
-from .text.unspoken import UnspokenWarning, named, nothing_to_speak, speakable
+from .text.tokenized import tokenized_segments
+from .text.unspoken import UnspokenWarning, named
 from .voice import Voice
 from .warm_up import WarmUp
 
@@ -55,10 +54,7 @@ class TTS:
     def __init__(self, folder: Path, options: LoadOptions) -> None:
         self._checkpoint = files = find_checkpoint(folder)
         self._loaded = Engine(files, options)
-        multilingual = files.family.multilingual
-        self._tokenizer = Tokenizer(
-            files.tokenizer, files.languages, multilingual, files.cangjie, files.dicta
-        )
+        self._tokenizer = open_tokenizer(files)
         voices = ({} if files.voice is None else {"default": files.voice}) | files.voices
         self._voices = {name: Voice.load(file) for name, file in voices.items()}
         self._warm_up: WarmUp | None = None
@@ -95,6 +91,8 @@ class TTS:
             "threads": _core.threads(),
             "mlx": _core.mlx_version(),
             "bakes_voices": engine.bakes_voices,
+            "sound_tags": list(self._tokenizer.tags.sounds),
+            "style_tags": list(self._tokenizer.tags.styles),
             "defaults": SpeechOptions().resolved(engine.speech_defaults).of_model(),
             "t3": dict(engine.settings),
         }
@@ -126,22 +124,15 @@ class TTS:
         raises ValueError; None knows the model's own. check: is called many times on the way, and
         ends the work where it raises.
         """
-        language = self._language(text, language, markup)
-        known, reads = self._tokenizer.known_language, self._tokenizer.reads
-        passages = passages_of(text, language, markup, known, find_voice or self._own_voice)
-        encoder = SegmentEncoder(self._tokenizer, language, check)
-        segments = prepare_passages(
-            passages,
-            language,
-            encoder.count,
-            count_at_most=encoder.count_at_most,
+        return tokenized_segments(
+            self._tokenizer,
+            text,
+            self._language(text, language, markup),
             lexicon=Lexicon.of(lexicon),
+            markup=markup,
+            find_voice=find_voice or self._own_voice,
+            check=check,
         )
-        found = speakable(segments, lambda character, own: reads(character, own or language))
-        if not any(segment.text for segment in found) and any(s.text for s in segments):
-            unspoken = list(dict.fromkeys(c for segment in found for c in segment.unspoken))
-            raise ValueError(nothing_to_speak(unspoken, language, self.languages))
-        return encoder.encoded(found)
 
     def generate(
         self,

@@ -1,8 +1,10 @@
-"""Token ids of 2,024 texts against the reference, where it is installed."""
+"""Token ids of 2,024 texts, and of 3,254 with Turbo's tokenizer, against the reference, where it is
+installed."""
 
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +12,9 @@ import pytest
 
 from nightingale.checkpoint import CANGJIE_TABLE, LANGUAGES, MULTILINGUAL_TOKENIZER
 from nightingale.text import Tokenizer
+from nightingale.text.byte_level import VOCABULARY, ByteLevelTokenizer
 from tools.reference.client import run_reference
+from tools.synthetic.byte_level import TAGS, write_byte_level
 
 from . import text_cases, text_runs
 from .live import needs_reference
@@ -90,3 +94,43 @@ def test_ids_of_the_official_english_tokenizer_equal_the_reference(
     cases: list[text_cases.Case],
 ) -> None:
     assert compare(cases, OFFICIAL / "tokenizer_en_704.json") == []
+
+
+def compare_byte_level(cases: list[text_cases.Case], folder: Path) -> list[text_cases.Case]:
+    """As `compare`, of Turbo's tokenizer; each text comes with tags in it too."""
+    tagged = [
+        case._replace(text=case.text.replace(" ", TAGS[i % len(TAGS)] + " ", 2))
+        for i, case in enumerate(cases)
+    ]
+    found = [case._replace(language="en") for case in {*cases, *tagged}]
+    assert len(found) >= 3000
+    names = {"normalised": True, "as it is": False}
+    job = {"kind": "byte_level_ids", "folder": folder, "texts": [case.text for case in found]}
+    reference = run_reference(
+        [job | {"name": name, "normalise": normalise} for name, normalise in names.items()]
+    )
+    tokenizer = ByteLevelTokenizer(folder / VOCABULARY, {"en": "English"})
+    return [
+        case
+        for name, normalise in names.items()
+        for case in text_runs.different(
+            tokenizer, found, text_runs.reference_rows(reference, name), normalise
+        )
+    ]
+
+
+def test_ids_of_the_made_up_byte_level_tokenizer_equal_the_reference(
+    cases: list[text_cases.Case], tmp_path: Path
+) -> None:
+    write_byte_level(tmp_path)
+    assert compare_byte_level(cases, tmp_path) == []
+
+
+@official
+def test_ids_of_gpt2s_tokenizer_with_tags_equal_the_reference(
+    cases: list[text_cases.Case], tmp_path: Path
+) -> None:
+    write_byte_level(tmp_path)
+    for file in (OFFICIAL / "gpt2").iterdir():
+        shutil.copyfile(file, tmp_path / file.name)
+    assert compare_byte_level(cases, tmp_path) == []

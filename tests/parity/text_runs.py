@@ -52,5 +52,5 @@ def ids(tokenizer: Tokenizer, case: Case, normalise: bool) -> np.ndarray:
         return tokenizer.encode_as_is(case.text, language)
     if case.text.strip():
         return tokenizer.encode(case.text, language)
-    blank = normalise_punctuation(case.text, tokenizer.multilingual)
+    blank = normalise_punctuation(case.text, tokenizer.punctuation)
     return tokenizer.encode_as_is(blank, language)

@@ -27,15 +27,22 @@ _SCRIPTS = (
     (0x20000, 0x3FFFF, _HAN),
 )
 
-_SPOKEN_SYMBOLS = "&@%§°$¢£¥€₩₹₽"
+# Characters that stand for a model's tags while a text is split: for private use in Unicode.
+FIRST_STAND_IN = 0x100000
+STAND_INS = "\U00100000-\U0010fffd"
+_STAND_IN_SECONDS = 0.8  # of a laugh or a sigh
+
+_SPOKEN_SYMBOLS = f"&@%§°$¢£¥€₩₹₽{STAND_INS}"
 _SPOKEN = re.compile(rf"[^\W_]|[{_SPOKEN_SYMBOLS}]")
-_REPEATED = re.compile(r"([^\w\s]|_)\1{4,}")
+_REPEATED = re.compile(rf"([^\w\s{STAND_INS}]|_)\1{{4,}}")
 _UNSPOKEN_RUN = re.compile(rf"([^\w{_SPOKEN_SYMBOLS}]{{24}})[^\w{_SPOKEN_SYMBOLS}]+")
 
 
 @cache
 def _seconds(character: str) -> float:
     kind = category(character)
+    if ord(character) >= FIRST_STAND_IN:
+        return _STAND_IN_SECONDS
     if kind[0] == "N":
         return 1 / _DIGIT
     if kind in ("Sc", "Sm") or character in "%&@#§°":

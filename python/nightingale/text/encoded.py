@@ -9,6 +9,7 @@ import numpy as np
 
 from .segment import Encoded, Segment
 from .tokenizer import COUNTED, Tokenizer
+from .traced import traced
 
 
 class SegmentEncoder:
@@ -32,7 +33,9 @@ class SegmentEncoder:
         return self._tokenizer.count_at_most(text, language)
 
     def count(self, text: str, language: str) -> int:
-        """How many tokens a text has; of one that has to be split, about how many."""
+        """How many tokens a text has, whose tags may be hidden; of one that has to be split, about
+        how many."""
+        text = self._tokenizer.tags.shown(traced(text))
         if len(text) > COUNTED:
             return self._tokenizer.count(text, language, self._check)
         self._go_on()

@@ -7,6 +7,7 @@ from functools import cache
 
 from .abbreviations import EITHER, LAST, NEVER, NUMBER, ORDINAL_LANGUAGES, abbreviations
 from .blocks import blocks, has_line_break
+from .characters import STAND_INS
 from .traced import Traced
 
 _STOPS = ".．!?…‥。｡！？؟۔।॥׃‽⁇⁈⁉\u037e"
@@ -21,7 +22,7 @@ _CLOSERS = (
     rf"| ?[{_EMOJI}])*"
 )
 _OPENERS = "\"'“”„‚‘’«»‹›([{¿¡「『（【〔《〈*_~`\u200e\u200f—–―-"
-_LEAD = re.compile(rf"(?:[{re.escape(_OPENERS)}] ?)*")
+_LEAD = re.compile(rf"(?:[{re.escape(_OPENERS)}{STAND_INS}] ?)*")
 _WORD = re.compile(r"[^\W\d_]+")
 _JOINT = re.compile(r"[-'’/]")
 _ROMAN = re.compile(r"[IVXLC]+")

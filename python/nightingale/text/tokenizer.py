@@ -11,47 +11,20 @@ import numpy as np
 from .._core import Error
 from ..checkpoint import known_language
 from .front_ends import front_ends
+from .punctuation import ENGLISH, LONGER_WHEN_NORMALISED, MULTILINGUAL, normalise_punctuation
 from .segment import Encoded
-from .traced import Traced, joined, traced
+from .tags import Tags
+from .traced import Traced, joined
 
-_REPLACED_PUNCTUATION = (
-    ("...", ", "),
-    ("…", ", "),
-    (":", ","),
-    (" - ", ", "),
-    (";", ", "),
-    ("—", "-"),
-    ("–", "-"),
-    (" ,", ","),
-    ("“", '"'),
-    ("”", '"'),
-    ("‘", "'"),
-    ("’", "'"),
-)
 # Characters that are counted at once: the time of Japanese grows with the square of the length.
 COUNTED = 500
-# What `normalise_punctuation` puts two characters in place of.
-_LONGER_WHEN_NORMALISED = ("…", ";")
 _FIRST = re.compile(r"\A.", re.DOTALL)
-_ENDERS = (".", "!", "?", "-", ",")
-_MULTILINGUAL_ENDERS = (*_ENDERS, "、", "，", "。", "？", "！")
-
-
-def normalise_punctuation(text: str, multilingual: bool = True) -> Traced:
-    """One space between words, plain punctuation, a capital first and a sentence end last."""
-    text = traced(text)
-    if text[:1].islower():
-        text = text.sub(_FIRST, lambda first: first[0].upper())
-    text = text.collapsed()
-    for old, new in _REPLACED_PUNCTUATION:
-        text = text.replace(old, new)
-    text = text.rstrip(" ")
-    enders = _MULTILINGUAL_ENDERS if multilingual else _ENDERS
-    return text if text.endswith(enders) else text + "."
 
 
 class Tokenizer:
     """A checkpoint's text tokenizer, with the front-ends of the languages that have one."""
+
+    tags = Tags()  # of the text that are sounds or styles
 
     def __init__(
         self,
@@ -77,6 +50,7 @@ class Tokenizer:
             if not multilingual or self._tokenizer.token_to_id(f"[{code}]") is not None
         }
         self.multilingual = multilingual
+        self.punctuation = MULTILINGUAL if multilingual else ENGLISH
         self._front_ends = front_ends(cangjie, dicta)
         self._known: dict[tuple[str, str], bool] = {}  # by language and character
 
@@ -102,7 +76,7 @@ class Tokenizer:
         """A bound of what `count` gives, without tokenising: a token has a byte at least."""
         if language in self._front_ends:
             return math.inf
-        put_in = 2 + sum(map(text.count, _LONGER_WHEN_NORMALISED))  # 2: the tag and the last mark
+        put_in = 2 + sum(map(text.count, LONGER_WHEN_NORMALISED))  # 2: the tag and the last mark
         # Compatibility characters decompose, upper case may have another length in lower case.
         read = normalize("NFKD", text.lower()) if not text.isascii() else text
         return len(read.encode("utf-8", "replace")) + put_in
@@ -148,7 +122,7 @@ class Tokenizer:
             raise ValueError("there is no text to speak")
         if any("\ud800" <= character <= "\udfff" for character in text):
             raise ValueError("the text holds bytes that are not valid UTF-8")
-        return normalise_punctuation(text, self.multilingual)
+        return normalise_punctuation(text, self.punctuation)
 
     def _read(self, text: str, language: str) -> str:
         """The text as the model was taught to read it."""
