@@ -128,6 +128,38 @@ def test_tells_what_cannot_be_spoken(visiting: Visit) -> None:
     visiting.refused.clear()
 
 
+def test_a_button_for_each_sound_puts_its_tag_where_the_cursor_is(
+    browser: Browser, server: Running
+) -> None:
+    def with_sounds(route: Route) -> None:
+        answer = route.fetch()
+        described = answer.json()
+        models = described.get("data", [described])
+        assert [model.pop("sound_tags") for model in models] == [[]]
+        models[0]["sound_tags"] = ["[laugh]", "[clear throat]"]
+        route.fulfill(response=answer, json=described)
+
+    with visit(browser, server.url) as visiting:
+        page = visiting.page
+        says(page, "Ready.")
+        expect(page.get_by_role("group", name="Insert a sound")).to_be_hidden()
+        page.route("**/v1/models*", with_sounds)
+        page.reload()
+        says(page, "Ready.")
+        assert page.get_by_role("group", name="Insert a sound").get_by_role("button").count() == 2
+        text = page.get_by_label("Text", exact=True)
+        text.fill("Well, yes.")
+        text.evaluate("text => text.setSelectionRange(9, 9)")
+        page.get_by_role("button", name="[laugh]").click()
+        expect(text).to_have_value("Well, yes [laugh].")
+        expect(text).to_be_focused()
+        text.evaluate("text => text.setSelectionRange(0, 0)")
+        page.get_by_role("button", name="[clear throat]").click()
+        expect(text).to_have_value("[clear throat] Well, yes [laugh].")
+        assert shown(page, "count").startswith("33 of ")
+        assert_accessible(page)
+
+
 def test_the_download_holds_every_sample(visiting: Visit, server: Running, tmp_path: Path) -> None:
     page = visiting.page
     page.get_by_label("Text").fill(SHORT)

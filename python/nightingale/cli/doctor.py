@@ -236,6 +236,7 @@ def _print(report: dict[str, Any]) -> None:
             dtypes += f", flow {model['flow']['dtype']} (products {model['flow']['products']})"
         lines["model"] = f"{model['model']}: {model['family']}, {dtypes}, on {model['device']}"
         lines["voices"] = _list(model["voices"])
+        lines["sound tags"] = _list(model["sound_tags"])
         paths = report["kernels"]["paths"].items()
         lines["hot paths"] = ", ".join(f"{path}: {kernel}" for path, kernel in paths)
     if "self_test" in model:

@@ -149,6 +149,7 @@ class ModelFacts:
     voices: tuple[str, ...]
     languages: dict[str, str]
     bakes_voices: bool
+    sound_tags: list[str]
     defaults: dict[str, Any]  # of SpeechOptions, where the model has its own
 
 
@@ -334,6 +335,7 @@ class EngineThread:
                 tuple(self._tts.voices),
                 self._tts.languages,
                 self._tts.info["bakes_voices"],
+                self._tts.info["sound_tags"],
                 self._tts.info["defaults"],
             )
         return self._tts

@@ -36,6 +36,7 @@ class ModelObject(BaseModel):
     sample_rate: int = SAMPLE_RATE
     max_input_characters: int
     can_bake: bool
+    sound_tags: list[str]
 
 
 class ModelList(BaseModel):
@@ -98,6 +99,7 @@ def _model(server: Server) -> ModelObject:
         detects_language=can_detect(facts.languages),
         max_input_characters=server.settings.max_characters,
         can_bake=facts.bakes_voices,
+        sound_tags=facts.sound_tags,
     )
 
 

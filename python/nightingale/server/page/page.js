@@ -6,6 +6,7 @@ import { attempt, element, onSubmit, tell } from "./forms.js";
 import { Player } from "./player.js";
 import { numberFault, numberInputs, prepareSettings, settings } from "./settings.js";
 import { SAMPLE_RATE, wavOf } from "./sound.js";
+import { showSoundTags } from "./sound_tags.js";
 import { Speech } from "./speech.js";
 import { chosenVoice, loadVoices, prepareVoices } from "./voices.js";
 
@@ -28,6 +29,7 @@ async function load() {
   element("language").replaceChildren(...languages.map(([code, name]) => new Option(name, code)));
   if ("en" in model.languages) element("language").value = "en";
   element("upload-form").hidden = !model.can_bake;
+  showSoundTags(model.sound_tags, text);
   await loadVoices();
   followLanguage();
   countCharacters();
