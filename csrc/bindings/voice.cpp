@@ -96,12 +96,15 @@ void bind_voice(nb::module_& m) {
           "bake",
           [](const VoiceBaker& baker,
              const Floats& at_24k,
-             const Floats& at_16k) {
+             const Floats& at_16k,
+             int prompt_tokens) {
             Recording recording{to_vector(at_24k), to_vector(at_16k)};
-            return describe(without_gil([&] { return baker.bake(recording); }));
+            return describe(without_gil(
+                [&] { return baker.bake(recording, prompt_tokens); }));
           },
           nb::arg("at_24k"),
           nb::arg("at_16k"),
+          nb::arg("prompt_tokens"),
           "What the models make of a recording, by the names of a voice's "
           "fields.");
 }

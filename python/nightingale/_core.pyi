@@ -246,5 +246,5 @@ class VoiceBaker:
     @property
     def weight_bytes(self) -> int: ...
 
-    def bake(self, at_24k: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], at_16k: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> dict[str, numpy.ndarray]:
+    def bake(self, at_24k: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], at_16k: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], prompt_tokens: int) -> dict[str, numpy.ndarray]:
         """What the models make of a recording, by the names of a voice's fields."""

@@ -38,6 +38,11 @@ class Recording:
     at_16k: np.ndarray  # [m] float32
     duration: float  # seconds of the source that are used
 
+    def louder(self, gain: float) -> "Recording":
+        """The recording with its samples multiplied."""
+        scale = np.float32(gain)
+        return Recording(self.at_24k * scale, self.at_16k * scale, self.duration)
+
 
 def read_recording(source: Source, sample_rate: int | None = None) -> Recording:
     """Reads at most the first 60 s of a WAV, FLAC, OGG or MP3 file, or of an array of samples.

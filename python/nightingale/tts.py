@@ -236,8 +236,7 @@ class TTS:
         """
         # One that is a Recording was read before, perhaps in another process.
         recording = source if isinstance(source, Recording) else read_recording(source, sample_rate)
-        fields: dict[str, Any] = {**self._engine.bake(recording)}
-        return Voice(**fields).with_exaggeration(exaggeration)
+        return Voice(**self._engine.bake(recording)).with_exaggeration(exaggeration)
 
     def convert(
         self,

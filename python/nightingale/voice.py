@@ -26,6 +26,7 @@ class Voice:
     prompt_token: np.ndarray | None = None  # [N] int32
     prompt_feat: np.ndarray | None = None  # [frames, 80] float32
     embedding: np.ndarray | None = None  # [192] float32
+    prompt: str | None = None  # which kind of model it was baked for; None: the file does not say
 
     @classmethod
     def load(cls, path: str | Path) -> Voice:
@@ -36,6 +37,7 @@ class Voice:
             raise Error(f"{path} is not a voice: it has no tensor t3.speaker_emb")
         found = {name: _read(file, path, name) for name in _DIMENSIONS}
         values: dict[str, Any] = {name.split(".", 1)[1]: array for name, array in found.items()}
+        values["prompt"] = file.metadata(_PROMPT)
         emotion = _read_emotion(file, path)
         return cls(**values) if emotion is None else cls(**values, emotion_adv=emotion)
 
@@ -52,7 +54,8 @@ class Voice:
             else:
                 tensors[name] = floats(field, value, (None,) * ndim)
         tensors[_EMOTION] = floats("emotion_adv", [number("emotion_adv", self.emotion_adv)], (1,))
-        write_safetensors(a_path("path", path), tensors)
+        metadata = {} if self.prompt is None else {_PROMPT: self.prompt}
+        write_safetensors(a_path("path", path), tensors, metadata)
 
     def with_exaggeration(self, exaggeration: float) -> Voice:
         """The same voice with another exaggeration, 0 or more; nothing is baked again."""
@@ -65,9 +68,10 @@ class Voice:
         has = [
             f.name
             for f in fields(self)
-            if f.name != "emotion_adv" and getattr(self, f.name) is not None
+            if f.name not in ("emotion_adv", "prompt") and getattr(self, f.name) is not None
         ]
-        return f"Voice({', '.join(has)}, emotion_adv={self.emotion_adv})"
+        told = "" if self.prompt is None else f", prompt={self.prompt!r}"
+        return f"Voice({', '.join(has)}, emotion_adv={self.emotion_adv}{told})"
 
 
 # Tensor names of a voice file and their dimensions once the batch is dropped.
@@ -80,6 +84,7 @@ _DIMENSIONS = {
 }
 _TOKENS = ("t3.cond_prompt_speech_tokens", "gen.prompt_token")
 _EMOTION = "t3.emotion_adv"  # one number, in whatever shape
+_PROMPT = "prompt"  # in the file's metadata
 
 
 def _read(file: TensorFile, path: str | Path, name: str) -> np.ndarray | None:

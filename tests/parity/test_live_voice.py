@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 import nightingale
+from nightingale.loudness import integrated_loudness
+from nightingale.voice_prompt import TURBO
 from tools.reference.client import run_reference
 from tools.synthetic import write_checkpoint
 
@@ -34,9 +36,9 @@ def full_checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def reference_voices(folder: Path, recordings: dict[str, Path]) -> Voices:
+def reference_voices(folder: Path, recordings: dict[str, Path], turbo: bool = False) -> Voices:
     jobs = [
-        {"name": name, "kind": "bake", "folder": folder, "recording": path}
+        {"name": name, "kind": "bake", "folder": folder, "recording": path, "turbo": turbo}
         for name, path in recordings.items()
     ]
     voices: Voices = {name: {} for name in recordings}
@@ -101,3 +103,58 @@ def test_an_english_checkpoint_bakes_the_same_voice(
     found = voice_runs.agreement(tts.bake_voice(recordings["short"]), expected)
     voice_runs.assert_same_voice(found, "english")
     voice_runs.assert_same_tokens({"english": found})
+
+
+LOUD_AND_QUIET = (
+    voice_cases.MadeUp("long", 17.0, 24_000, 1, pitch=130.0),
+    voice_cases.KEPT[0],
+    voice_cases.KEPT[2],
+)
+
+
+def test_a_voice_of_turbo_s_rules_equals_the_reference(
+    checkpoint: Path, tmp_path: Path, device: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """375 tokens of prompt, at -27 LUFS."""
+    recordings = {each.name: each.write(tmp_path) for each in LOUD_AND_QUIET}
+    expected = reference_voices(checkpoint, recordings, turbo=True)
+    assert [len(voice["cond_prompt_speech_tokens"]) for voice in expected.values()] == [
+        375,
+        300,
+        175,
+    ]
+    tts = nightingale.load(checkpoint, device=device)
+    monkeypatch.setattr(tts._loaded, "prompt", TURBO)
+    found = {
+        name: voice_runs.agreement(tts.bake_voice(path), expected[name])
+        for name, path in recordings.items()
+    }
+    for name, agreement in found.items():
+        voice_runs.assert_same_voice(agreement, name)
+    voice_runs.assert_same_tokens(found)
+
+
+def test_loudness_equals_that_of_the_reference_s_meter() -> None:
+    rng = np.random.default_rng(0)
+    noise = rng.standard_normal(61 * 24_000)
+    shapes = {
+        "steady": np.ones_like(noise),
+        "gated": np.arange(len(noise)) % 48_000 < 24_000,
+        "fading": np.exp(-np.arange(len(noise)) / 120_000),
+        "very quiet": np.full_like(noise, 2e-4),
+        "inaudible": np.full_like(noise, 1e-6),
+    }
+    sounds = {
+        f"{name}, {seconds} s": (0.1 * noise * shape)[: round(seconds * 24_000)].astype(np.float32)
+        for name, shape in shapes.items()
+        for seconds in (0.4, 5.03, 61)
+    }
+    jobs = [
+        {"name": name, "kind": "loudness", "samples": samples, "rate": 24_000}
+        for name, samples in sounds.items()
+    ]
+    expected = run_reference(jobs)
+    for name, samples in sounds.items():
+        found = integrated_loudness(samples, 24_000)
+        np.testing.assert_allclose(found, expected[f"{name}/lufs"], atol=1e-4, err_msg=name)
+    assert expected["inaudible, 61 s/lufs"] == -np.inf

@@ -12,6 +12,7 @@ from typing import Any
 from unittest import mock
 
 import numpy as np
+import pyloudnorm
 import torch
 from chatterbox.models.s3gen.s3gen import S3Token2Mel
 from chatterbox.models.s3gen.utils.mel import mel_spectrogram
@@ -20,6 +21,7 @@ from chatterbox.models.s3tokenizer import S3Tokenizer
 from chatterbox.models.t3.modules.t3_config import T3Config
 from chatterbox.models.voice_encoder import VoiceEncConfig, VoiceEncoder
 from chatterbox.mtl_tts import ChatterboxMultilingualTTS
+from chatterbox.tts_turbo import ChatterboxTurboTTS
 from s3tokenizer.model_v2 import ModelConfig, S3TokenizerV2
 
 from .s3gen import S3GEN_FILES
@@ -27,6 +29,7 @@ from .tensors import HEAD_SIZE, Arrays, State, count, load_tensors
 
 VOICE_ENCODER_FILES = ("ve.safetensors", "ve.pt")
 DIGIT_SCALE = 0.9990000128746033  # of the reference's quantiser
+TURBO_PROMPT_TOKENS = 375
 
 
 def load_part(folder: str | Path, prefix: str) -> State:
@@ -92,6 +95,24 @@ def shared_models(folder: str | Path) -> Any:
     )
 
 
+def as_turbo(models: Any) -> Any:
+    """The same models, of which ChatterboxTurboTTS asks other things."""
+    return SimpleNamespace(
+        s3gen=models.s3gen,
+        ve=models.ve,
+        t3=SimpleNamespace(hp=SimpleNamespace(speech_cond_prompt_len=TURBO_PROMPT_TOKENS)),
+        device="cpu",
+        ENC_COND_LEN=ChatterboxTurboTTS.ENC_COND_LEN,
+        DEC_COND_LEN=ChatterboxTurboTTS.DEC_COND_LEN,
+        norm_loudness=_norm_loudness,
+    )
+
+
+def _norm_loudness(samples: np.ndarray, rate: int) -> np.ndarray:
+    """Turbo's, in float32 as with NumPy 1: NumPy 2 gives float64, which the tokenizer refuses."""
+    return ChatterboxTurboTTS.norm_loudness(None, samples, rate).astype(np.float32)
+
+
 @contextmanager
 def quantised(tokenizer: S3Tokenizer) -> Iterator[list[torch.Tensor]]:
     """Fills a list with [tokens, 8] a call: what is rounded to -1, 0 or 1 for the digits."""
@@ -106,11 +127,12 @@ def quantised(tokenizer: S3Tokenizer) -> Iterator[list[torch.Tensor]]:
 
 
 @torch.inference_mode()
-def bake(folder: str | Path, recording: str) -> Arrays:
+def bake(folder: str | Path, recording: str, turbo: bool = False) -> Arrays:
     """The voice of an audio file, and the codes [tokens, 8] that its two token lists round."""
-    models = shared_models(folder)
+    models = as_turbo(shared_models(folder)) if turbo else shared_models(folder)
+    kind = ChatterboxTurboTTS if turbo else ChatterboxMultilingualTTS
     with quantised(models.s3gen.tokenizer) as codes:
-        ChatterboxMultilingualTTS.prepare_conditionals(models, recording)
+        kind.prepare_conditionals(models, recording)
     prompt_code, cond_prompt_code = codes
     t3, gen = models.conds.t3, models.conds.gen
     tokens = gen["prompt_token"][0]
@@ -143,4 +165,9 @@ def time_bake(
     return {"bake_s": np.array([run() for _ in range(rounds)])}
 
 
-JOBS = {job.__name__: job for job in (bake, time_bake)}
+def loudness(samples: np.ndarray, rate: int) -> Arrays:
+    """`lufs` of the samples, by the meter that Turbo's voices are normalised with."""
+    return {"lufs": np.array(pyloudnorm.Meter(rate).integrated_loudness(samples))}
+
+
+JOBS = {job.__name__: job for job in (bake, time_bake, loudness)}

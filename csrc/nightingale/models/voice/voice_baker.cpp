@@ -12,9 +12,8 @@ namespace nightingale {
 
 namespace {
 
-constexpr int kT3PromptSeconds = 6;
-constexpr int kT3PromptTokens = 150;
 constexpr int kFlowPromptSeconds = 10;
+constexpr int kTokenSamples = kBakeRate / 25; // of a speech token
 
 // Other models' tensors in the S3Gen file; the tokenizer looks at its own.
 const std::vector<std::string> kNotBaking{"flow.*", "mel2wav.*", "tokenizer.*"};
@@ -95,13 +94,14 @@ FlowVoice VoiceBaker::flow_voice(const std::vector<float>& at_24k) const {
   return voice;
 }
 
-BakedVoice VoiceBaker::bake(const Recording& recording) const {
+BakedVoice VoiceBaker::bake(const Recording& recording, int prompt_tokens)
+    const {
   check(recording.at_24k);
   check(recording.at_16k);
-  auto opening = first(recording.at_16k, kT3PromptSeconds * kBakeRate);
+  auto opening = first(recording.at_16k, prompt_tokens * kTokenSamples);
   BakedVoice voice;
   voice.t3.speaker = voice_encoder_.embedding(recording.at_16k);
-  voice.t3.prompt_tokens = tokenizer_->tokens(opening, kT3PromptTokens);
+  voice.t3.prompt_tokens = tokenizer_->tokens(opening, prompt_tokens);
   voice.flow = flow_voice(recording.at_24k);
   ops::release_idle_memory(stream_);
   return voice;

@@ -34,9 +34,9 @@ class VoiceBaker {
       std::vector<std::string>* unknown,
       std::shared_ptr<const SpeechTokenizer> tokenizer = nullptr);
 
-  // T3's prompt are the first 6 s, the flow's the first 10 s; the voice encoder
-  // hears all of it.
-  BakedVoice bake(const Recording& recording) const;
+  // T3's prompt are the first `prompt_tokens`, 25 a second; the flow's are the
+  // first 10 s; the voice encoder hears all of it.
+  BakedVoice bake(const Recording& recording, int prompt_tokens) const;
 
   size_t weight_bytes() const {
     return weight_bytes_;
