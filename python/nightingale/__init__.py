@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from ._core import Error
 from .audio import Audio
 from .loading import load
+from .model_rules import IgnoredOptionWarning
 from .options import LoadOptions, SpeechOptions
 from .speech import Chunk
 from .text.lexicon import Lexicon
@@ -19,6 +20,7 @@ __all__ = [
     "Audio",
     "Chunk",
     "Error",
+    "IgnoredOptionWarning",
     "Lexicon",
     "LoadOptions",
     "SpeechOptions",

@@ -16,13 +16,13 @@ from .arguments import floats, token_ids
 from .checkpoint import S3GEN_FILES, VOICE_ENCODER_FILES, Checkpoint
 from .draft import Drafts
 from .finite import not_finite
+from .model_rules import RULES
 from .option import number
 from .options import LoadOptions, SpeechOptions
 from .quantized_cache import load_t3
 from .recording import Recording
 from .torch_file import open_tensors
 from .voice import Voice
-from .voice_prompt import STANDARD, TURBO
 from .warm_up import GpuTurn, Turn
 
 logger = logging.getLogger(__name__)
@@ -63,7 +63,7 @@ class Engine:
             self.vocoder, unknown_too = _core.Vocoder.load(file, options)
             _warn_of(sorted({*unknown, *unknown_too}), checkpoint.s3gen)
         self.settings = self.t3.describe()
-        self.prompt = TURBO if self.settings.get("backbone") == "gpt2" else STANDARD
+        self.rules = RULES[self.settings.get("backbone", "llama")]
         self._baker: _core.VoiceBaker | None = None
         self._tokenizer: _core.SpeechTokenizer | None = None
         self._conditions: dict[tuple[Voice, float], _Condition] = {}
@@ -96,7 +96,7 @@ class Engine:
 
     def check_voice(self, voice: Voice) -> None:
         """A ValueError where the voice lacks what speaking needs, or was baked for other models."""
-        self.prompt.check(voice)
+        self.rules.prompt.check(voice)
         _t3_side(voice)
         flow_side(voice)
 
@@ -214,11 +214,12 @@ class Engine:
 
     def bake(self, recording: Recording) -> dict[str, Any]:
         """What the baking models make of a recording, by the names of a voice's fields."""
-        prepared = self.prompt.prepared(recording)
+        prompt = self.rules.prompt
+        prepared = prompt.prepared(recording)
         with self._turn:
             baker = self._voice_baker()
-            fields = baker.bake(prepared.at_24k, prepared.at_16k, self.prompt.tokens)
-        return {**fields, "prompt": self.prompt.name}
+            fields = baker.bake(prepared.at_24k, prepared.at_16k, prompt.tokens)
+        return {**fields, "prompt": prompt.name}
 
     def log_mel(self, samples: np.ndarray) -> np.ndarray:
         """What the speech tokenizer hears of samples at 16 kHz, 100 frames a second."""
@@ -268,7 +269,7 @@ class Engine:
         emotion = number("emotion_adv", emotion)
         key = (voice, emotion)
         if key not in self._conditions:
-            self.prompt.check(voice)
+            self.rules.prompt.check(voice)
             side = (*_t3_side(voice), emotion)
             self._conditions[key] = _Condition(
                 self.t3.condition(*side), self.drafts.in_voice(*side) if self.drafts else None

@@ -44,6 +44,7 @@ class Chunk:
     index: int
     timings: dict[str, float] = field(default_factory=dict)  # seconds by stage up to here, and rtf
     unspoken: list[str] = field(default_factory=list)  # left out of the text; in the first chunk
+    ignored: list[str] = field(default_factory=list)  # options without effect; in the first chunk
     sample_rate: int = SAMPLE_RATE
     text_tokens: int = 0  # of the sentence that begins with it
     language: str = ""  # code of the language that the text is read in
@@ -78,6 +79,7 @@ class Speaker:
     started: float  # by time.perf_counter
     together: bool = False  # may later sentences be spoken while an earlier one is?
     min_tokens: int = 0  # of a sentence
+    ignored: Sequence[str] = ()  # options that were given and have no effect
     manners: Mapping[Style, Manner] = field(
         default_factory=dict
     )  # of segments with their own style
@@ -137,7 +139,8 @@ class Speaker:
             """The next chunk of the sentence, or the last one, which `silence` follows."""
             nonlocal text_tokens
             told = sound.solved  # tokens that chunks have brought
-            for samples in sound.advance(tokens, last=silence is not None):
+            closing = self.engine.rules.closing_tokens if silence is not None else ()
+            for samples in sound.advance([*tokens, *closing], last=silence is not None):
                 if samples is None:
                     yield None
                     continue
@@ -207,6 +210,7 @@ class Speaker:
             index,
             timings,
             self._unspoken(index),
+            [] if index else list(self.ignored),
             text_tokens=text_tokens,
             language=self.options.language,
         )

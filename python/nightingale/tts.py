@@ -6,7 +6,7 @@ import logging
 import os
 import time
 import warnings
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
@@ -22,6 +22,7 @@ from .checkpoint import find_checkpoint
 from .conversion import Converter, conversion_options, whole
 from .engine import FRAME_SAMPLES, HARMONICS, MELS, Engine
 from .long_recording import LongRecording
+from .model_rules import IgnoredOptionWarning, ignored_text
 from .option import shown
 from .options import SPEEDS, LoadOptions, SpeechOptions
 from .recording import Recording, read_recording
@@ -152,7 +153,7 @@ class TTS:
         chunks = [chunk for chunk in spoken if chunk is not None]
         if not chunks:
             raise Error("the model said nothing: try another seed or a longer text")
-        _warn_of(chunks[0].unspoken)
+        _warn_of(chunks[0])
         return Audio(
             np.concatenate([chunk.samples for chunk in chunks]),
             np.concatenate([chunk.tokens for chunk in chunks]),
@@ -216,6 +217,8 @@ class TTS:
         if isinstance(text, str) and (lexicon := Lexicon.of(options.lexicon)) is not None:
             text = lexicon.applied(text, language)
         text_tokens = self.tokenize(text, language)
+        if ignored := self._loaded.rules.ignored(options):
+            warnings.warn(ignored_text(ignored), IgnoredOptionWarning, stacklevel=2)
         options = self._resolved(options, voice)
         speech = self._engine.speak(text_tokens, voice, options)
         check = partial(self._engine.check_spoken, text_tokens, voice, options)
@@ -409,6 +412,7 @@ class TTS:
             self._resolved(options, voice),
             started,
             together,
+            ignored=self._loaded.rules.ignored(options),
             manners=manners,
         ).run()
 
@@ -440,7 +444,7 @@ class TTS:
     def _resolved(self, options: SpeechOptions, voice: Voice) -> SpeechOptions:
         """With the values of the model and the voice where none was given."""
         defaults = self._loaded.speech_defaults | {"exaggeration": voice.emotion_adv}
-        return options.resolved(defaults)
+        return self._loaded.rules.without_ignored(options).resolved(defaults)
 
     def _sound_tokens(self, tokens: Any) -> np.ndarray:
         """What is sound among the tokens, between start and stop."""
@@ -493,12 +497,14 @@ def _is_prepared(text: Any) -> TypeIs[list[Segment]]:
 def _without_steps(spoken: Iterator[Chunk | None]) -> Generator[Chunk, None, None]:
     for chunk in spoken:
         if chunk is not None:
-            _warn_of(chunk.unspoken)
+            _warn_of(chunk)
             yield chunk
 
 
-def _warn_of(unspoken: Sequence[str]) -> None:
+def _warn_of(chunk: Chunk) -> None:
     """For whoever called the caller."""
-    if unspoken:
-        message = f"left out of the speech: {named(unspoken)}"
+    if chunk.unspoken:
+        message = f"left out of the speech: {named(chunk.unspoken)}"
         warnings.warn(message, UnspokenWarning, stacklevel=3)
+    if chunk.ignored:
+        warnings.warn(ignored_text(chunk.ignored), IgnoredOptionWarning, stacklevel=3)

@@ -9,7 +9,7 @@ import pytest
 
 import nightingale
 from nightingale.loudness import integrated_loudness
-from nightingale.voice_prompt import TURBO
+from nightingale.model_rules import RULES
 from tools.reference.client import run_reference
 from tools.synthetic import write_checkpoint
 
@@ -124,7 +124,7 @@ def test_a_voice_of_turbo_s_rules_equals_the_reference(
         175,
     ]
     tts = nightingale.load(checkpoint, device=device)
-    monkeypatch.setattr(tts._loaded, "prompt", TURBO)
+    monkeypatch.setattr(tts._loaded, "rules", RULES["gpt2"])
     found = {
         name: voice_runs.agreement(tts.bake_voice(path), expected[name])
         for name, path in recordings.items()

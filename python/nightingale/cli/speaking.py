@@ -17,6 +17,7 @@ from .._core import Error
 from ..atomic_files import atomic_path
 from ..audio import SAMPLE_RATE
 from ..captions import caption_file
+from ..model_rules import IgnoredOptionWarning, ignored_text
 from ..speech import Chunk
 from ..text.markup import without_markup
 from ..text.unspoken import UnspokenWarning, named
@@ -166,7 +167,8 @@ def _speak(args: Arguments, tell: Callable[[Speech, Chunk], None], **overrides: 
                 raise Error(f"--{asked[0]} needs word times, which this model does not give")
             logger.warning("this model has no alignment, so the words' times are not known")
         bar.set_description_str("speaking")
-        warnings.simplefilter("ignore", UnspokenWarning)  # it is told below
+        for told_below in (UnspokenWarning, IgnoredOptionWarning):
+            warnings.simplefilter("ignore", told_below)
         options = args.speech_options(tts)
         chunks = tts.stream(
             text,
@@ -178,6 +180,8 @@ def _speak(args: Arguments, tell: Callable[[Speech, Chunk], None], **overrides: 
             for chunk in chunks:
                 if chunk.unspoken:
                     remark(f"nightingale: left out of the speech: {named(chunk.unspoken)}")
+                if chunk.ignored:
+                    remark(f"nightingale: {ignored_text(chunk.ignored)}")
                 output.write(chunk.samples)
                 speech.add(chunk)
                 bar.update(len(chunk.samples) / SAMPLE_RATE)

@@ -144,6 +144,7 @@ class _Session:
         self._whole = False  # it has markup, which is complete with the `end`
         self._ending = False
         self._detected = ""  # the language of what is being said, where it is to be detected
+        self._ignored_is_told = False
         self._idle = asyncio.Event()
         self._begin()
 
@@ -253,6 +254,7 @@ class _Session:
         encoder: Encoder | None = None
         samples, gap = 0, 0.0
         self._detected = ""
+        self._ignored_is_told = False
         while (passage := await self._passages.get()) is not None:
             try:
                 if encoder is None:
@@ -292,6 +294,9 @@ class _Session:
                 await self._tell_language(settings, chunk.language)
                 if chunk.unspoken:
                     await self._emit({"type": "unspoken", "characters": chunk.unspoken})
+                if chunk.ignored and not self._ignored_is_told:
+                    self._ignored_is_told = True
+                    await self._emit({"type": "ignored", "options": chunk.ignored})
                 words = [word.later(start, passage.offset) for word in chunk.words]
                 if words:
                     await self._emit({"type": "words", "words": words})

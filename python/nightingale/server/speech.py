@@ -43,6 +43,7 @@ OPTIONS = options_of(SpeechOptions, "http")
 MARKUP_NAMES = [option.name for option in OPTIONS if option.stage == "text"]
 
 UNSPOKEN_HEADER, LANGUAGE_HEADER = "nightingale-unspoken", "nightingale-language"
+IGNORED_HEADER = "nightingale-ignored"
 MOST_NAMED = 50  # code points in it
 
 
@@ -240,6 +241,7 @@ class SoundResponse(Response):
         self._began = time.monotonic()
         self._samples = 0
         self._unspoken: list[str] = []
+        self._ignored: list[str] = []
         self._language = ""
         self._usage = {"input_tokens": 0, "output_tokens": 0}
         self._job = server.submit(request, work)
@@ -277,9 +279,11 @@ class SoundResponse(Response):
         metrics.first_sound.observe(time.monotonic() - self._began)
         if chunk.unspoken:
             self.headers[UNSPOKEN_HEADER] = _code_points(chunk.unspoken)
+        if chunk.ignored:
+            self.headers[IGNORED_HEADER] = ", ".join(chunk.ignored)
         if chunk.language:
             self.headers[LANGUAGE_HEADER] = self._language = chunk.language
-        self._unspoken = chunk.unspoken
+        self._unspoken, self._ignored = chunk.unspoken, chunk.ignored
         await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
         try:
             while chunk is not None:
@@ -310,6 +314,7 @@ class SoundResponse(Response):
         return {
             "language": self._language,
             "unspoken": self._unspoken,
+            "ignored": self._ignored,
             "seconds": self._samples / SAMPLE_RATE,
             "usage": {**self._usage, "total_tokens": total},
         }

@@ -1,0 +1,102 @@
+"""What Turbo and Nano do differently around T3, with the rules alone: any model stands in."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import nightingale
+from nightingale import cli
+from nightingale.model_rules import RULES, SILENCE
+from nightingale.streaming import TOKEN_SAMPLES
+
+TEXT = "Hello there, my friend."
+SETTINGS = {"max_tokens": 20, "seed": 3}
+
+
+@pytest.fixture
+def turbo(quick_tts: nightingale.TTS, monkeypatch: pytest.MonkeyPatch) -> nightingale.TTS:
+    monkeypatch.setattr(quick_tts._loaded, "rules", RULES["gpt2"])
+    return quick_tts
+
+
+def test_three_tokens_of_silence_follow_each_sentence(
+    quick_tts: nightingale.TTS, turbo: nightingale.TTS, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    solved: list[list[int]] = []
+    mel = quick_tts._loaded.mel
+
+    def noted(tokens: list[int], *given: object, **request: object) -> object:
+        solved.append(list(tokens))
+        return mel(tokens, *given, **request)
+
+    monkeypatch.setattr(quick_tts._loaded, "mel", noted)
+    audio = turbo.generate(TEXT, **SETTINGS)
+    assert solved == [[*audio.tokens, SILENCE, SILENCE, SILENCE]]
+    monkeypatch.setattr(quick_tts._loaded, "rules", RULES["llama"])
+    without = quick_tts.generate(TEXT, **SETTINGS)
+    np.testing.assert_array_equal(audio.tokens, without.tokens)
+    assert len(audio.samples) == len(without.samples) + 3 * TOKEN_SAMPLES
+
+
+def test_a_stream_has_the_tokens_and_samples_of_the_whole(turbo: nightingale.TTS) -> None:
+    audio = turbo.generate(TEXT, **SETTINGS)
+    chunks = list(turbo.stream(TEXT, first_chunk=8, **SETTINGS))
+    assert len(chunks) > 1
+    tokens = np.concatenate([chunk.tokens for chunk in chunks])
+    np.testing.assert_array_equal(tokens, audio.tokens)
+    assert sum(len(chunk.samples) for chunk in chunks) == len(audio.samples)
+
+
+@pytest.mark.parametrize(
+    ("given", "named"),
+    [
+        ({"cfg_weight": 0.9}, "no cfg_weight: ignored"),
+        ({"min_p": 0.3, "exaggeration": 0.9}, "no exaggeration and no min_p: ignored"),
+    ],
+)
+def test_options_that_turbo_ignores_change_nothing_and_warn(
+    given: dict[str, float], named: str, turbo: nightingale.TTS
+) -> None:
+    expected = turbo.generate(TEXT, **SETTINGS)
+    with pytest.warns(nightingale.IgnoredOptionWarning, match=named):
+        audio = turbo.generate(TEXT, **SETTINGS, **given)
+    np.testing.assert_array_equal(audio.samples, expected.samples)
+    with pytest.warns(nightingale.IgnoredOptionWarning, match=named):
+        chunks = list(turbo.stream(TEXT, first_chunk=8, **SETTINGS, **given))
+    assert chunks[0].ignored == sorted(given)
+    assert all(chunk.ignored == [] for chunk in chunks[1:])
+    with pytest.warns(nightingale.IgnoredOptionWarning, match=named):
+        tokens = turbo.speech_tokens(TEXT, **SETTINGS, **given)
+    np.testing.assert_array_equal(tokens, expected.tokens)
+
+
+@pytest.mark.parametrize(
+    "given", [{}, {"cfg_weight": 0.0}, {"exaggeration": 0.0, "min_p": 0.0}, {"top_p": 0.5}]
+)
+def test_nothing_is_told_of_options_that_are_not_given_or_off(
+    given: dict[str, float], turbo: nightingale.TTS
+) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        turbo.speech_tokens("Hi.", max_tokens=2, **given)
+
+
+def test_other_models_ignore_nothing(quick_tts: nightingale.TTS) -> None:
+    given = {"cfg_weight": 0.9, "min_p": 0.3, "exaggeration": 0.9}
+    assert quick_tts._loaded.rules.ignored(nightingale.SpeechOptions(**given)) == []
+
+
+def test_the_command_line_tells_it_on_standard_error(
+    turbo: nightingale.TTS,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr("nightingale.load", lambda *given, **options: turbo)
+    command = ["say", "Hi.", "--max-tokens", "5", "--cfg-weight", "0.7", "-o"]
+    assert cli.main([*command, str(tmp_path / "hi.wav")]) == 0
+    assert "nightingale: this model has no cfg_weight: ignored" in capsys.readouterr().err
