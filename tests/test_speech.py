@@ -203,9 +203,15 @@ def test_words_have_times_in_order(tts: nightingale.TTS) -> None:
     assert edges[-1] <= audio.duration + 1e-3
 
 
-def test_a_model_without_alignment_has_no_words(checkpoints: Path, device: str) -> None:
+def test_a_model_whose_files_name_no_heads_has_words_in_order(
+    checkpoints: Path, device: str
+) -> None:
     english = nightingale.load(checkpoints / "english", device=device)
-    assert english.generate("Hello there.", max_tokens=12, steps=1).words == []
+    audio = english.generate("Hello there.", max_tokens=12, steps=1)
+    assert [word.text for word in audio.words] == ["Hello", "there"]
+    edges = [time for word in audio.words for time in (word.start, word.end)]
+    assert edges == sorted(edges)
+    assert edges[-1] <= audio.duration + 1e-3
 
 
 def test_closing_a_stream_ends_the_work(

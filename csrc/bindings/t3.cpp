@@ -195,6 +195,30 @@ void bind_t3(nb::module_& m) {
           nb::arg("voice"),
           "Where in the text each of these tokens would be spoken.")
       .def(
+          "text_weights",
+          [](const T3& model,
+             const Ints& text_tokens,
+             const Ints& speech_tokens,
+             const KvCache& voice,
+             const std::vector<std::pair<int, int>>& heads) {
+            auto text = to_vector(text_tokens);
+            auto speech = to_vector(speech_tokens);
+            std::vector<AlignmentHead> asked;
+            for (auto [layer, head] : heads) {
+              asked.push_back({layer, head});
+            }
+            return to_numpy(without_gil([&] {
+              return model.text_weights(text, speech, voice, asked);
+            }));
+          },
+          nb::arg("text_tokens"),
+          nb::arg("speech_tokens"),
+          nb::arg("voice"),
+          nb::arg("heads"),
+          "What each of these heads, in the order of their layers, gives to "
+          "the "
+          "text while each token is read: [heads, queries, framed text].")
+      .def(
           "speak",
           [](std::shared_ptr<T3> model,
              const Ints& text_tokens,

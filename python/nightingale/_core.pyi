@@ -180,6 +180,11 @@ class T3:
     def text_positions(self, text_tokens: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], speech_tokens: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], voice: KvCache) -> list[int]:
         """Where in the text each of these tokens would be spoken."""
 
+    def text_weights(self, text_tokens: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], speech_tokens: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], voice: KvCache, heads: Sequence[tuple[int, int]]) -> numpy.ndarray:
+        """
+        What each of these heads, in the order of their layers, gives to the text while each token is read: [heads, queries, framed text].
+        """
+
     def speak(self, text_tokens: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], voice: KvCache, options: object, *, analyser: bool, sentence: int = 0, min_tokens: int = 0, draft: Draft | None = None, proposals: int | None = None) -> SpeechTokens:
         """Begins to speak a text; options: a resolved SpeechOptions."""
 

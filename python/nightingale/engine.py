@@ -12,6 +12,7 @@ import numpy as np
 
 from . import _core
 from ._core import Error
+from .alignment import best_heads, monotonic_path
 from .arguments import floats, token_ids
 from .checkpoint import S3GEN_FILES, VOICE_ENCODER_FILES, Checkpoint
 from .draft import Drafts
@@ -32,6 +33,8 @@ HARMONICS = 9
 START_SPEECH = 6561
 FRAME_SAMPLES = 480
 GPU_CACHE_BYTES = 2 << 30  # every length of text has its own sizes, which MLX would all keep
+HEAD_SIZE = 64
+MOST_CALIBRATION_TOKENS = 150  # of a text that heads are found with
 KEPT_CONDITIONS = 8  # of 8 MB each at full size in float32
 
 
@@ -64,6 +67,7 @@ class Engine:
             _warn_of(sorted({*unknown, *unknown_too}), checkpoint.s3gen)
         self.settings = self.t3.describe()
         self.rules = RULES[self.settings.get("backbone", "llama")]
+        self._found_heads: list[tuple[int, int]] | None = None  # None: they were not looked for
         self._baker: _core.VoiceBaker | None = None
         self._tokenizer: _core.SpeechTokenizer | None = None
         self._conditions: dict[tuple[Voice, float], _Condition] = {}
@@ -175,6 +179,67 @@ class Engine:
         with self._turn:
             cache = self._condition(voice, voice.emotion_adv).cache
             return self.t3.text_positions(text_tokens, speech_tokens, cache)
+
+    @property
+    def follows_while_speaking(self) -> bool:
+        """Whether T3's analyser gives the text positions of speech tokens as they come."""
+        return bool(self.settings["analyser"])
+
+    @property
+    def knows_heads(self) -> bool:
+        """Whether heads are known that follow the text, from the files or found."""
+        return self.settings["alignment"] or self._found_heads is not None
+
+    def find_heads(self, texts: Sequence[np.ndarray], voice: Voice) -> None:
+        """Finds heads that follow the text while T3 says these ones, each in text tokens."""
+        options = SpeechOptions(max_tokens=MOST_CALIBRATION_TOKENS)
+        options = options.resolved(self.speech_defaults | {"exaggeration": voice.emotion_adv})
+        heads = [
+            (layer, head)
+            for layer in range(self.settings["layers"])
+            for head in range(self.settings["hidden"] // HEAD_SIZE)
+        ]
+        spoken = []
+        for text in texts:
+            tokens = [t for t in self.tokens(self.speak(text, voice, options)) if t < START_SPEECH]
+            if len(tokens) > 1:
+                spoken.append(self._text_weights(text, tokens, voice, options, heads))
+        self._found_heads = [heads[i] for i in best_heads(spoken)] if spoken else []
+
+    def follow(
+        self,
+        text_tokens: np.ndarray,
+        spoken: Sequence[int] | np.ndarray,
+        voice: Voice,
+        options: SpeechOptions,
+        to_end: bool,
+    ) -> list[int]:
+        """Where in the text each token was spoken, counted from 1; none where no head is known.
+        to_end: they are all tokens of the text."""
+        if not len(spoken) or self._found_heads == []:
+            return []
+        heads = self._found_heads or []  # none: those of the files
+        weights = self._text_weights(text_tokens, spoken, voice, options, heads)
+        path = monotonic_path(weights.mean(axis=0), to_end)
+        return [int(position) + 1 for position in path]
+
+    def _text_weights(
+        self,
+        text_tokens: np.ndarray,
+        spoken: Sequence[int] | np.ndarray,
+        voice: Voice,
+        options: SpeechOptions,
+        heads: list[tuple[int, int]],
+    ) -> np.ndarray:
+        """What heads give to the text when each token is spoken: [heads, tokens, text]."""
+        # Each token is spoken by the query of the one before it.
+        queries = np.array([START_SPEECH, *spoken[:-1]], np.int32)
+        with self._turn:
+            cache = self._condition(voice, options.exaggeration).cache
+            weights = self.t3.text_weights(text_tokens, queries, cache, heads)
+        count = len(text_tokens)
+        before = (weights.shape[2] - count) // 2  # the start of the text, where it has one
+        return weights[:, -len(spoken) :, before : before + count]
 
     def mel(
         self,

@@ -144,6 +144,7 @@ class Speaker:
                 if samples is None:
                     yield None
                     continue
+                self._follow(number, tokens, to_end=silence is not None)
                 take = words.take if silence is None else words.take_rest
                 spoken = take(sound.sent / SAMPLE_RATE)
                 if silence is not None:
@@ -156,12 +157,25 @@ class Speaker:
             if sound.ready(tokens):
                 yield from advance()
             yield None
-        del self._begun[number]
         if tokens:
             yield from advance(next(silence, np.zeros(0, np.float32)))
+        del self._begun[number]
+        if tokens:
             yield from map(self._chunk, silence)
         else:
             logger.warning("the model said nothing for %r", self.segments[number].said)
+
+    def _follow(self, number: int, tokens: Sequence[int], to_end: bool) -> None:
+        """Tells the words where in the text the tokens are, where that is not known as they
+        come."""
+        encoded, manner = self.segments[number].encoded, self._manner_of(number)
+        if self.engine.follows_while_speaking or encoded is None:
+            return
+        began = time.perf_counter()
+        self._begun[number].words.set_positions(
+            self.engine.follow(encoded.ids, tokens, manner.voice, manner.options, to_end)
+        )
+        self._seconds["t3"] += time.perf_counter() - began
 
     def _speak(self, number: int, tokens: list[int]) -> Iterator[None]:
         """Puts what T3 says in `tokens`, one a turn; what it says astray goes at the end."""

@@ -16,6 +16,7 @@ import numpy as np
 
 from . import _core
 from ._core import Error
+from .alignment import CALIBRATION_TEXTS
 from .arguments import floats, token_ids
 from .audio import SAMPLE_RATE, Audio
 from .checkpoint import find_checkpoint
@@ -403,6 +404,7 @@ class TTS:
                 markup=options.markup,
                 find_voice=find_voice,
             )
+        self._find_heads(voice)
         styles = {segment.style for segment in segments} - {PLAIN}
         manners = {style: self._manner(style, voice, options) for style in styles}
         return Speaker(
@@ -415,6 +417,15 @@ class TTS:
             ignored=self._loaded.rules.ignored(options),
             manners=manners,
         ).run()
+
+    def _find_heads(self, voice: Voice) -> None:
+        """Finds what gives the words' times, once, where the files do not say it."""
+        engine = self._loaded
+        if engine.follows_while_speaking or engine.knows_heads:
+            return
+        language = "en" if "en" in self.languages else next(iter(self.languages))
+        texts = [self._tokenizer.encode(text, language) for text in CALIBRATION_TEXTS]
+        self._engine.find_heads(texts, self._voices.get("default", voice))
 
     def _language(self, text: str | list[Segment], language: str, markup: str | None = None) -> str:
         """The code of a language of this model: the text's own where it is to be detected."""

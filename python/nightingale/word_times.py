@@ -39,6 +39,7 @@ class WordTimes:
         self._tokens = 0  # speech tokens so far
         self._starts: list[int] = []  # the speech token that each word begins with
         self._given = 0  # words
+        self._end = 0.0  # of the last one
 
     def add_token(self, position: int) -> None:
         """One more speech token, at this text token, the start token included; -1: unknown."""
@@ -47,6 +48,12 @@ class WordTimes:
             while len(self._starts) <= word:
                 self._starts.append(self._tokens)
         self._tokens += 1
+
+    def set_positions(self, positions: Sequence[int]) -> None:
+        """The text tokens of all speech tokens so far, in place of what was known."""
+        self._tokens, self._starts = 0, []
+        for position in positions:
+            self.add_token(position)
 
     def take(self, until: float) -> list[Word]:
         """The words, not given before, that have ended by this time, in the sentence's seconds."""
@@ -60,8 +67,14 @@ class WordTimes:
 
     def _give(self, bounds: list[tuple[float, float]]) -> list[Word]:
         given, self._given = self._given, max(self._given, len(bounds))
-        words = zip(self._words, bounds, strict=False)
-        return [Word(str(word), *times, *word.source) for word, times in words][given:]
+        words = zip(self._words[given:], bounds[given:], strict=False)
+        found = []
+        for word, (start, end) in words:
+            # Positions that have changed since must not lead into a word that was given.
+            start = max(start, self._end)
+            self._end = max(start, end)
+            found.append(Word(str(word), start, self._end, *word.source))
+        return found
 
     def _bounds(self, starts: list[int]) -> list[tuple[float, float]]:
         """Start and end of all words before the last start; those begun at once share the time."""

@@ -162,10 +162,6 @@ def _speak(args: Arguments, tell: Callable[[Speech, Chunk], None], **overrides: 
         speech = Speech(output.file)
         tts = args.load_model()
         asked = [kind for kind in CAPTIONS if getattr(args, kind)]
-        if (asked or args.words) and not tts.info["t3"]["alignment"]:
-            if asked:
-                raise Error(f"--{asked[0]} needs word times, which this model does not give")
-            logger.warning("this model has no alignment, so the words' times are not known")
         bar.set_description_str("speaking")
         for told_below in (UnspokenWarning, IgnoredOptionWarning):
             warnings.simplefilter("ignore", told_below)

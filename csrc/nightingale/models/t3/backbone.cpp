@@ -99,7 +99,7 @@ ops::AttentionWatch Backbone::watch_for(int layer, const TextAttention* text)
     return {};
   }
   ops::AttentionWatch watch{{}, text->rows, text->begin, text->count};
-  for (auto [at, head] : alignment_heads_) {
+  for (auto [at, head] : text->heads ? *text->heads : alignment_heads_) {
     if (at == layer) {
       watch.heads.push_back(head);
     }

@@ -14,6 +14,7 @@ struct TextAttention {
   int count;
   int rows; // of the last queries
   std::vector<mx::array> weights; // filled: one [rows, count] per head
+  const std::vector<AlignmentHead>* heads = nullptr; // null: the aligned ones
 };
 
 // The stack of layers.
@@ -69,7 +70,7 @@ class Backbone {
   size_t step_bytes() const;
 
  private:
-  // The aligned heads of one layer, or none without `text`.
+  // The heads of one layer that `text` asks for, or none without it.
   ops::AttentionWatch watch_for(int layer, const TextAttention* text) const;
 
   int heads_;

@@ -272,9 +272,17 @@ mx::array T3::logits(
 mx::array T3::text_weights(
     const std::vector<int>& text_tokens,
     const std::vector<int>& speech_tokens,
-    const KvCache& voice) const {
+    const KvCache& voice,
+    const std::vector<AlignmentHead>& heads) const {
   check_speech(speech_tokens, config_);
-  if (config_.settings.alignment_heads.empty()) {
+  for (auto [layer, head] : heads) {
+    require(
+        layer >= 0 && layer < config_.layers && head >= 0 &&
+            head < config_.heads(),
+        "the model has no head [" + std::to_string(layer) + ", " +
+            std::to_string(head) + "]");
+  }
+  if (heads.empty() && config_.settings.alignment_heads.empty()) {
     throw Error("this T3 has no alignment heads, which follow the text");
   }
   const auto& traits = config_.traits();
@@ -286,7 +294,19 @@ mx::array T3::text_weights(
   auto x = mx::concatenate({before, speech}, 1, stream_);
   KvCache cache = begin(voice, 1, x.shape(1));
   TextAttention text{voice.length, framed, queries, {}};
-  forward(x, cache, 1, &text);
+  const auto& asked = heads.empty() ? config_.settings.alignment_heads : heads;
+  text.heads = &asked;
+  if (kv().budget > 0.0f) {
+    backbone_.forward(x, cache, &text, stream_);
+  } else {
+    int last = 0; // layers that follow give nothing
+    for (auto [layer, head] : asked) {
+      last = std::max<int>(last, layer);
+    }
+    std::vector<int> layers(last + 1);
+    std::iota(layers.begin(), layers.end(), 0);
+    backbone_.forward_layers(x, cache, layers, &text, stream_);
+  }
   return mx::stack(text.weights, 0, stream_);
 }
 

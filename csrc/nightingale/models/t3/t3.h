@@ -117,10 +117,12 @@ class T3 {
   // these tokens follow it, as they do for logits(): [heads, n + 1, text + 2],
   // of the prompt's own start of speech, then of each speech token. Where the
   // prompt has neither, it is [heads, n, text].
+  // heads: others than the aligned ones, by layer
   mx::array text_weights(
       const std::vector<int>& text_tokens,
       const std::vector<int>& speech_tokens,
-      const KvCache& voice) const;
+      const KvCache& voice,
+      const std::vector<AlignmentHead>& heads = {}) const;
 
  private:
   T3(Weights& weights, const T3Config& config, int bits, mx::Stream s);
