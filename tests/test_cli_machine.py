@@ -69,6 +69,28 @@ def test_pull_prints_the_folder_that_say_then_finds(
     }
 
 
+def test_pull_lists_what_a_repository_holds_and_fetches_nothing(hub: Hub, tmp_path: Path) -> None:
+    hub.files["owner/model"] |= {
+        "t3_turbo_v1.safetensors": b"",
+        "t3_pt_br.safetensors": b"",
+        "t3_mtl23ls_v2.pt": b"",
+        "t3_tune.safetensors": b"",
+    }
+    settings = environment(hub, tmp_path)
+    done = run("pull", "owner/model", "--list", env=settings)
+    assert (done.returncode, done.stderr) == (0, "")
+    listed = [line.split() for line in done.stdout.splitlines()]
+    assert listed == [
+        ["v2", "t3_mtl23ls_v2.safetensors"],
+        ["turbo", "t3_turbo_v1.safetensors"],
+        ["pt-br", "t3_pt_br.safetensors"],
+        ["tune", "t3_tune.safetensors"],
+    ]
+    told = json.loads(run("pull", "owner/model", "--list", "--json", env=settings).stdout)
+    assert told == {"model": "owner/model", "variants": dict(listed)}
+    assert hub.asked == []
+
+
 def test_pull_wants_a_hub_id(capsys: pytest.CaptureFixture[str], checkpoint: Path) -> None:
     assert cli.main(["pull", str(checkpoint)]) == 1
     expected = f"nightingale: {str(checkpoint)!r} is not a hub id (owner/name)\n"

@@ -199,14 +199,15 @@ def test_a_file_in_place_of_the_folder(checkpoint: Path) -> None:
 def test_a_folder_without_t3(checkpoint: Path, tmp_path: Path) -> None:
     folder = replaced(checkpoint, tmp_path, T3_FILE, None)
     message = error_of(nightingale.Error, nightingale.load, folder)
-    expected = "t3_mtl23ls_v2.safetensors, t3_mtl23ls_v3.safetensors, t3_cfg.safetensors"
+    names = ("mtl23ls_v2", "mtl23ls_v3", "23lang", "cfg", "turbo_v1", "nano_v1")
+    expected = ", ".join(f"t3_{name}.safetensors" for name in names)
     assert message == f"{folder} has no T3 checkpoint; expected one of {expected}"
 
 
 def test_a_folder_without_tokenizer(checkpoint: Path, tmp_path: Path) -> None:
     folder = replaced(checkpoint, tmp_path, TOKENIZER, None)
     message = error_of(nightingale.Error, nightingale.load, folder)
-    assert message == f"{folder} has {T3_FILE} but not its tokenizer, {TOKENIZER}"
+    assert message == f"{folder} has {T3_FILE} (multilingual v2) but not its tokenizer, {TOKENIZER}"
 
 
 def test_a_folder_without_voice_loads_and_asks_for_one(checkpoint: Path, tmp_path: Path) -> None:

@@ -134,7 +134,8 @@ import json, sys
 import nightingale
 
 try:
-    options = {"quiet": {"progress": False}, "offline": {"offline": True}}.get(sys.argv[2], {})
+    modes = {"quiet": {"progress": False}, "offline": {"offline": True}}
+    options = modes.get(sys.argv[2], {"variant": sys.argv[2][1:]} if sys.argv[2][0] == "=" else {})
     tts = nightingale.load(sys.argv[1], device="cpu", **options)
     result = {"info": tts.info, "tokens": tts.speech_tokens("Hello.", max_tokens=6).tolist()}
 except nightingale.Error as error:
@@ -194,6 +195,13 @@ def test_only_the_preferred_model_is_fetched_and_then_serves_offline(
         offline = load(tmp_path, closed_port(), "owner/model", mode, **environment)
         assert offline["tokens"] == cpu_tokens
         assert offline["info"]["model"] == first["info"]["model"]
+
+
+def test_a_variant_of_a_repository_is_fetched(official: Hub, tmp_path: Path) -> None:
+    found = load(tmp_path, official.address, "owner/model", "=english")
+    assert found["info"]["family"] == "english"
+    t3 = {name for name in official.asked if name.startswith("t3_")}
+    assert (t3, "tokenizer.json" in official.asked) == ({"t3_cfg.safetensors"}, True)
 
 
 def test_progress_false_hides_the_bars(official: Hub, tmp_path: Path) -> None:

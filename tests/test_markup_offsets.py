@@ -8,7 +8,8 @@ from itertools import pairwise
 
 import pytest
 
-from nightingale.checkpoint import EMBEDDED, LANGUAGES, MULTILINGUAL_TOKENIZER
+from nightingale.checkpoint import EMBEDDED, LANGUAGES
+from nightingale.family import MULTILINGUAL_TOKENIZER
 from nightingale.text import Tokenizer, prepare
 from nightingale.text.traced import Traced
 

@@ -16,7 +16,8 @@ import numpy as np
 import pytest
 
 import nightingale
-from nightingale.checkpoint import CANGJIE_TABLE, LANGUAGES, MULTILINGUAL_TOKENIZER, find_checkpoint
+from nightingale.checkpoint import CANGJIE_TABLE, LANGUAGES, find_checkpoint
+from nightingale.family import MULTILINGUAL_TOKENIZER
 from nightingale.text import Tokenizer
 from nightingale.text import front_ends as module
 from nightingale.text.front_ends import front_ends, to_jamo

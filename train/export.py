@@ -23,7 +23,8 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 import nightingale
-from nightingale.checkpoint import MULTILINGUAL_TOKENIZER, VOICES_FOLDER
+from nightingale.checkpoint import VOICES_FOLDER
+from nightingale.family import MULTILINGUAL_TOKENIZER
 from nightingale.model_settings import SETTINGS_FILE, FlowSettings
 from nightingale.voice_folder import voice_name
 

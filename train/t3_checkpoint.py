@@ -22,7 +22,8 @@ MULTILINGUAL = {
     "repetition_penalty": 2.0,
 }
 ENGLISH = {"tokenizer": "tokenizer.json", "alignment_heads": [], "repetition_penalty": 1.2}
-FAMILIES = {"t3_mtl23ls_v2": MULTILINGUAL, "t3_mtl23ls_v3": MULTILINGUAL, "t3_cfg": ENGLISH}
+V3 = MULTILINGUAL | {"repetition_penalty": 1.2}
+FAMILIES = {"t3_mtl23ls_v2": MULTILINGUAL, "t3_mtl23ls_v3": V3, "t3_cfg": ENGLISH}
 UNUSED = ("text_head.", "tfmr.embed_tokens.")
 
 
@@ -47,7 +48,7 @@ def load_checkpoint(folder: Path) -> T3Checkpoint:
     beside = folder / SETTINGS_FILE
     overrides = _read_json(beside).get("t3", {}) if beside.is_file() else {}
     settings: dict[str, Any] = family | overrides
-    tokenizer = TextTokenizer(_read_json(folder / family["tokenizer"]), family is MULTILINGUAL)
+    tokenizer = TextTokenizer(_read_json(folder / family["tokenizer"]), family is not ENGLISH)
     model = load_t3(path, settings["alignment_heads"])
     return T3Checkpoint(name, model, tokenizer, settings["repetition_penalty"])
 

@@ -21,7 +21,7 @@ import torch
 from safetensors import safe_open
 from torch import Tensor
 
-from nightingale.checkpoint import MULTILINGUAL_TOKENIZER
+from nightingale.family import MULTILINGUAL_TOKENIZER
 from nightingale.model_settings import SETTINGS_FILE
 from nightingale.quantization import GROUP, NOTES
 

@@ -121,7 +121,13 @@ void bind_t3(nb::module_& m) {
             return load_model([&](auto* unknown) {
               auto s = model_stream(options);
               return T3::load(
-                  file, type, options.bits, s, unknown, settings_of);
+                  file,
+                  type,
+                  options.bits,
+                  s,
+                  unknown,
+                  settings_of,
+                  options.preset);
             });
           },
           nb::arg("file"),

@@ -6,6 +6,10 @@ namespace nightingale {
 
 constexpr int kHeadDim = 64;
 
+// Text tokens of multilingual v1, and of all later multilingual models.
+constexpr int kV1TextVocabulary = 2352;
+constexpr int kMultilingualTextVocabulary = 2454;
+
 constexpr int kStartText = 255;
 constexpr int kStopText = 0;
 constexpr int kStartSpeech = 6561; // ids below are sound

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 
 class LoadOverrides(TypedDict, total=False):
+    variant: str | None
+    preset: str | None
     bits: int | None
     dtype: str | None
     kv_bits: int | None

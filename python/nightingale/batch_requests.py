@@ -115,7 +115,7 @@ def _digest(content: Any) -> str:
 def _model_digest(checkpoint: Checkpoint, loading: LoadOptions) -> str:
     """Of all that the sound depends on beside text, voice and options of speech: the package, those
     that read texts, the model's files and how they are loaded."""
-    files = (checkpoint.t3, checkpoint.s3gen, checkpoint.tokenizer, checkpoint.cangjie)
+    files = (checkpoint.t3, checkpoint.s3gen, *checkpoint.tokenizer_files, checkpoint.cangjie)
     settings = checkpoint.folder / SETTINGS_FILE
     loaded = {
         option.name: getattr(loading, option.name)

@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from ._core import Error
+from .family import Architecture, Member, choose, member_of, t3_files
 from .model_settings import ModelSettings
 from .option import shown
+from .torch_file import open_tensors
 
 LANGUAGES = {
     "ar": "Arabic",
@@ -38,32 +40,8 @@ LANGUAGES = {
 }
 
 
-@dataclass(frozen=True)
-class Family:
-    """One kind of official checkpoint: its file names, newest and preferred first."""
-
-    name: str
-    t3: tuple[str, ...]
-    tokenizer: str
-    multilingual: bool
-
-
-MULTILINGUAL_TOKENIZER = "grapheme_mtl_merged_expanded_v1.json"
 CANGJIE_TABLE = "Cangjie5_TC.json"  # codes of Chinese glyphs, beside the multilingual tokenizer
 DICTA_MODELS = ("dicta-1.0.onnx", "dicta-1.0.int8.onnx")  # of Hebrew's diacritics, not official
-
-# v2 is the reference's checkpoint and wins where a folder has both; .safetensors wins over .pt.
-FAMILIES = tuple(
-    Family(name, (f"{t3}.safetensors", f"{t3}.pt"), tokenizer, tokenizer == MULTILINGUAL_TOKENIZER)
-    for name, t3, tokenizer in (
-        ("multilingual v2", "t3_mtl23ls_v2", MULTILINGUAL_TOKENIZER),
-        ("multilingual v3", "t3_mtl23ls_v3", MULTILINGUAL_TOKENIZER),
-        ("english", "t3_cfg", "tokenizer.json"),
-    )
-)
-
-T3_FILES = tuple(name for family in FAMILIES for name in family.t3)
-S3GEN_FILES = ("s3gen.safetensors", "s3gen.pt", "s3gen_meanflow.safetensors")
 VOICE_ENCODER_FILES = ("ve.safetensors", "ve.pt")
 VOICE_FILES = ("conds.safetensors", "conds.pt")
 VOICES_FOLDER = "voices"
@@ -75,9 +53,9 @@ class Checkpoint:
     """The files of one model folder."""
 
     folder: Path
-    family: Family
+    family: Member
     t3: Path
-    tokenizer: Path
+    tokenizer_files: tuple[Path, ...]
     cangjie: Path | None
     dicta: Path | None
     s3gen: Path | None
@@ -89,7 +67,12 @@ class Checkpoint:
     def settings(self) -> ModelSettings:
         """The model's own, read when first asked for."""
         family = dict(LANGUAGES) if self.family.multilingual else {"en": LANGUAGES["en"]}
-        return ModelSettings.of(self.folder, family)
+        return ModelSettings.of(self.folder, family, self.family.text_preprocessing)
+
+    @property
+    def tokenizer(self) -> Path:
+        """The tokenizer's file, the first where there are several."""
+        return self.tokenizer_files[0]
 
     @property
     def languages(self) -> dict[str, str]:
@@ -104,35 +87,43 @@ class Checkpoint:
 
 def embedded_model() -> Path | None:
     """The folder of the model in the package; None where it was built without one."""
-    return EMBEDDED if any((EMBEDDED / name).is_file() for name in T3_FILES) else None
+    return EMBEDDED if holds_model(EMBEDDED) else None
 
 
-def find_checkpoint(folder: str | Path) -> Checkpoint:
-    """Looks for a known family of files in `folder`; an Error names what is missing."""
+def holds_model(folder: Path) -> bool:
+    """Whether a folder has the T3 of any member of the family."""
+    return bool(_t3_files_in(folder))
+
+
+def find_t3(folder: str | Path, variant: str | None = None) -> Path:
+    """The T3 file of a folder: of several the variant's, or the first in the table's order."""
     folder = Path(folder)
     if not os.path.isdir(folder):  # Path.is_dir raises for a name that is too long
         raise Error(f"{folder} is not a folder; expected one with a T3 checkpoint in it")
-    for family in FAMILIES:
-        t3 = _first(folder, family.t3)
-        if t3 is None:
-            continue
-        tokenizer = folder / family.tokenizer
-        if not tokenizer.is_file():
-            raise Error(f"{folder} has {t3.name} but not its tokenizer, {family.tokenizer}")
-        return Checkpoint(
-            folder,
-            family,
-            t3,
-            tokenizer,
-            cangjie=_first(folder, (CANGJIE_TABLE,)) if family.multilingual else None,
-            dicta=_first(folder, DICTA_MODELS) if family.multilingual else None,
-            s3gen=_first(folder, S3GEN_FILES),
-            voice_encoder=_first(folder, VOICE_ENCODER_FILES),
-            voice=_first(folder, VOICE_FILES),
-            voices=_named_voices(folder / VOICES_FOLDER),
-        )
-    expected = ", ".join(family.t3[0] for family in FAMILIES)
-    raise Error(f"{folder} has no T3 checkpoint; expected one of {expected}")
+    return folder / choose(_t3_files_in(folder), variant, folder)
+
+
+def find_checkpoint(folder: str | Path, variant: str | None = None) -> Checkpoint:
+    """The files of a member of the family in `folder`; an Error names what is missing. variant:
+    which member, where there are several"""
+    folder = Path(folder)
+    t3 = find_t3(folder, variant)
+    family = member_of(t3, Architecture.of(open_tensors(t3), t3))
+    for name in family.tokenizer_files:
+        if not (folder / name).is_file():
+            raise Error(f"{folder} has {t3.name} ({family.name}) but not its tokenizer, {name}")
+    return Checkpoint(
+        folder,
+        family,
+        t3,
+        tuple(folder / name for name in family.tokenizer_files),
+        cangjie=_first(folder, (CANGJIE_TABLE,)) if family.multilingual else None,
+        dicta=_first(folder, DICTA_MODELS) if family.multilingual else None,
+        s3gen=_first(folder, family.s3gen),
+        voice_encoder=_first(folder, VOICE_ENCODER_FILES),
+        voice=_first(folder, VOICE_FILES),
+        voices=_named_voices(folder / VOICES_FOLDER),
+    )
 
 
 def known_language(language: Any, languages: Mapping[str, str]) -> str:
@@ -147,6 +138,12 @@ def known_language(language: Any, languages: Mapping[str, str]) -> str:
             f"ResembleAI/chatterbox, which speaks {len(LANGUAGES)} languages"
         )
     raise ValueError(message)
+
+
+def _t3_files_in(folder: Path) -> dict[str, str]:
+    if not os.path.isdir(folder):
+        return {}
+    return t3_files(entry.name for entry in os.scandir(folder) if entry.is_file())
 
 
 def _first(folder: Path, names: tuple[str, ...]) -> Path | None:

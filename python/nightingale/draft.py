@@ -10,7 +10,7 @@ import numpy as np
 
 from . import _core
 from ._core import Error
-from .checkpoint import T3_FILES
+from .checkpoint import find_t3, holds_model
 from .options import LoadOptions
 from .torch_file import open_tensors
 
@@ -29,7 +29,7 @@ class Drafts:
         if choice not in KINDS:
             path = find_draft(choice)
             self._model, self.unknown = _core.T3.load(
-                open_tensors(path), replace(options, bits=None)
+                open_tensors(path), replace(options, bits=None, preset=None)
             )
             _core.check_draft(t3, self._model)
 
@@ -60,9 +60,8 @@ def find_draft(choice: str | Path) -> Path:
     path = Path(os.path.expanduser(choice))
     if os.path.isfile(path):  # Path.is_file raises for a name that is too long
         return path
-    found = next((path / name for name in T3_FILES if os.path.isfile(path / name)), None)
-    if found is None:
+    if not holds_model(path):
         raise Error(
             f"draft must be {', '.join(KINDS)}, or a T3 file or a folder with one, not {choice}"
         )
-    return found
+    return find_t3(path)

@@ -14,8 +14,9 @@ from . import _core
 from ._core import Error
 from .alignment import best_heads, monotonic_path
 from .arguments import floats, token_ids
-from .checkpoint import S3GEN_FILES, VOICE_ENCODER_FILES, Checkpoint
+from .checkpoint import VOICE_ENCODER_FILES, Checkpoint
 from .draft import Drafts
+from .family import S3GEN_FILES
 from .finite import not_finite
 from .model_rules import RULES
 from .option import number

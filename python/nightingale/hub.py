@@ -2,20 +2,21 @@
 
 import os
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from ._core import Error
 from .checkpoint import (
     CANGJIE_TABLE,
-    FAMILIES,
-    S3GEN_FILES,
     VOICE_ENCODER_FILES,
     VOICE_FILES,
     Checkpoint,
     embedded_model,
     find_checkpoint,
 )
+from .family import MEMBERS, S3GEN_FILES, choose, t3_files
 from .model_settings import SETTINGS_FILE
 from .option import shown
 
@@ -27,12 +28,43 @@ def is_hub_id(text: str) -> bool:
     return _HUB_ID.fullmatch(text) is not None
 
 
-def download(repository: str, offline: bool = False, progress: bool | None = None) -> Path:
+def download(
+    repository: str,
+    offline: bool = False,
+    progress: bool | None = None,
+    variant: str | None = None,
+) -> Path:
     """The local folder of a hub repository's checkpoint, fetched where it is not there yet.
 
-    `offline` uses only what an earlier download left; `progress` False hides the progress bars.
+    `offline` uses only what an earlier download left; `progress` False hides the progress bars;
+    `variant` is the member to fetch of several.
     """
-    from huggingface_hub import constants, snapshot_download
+    from huggingface_hub import snapshot_download
+
+    with _asking(repository, offline) as offline:
+        names = _cached_names(repository) if offline else _listed_names(repository)
+        folder = snapshot_download(
+            repository,
+            allow_patterns=_wanted(repository, names, variant),
+            local_files_only=offline,
+            tqdm_class=_silent_tqdm() if progress is False else None,
+        )
+    return Path(folder)
+
+
+def variants(repository: str, offline: bool = False) -> dict[str, str]:
+    """The T3 files that a hub repository holds by variant, the default one first."""
+    with _asking(repository, offline) as offline:
+        names = _cached_names(repository) if offline else _listed_names(repository)
+    found = t3_files(names)
+    choose(found, None, repository)  # an Error where there are none
+    return found
+
+
+@contextmanager
+def _asking(repository: str, offline: bool) -> Iterator[bool]:
+    """Gives whether to stay offline, and turns what goes wrong at the hub into an Error."""
+    from huggingface_hub import constants
     from huggingface_hub.errors import (
         GatedRepoError,
         HfHubHTTPError,
@@ -42,13 +74,7 @@ def download(repository: str, offline: bool = False, progress: bool | None = Non
 
     offline = offline or constants.HF_HUB_OFFLINE
     try:
-        names = _cached_names(repository) if offline else _listed_names(repository)
-        folder = snapshot_download(
-            repository,
-            allow_patterns=_wanted(repository, names),
-            local_files_only=offline,
-            tqdm_class=_silent_tqdm() if progress is False else None,
-        )
+        yield offline
     except GatedRepoError as error:
         raise Error(
             f"{repository} asks for a login: run `hf auth login`, accept its terms, try again"
@@ -70,7 +96,6 @@ def download(repository: str, offline: bool = False, progress: bool | None = Non
         if _is_connection_error(error):
             raise _no_network(repository) from error
         raise
-    return Path(folder)
 
 
 def _listed_names(repository: str) -> list[str]:
@@ -88,18 +113,19 @@ def _cached_names(repository: str) -> list[str]:
     return [path.name for path in Path(folder).iterdir()]
 
 
-def _wanted(repository: str, names: list[str]) -> list[str]:
-    """The files of the first family among `names`, so that no other model is fetched."""
-    for family in FAMILIES:
-        found = [name for name in family.t3 if name in names]
-        if found:
-            cangjie = [CANGJIE_TABLE] if family.multilingual else []
-            s3gen = [name for name in S3GEN_FILES if name in names][:1]
-            encoder = [name for name in VOICE_ENCODER_FILES if name in names][:1]
-            shared = [SETTINGS_FILE, *s3gen, *encoder, *VOICE_FILES]
-            return [found[0], family.tokenizer, *cangjie, *shared]
-    expected = ", ".join(family.t3[0] for family in FAMILIES)
-    raise Error(f"{repository} has no T3 checkpoint; expected one of {expected}")
+def _wanted(repository: str, names: list[str], variant: str | None = None) -> list[str]:
+    """The files of one member among `names`, so that no other model is fetched."""
+    t3 = choose(t3_files(names), variant, repository)
+    named = next((member for member in MEMBERS if t3 in member.t3), None)
+    encoder = [name for name in VOICE_ENCODER_FILES if name in names][:1]
+    shared = [*encoder, *VOICE_FILES]
+    if named is None:  # its tensors tell which member it is once they are here
+        tokenizers = {name for member in MEMBERS for name in member.tokenizer_files}
+        other = {*tokenizers, *S3GEN_FILES, CANGJIE_TABLE}
+        return [t3, SETTINGS_FILE, *sorted(other & set(names)), *shared]
+    cangjie = [CANGJIE_TABLE] if named.multilingual else []
+    s3gen = [name for name in named.s3gen if name in names][:1]
+    return [t3, *named.tokenizer_files, *cangjie, SETTINGS_FILE, *s3gen, *shared]
 
 
 def _silent_tqdm() -> type:
@@ -127,9 +153,14 @@ def _no_network(repository: str) -> Error:
     )
 
 
-def resolve(model: str | Path | None, offline: bool = False, progress: bool | None = None) -> Path:
+def resolve(
+    model: str | Path | None,
+    offline: bool = False,
+    progress: bool | None = None,
+    variant: str | None = None,
+) -> Path:
     """The folder of a model given as a path or as a hub id, where a path that exists wins; None is
-    the model that comes with the package."""
+    the model that comes with the package. variant: what is fetched of a hub's repository"""
     if model is None:
         if (folder := embedded_model()) is not None:
             return folder
@@ -145,12 +176,15 @@ def resolve(model: str | Path | None, offline: bool = False, progress: bool | No
     if os.path.exists(path):
         raise Error(f"{path} is a file; expected the folder that holds the checkpoint's files")
     if is_hub_id(str(model)):
-        return download(str(model), offline, progress)
+        return download(str(model), offline, progress, variant)
     raise Error(f"there is no folder {path}, and it is not a hub id (owner/name)")
 
 
 def find_model(
-    model: str | Path | None, offline: bool = False, progress: bool | None = None
+    model: str | Path | None,
+    offline: bool = False,
+    progress: bool | None = None,
+    variant: str | None = None,
 ) -> Checkpoint:
     """The files of a model given as `resolve` takes it."""
-    return find_checkpoint(resolve(model, offline, progress))
+    return find_checkpoint(resolve(model, offline, progress, variant), variant)

@@ -30,7 +30,7 @@ def load(
     options = on_device(LoadOptions.merged("load", options, overrides))
     if options.threads is not None:
         _core.set_threads(options.threads)
-    return TTS(resolve(model, options.offline, options.progress), options)
+    return TTS(resolve(model, options.offline, options.progress, options.variant), options)
 
 
 def on_device(options: LoadOptions) -> LoadOptions:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ._core import Error
+from .family import TEXT_PREPROCESSING
 from .small_files import read_small
 
 SETTINGS_FILE = "nightingale.json"
@@ -27,10 +28,11 @@ class FlowSettings:
 class ModelSettings:
     languages: dict[str, str]  # codes and names
     flow: FlowSettings
+    text_preprocessing: str  # one of family.TEXT_PREPROCESSING
 
     @classmethod
-    def of(cls, folder: Path, family: dict[str, str]) -> "ModelSettings":
-        """family: the languages of a model that lists none"""
+    def of(cls, folder: Path, family: dict[str, str], preprocessing: str) -> "ModelSettings":
+        """family, preprocessing: the languages and the reading of text where the file has none"""
         file = folder / SETTINGS_FILE
         try:
             text = read_small(file, MOST_BYTES) if file.exists() else b"{}"
@@ -40,6 +42,7 @@ class ModelSettings:
         return cls(
             _languages(found.get("languages", list(family)), family, file),
             _flow(found.get("s3gen", {}), file),
+            _preprocessing(found.get("text_preprocessing", preprocessing), file),
         )
 
 
@@ -55,6 +58,13 @@ def _languages(listed: Any, family: dict[str, str], file: Path) -> dict[str, str
         known = ", ".join(family)
         raise Error(f"{file}: languages must be a list of codes among {known}, not {listed!r}")
     return {code: name for code, name in family.items() if code in codes}
+
+
+def _preprocessing(given: Any, file: Path) -> str:
+    if given not in TEXT_PREPROCESSING:
+        known = ", ".join(map(repr, TEXT_PREPROCESSING))
+        raise Error(f"{file}: text_preprocessing must be one of {known}, not {given!r}")
+    return str(given)
 
 
 def _flow(given: Any, file: Path) -> FlowSettings:

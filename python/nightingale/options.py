@@ -23,6 +23,7 @@ MODELS_OWN, VOICES_OWN = "the model's own", "the voice's own"
 BITS = (8, 4)
 DTYPES = ("float32", "float16", "bfloat16")
 DEVICES = ("auto", "cpu", "gpu")
+PRESETS = ("chatterbox-0.1.7", "upstream")
 LARGEST_SEED = 2**64 - 1
 MOST_THREADS = 1024
 # Interfaces of options that are not offered over HTTP.
@@ -45,6 +46,20 @@ class LoadOptions(Options):
 
     INTERFACES = ("cli", "ray")
 
+    variant: str | None = option(
+        None,
+        "which model of a folder or repository that holds several, such as turbo or v3",
+        unset="the first that is there",
+        changes_audio=False,
+        core=False,
+    )
+    preset: str | None = option(
+        None,
+        "how multilingual models sample: chatterbox-0.1.7 has the alignment analyser and a "
+        "repetition penalty of 2.0, upstream no analyser and 1.2",
+        choices=PRESETS,
+        unset="chatterbox-0.1.7 for v1 and v2, upstream for later models",
+    )
     bits: int | None = option(
         None,
         "bits of T3's quantized weights; on the CPU S3Gen's are quantized to 8 bits as well",

@@ -203,7 +203,7 @@ def _copied_files(checkpoint: Checkpoint, coded: Iterable[Path]) -> dict[str, Pa
     """The checkpoint's other files by their names in the new folder."""
     settings = checkpoint.folder / SETTINGS_FILE
     files = [
-        checkpoint.tokenizer,
+        *checkpoint.tokenizer_files,
         checkpoint.cangjie,
         checkpoint.dicta,
         checkpoint.s3gen,

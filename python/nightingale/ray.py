@@ -55,7 +55,7 @@ def app(args: Mapping[str, Any]) -> serve.Application:
     own = Arguments(**args)
     settings = server_settings(own)
     # A model that is not there is told here, once, and not by every replica again and again.
-    find_model(settings.model, settings.load.offline, False)
+    find_model(settings.model, settings.load.offline, False, settings.load.variant)
 
     from ray import serve
 

@@ -54,15 +54,26 @@ class TTS:
     """A loaded checkpoint. Calls from several threads take turns, token by token."""
 
     def __init__(self, folder: Path, options: LoadOptions) -> None:
-        self._checkpoint = files = find_checkpoint(folder)
+        self._checkpoint = files = find_checkpoint(folder, options.variant)
         self._loaded = Engine(files, options)
         self._tokenizer = open_tokenizer(files)
+        self._check_vocabulary()
         voices = ({} if files.voice is None else {"default": files.voice}) | files.voices
         self._voices = {name: Voice.load(file) for name, file in voices.items()}
         self._warm_up: WarmUp | None = None
         if options.device == "gpu" and self._loaded.flow is not None and "default" in self._voices:
             self._warm_up = WarmUp(self._loaded, self._voices["default"])
         prepare("Ready.")  # loads the rules now, and not before the first sound
+
+    def _check_vocabulary(self) -> None:
+        """An Error where tokenizer and T3 are of different models."""
+        t3, tokenizer = self._checkpoint.t3.name, self._checkpoint.tokenizer
+        known, used = self._loaded.settings["text_vocabulary"], self._tokenizer.vocabulary
+        if used > known:
+            raise Error(
+                f"{tokenizer} has {used} tokens, but {t3} knows {known}: they are of different "
+                "models"
+            )
 
     @property
     def _engine(self) -> Engine:

@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from nightingale.checkpoint import CANGJIE_TABLE, MULTILINGUAL_TOKENIZER
+from nightingale.checkpoint import CANGJIE_TABLE
+from nightingale.family import MULTILINGUAL_TOKENIZER
 from tools.reference.client import run_reference
 from tools.synthetic import write_checkpoint
 

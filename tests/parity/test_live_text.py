@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from nightingale.checkpoint import CANGJIE_TABLE, LANGUAGES, MULTILINGUAL_TOKENIZER
+from nightingale.checkpoint import CANGJIE_TABLE, LANGUAGES
+from nightingale.family import MULTILINGUAL_TOKENIZER
 from nightingale.text import Tokenizer
 from nightingale.text.byte_level import VOCABULARY, ByteLevelTokenizer
 from tools.reference.client import run_reference

@@ -18,7 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from nightingale.checkpoint import CANGJIE_TABLE, LANGUAGES, MULTILINGUAL_TOKENIZER
+from nightingale.checkpoint import CANGJIE_TABLE, LANGUAGES
+from nightingale.family import MULTILINGUAL_TOKENIZER
 from nightingale.safetensors_writer import stream_safetensors
 
 from .s3gen import S3GEN_SIZES, s3gen_weights, with_legacy_weight_norm

@@ -17,6 +17,10 @@ struct OptionRange {
 
 // How a model is loaded; what is not set stays as the files have it.
 struct LoadOptions {
+  // how multilingual models sample: chatterbox-0.1.7 has the alignment analyser
+  // and a repetition penalty of 2.0, upstream no analyser and 1.2; not set:
+  // chatterbox-0.1.7 for v1 and v2, upstream for later models
+  std::optional<std::string> preset;
   // bits of T3's quantized weights; on the CPU S3Gen's are quantized to 8 bits
   // as well; not set: as in the files
   std::optional<int> bits;
@@ -36,6 +40,7 @@ struct LoadOptions {
   template <typename Visit>
   static void each(Visit visit) {
     // clang-format off
+    visit("preset", &LoadOptions::preset, OptionRange{});
     visit("bits", &LoadOptions::bits, OptionRange{});
     visit("dtype", &LoadOptions::dtype, OptionRange{});
     visit("kv_bits", &LoadOptions::kv_bits, OptionRange{});

@@ -8,7 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from ..options import BITS
+from ..option import options_of
+from ..options import BITS, LoadOptions
 from .options import Arguments, add_shared, on_terminal, progress_bar, remark
 
 
@@ -22,6 +23,11 @@ def add_commands(commands: Any) -> None:
         "--convert", action="store_true",
         help="write .safetensors beside .pt files, for programs in C and C++",
     )  # fmt: skip
+    pull.add_argument(
+        "--list", action="store_true",
+        help="print which models the repository holds, the default first, and download nothing",
+    )  # fmt: skip
+    _add_variant(pull)
     add_shared(pull, model=False)
     pull.set_defaults(run=_pull)
 
@@ -42,10 +48,16 @@ def add_commands(commands: Any) -> None:
         "--tables", action="store_true",
         help="with -o: embeddings and whatever else can be in 8 bits too, for the smallest files",
     )  # fmt: skip
+    _add_variant(quantize)
     quantize.add_argument("--force", action="store_true", help="replace files that are there")
     quantize.add_argument("--offline", action="store_true", help="use only what was downloaded")
     add_shared(quantize, model=False)
     quantize.set_defaults(run=_quantize)
+
+
+def _add_variant(parser: Any) -> None:
+    option = next(each for each in options_of(LoadOptions) if each.name == "variant")
+    parser.add_argument(option.flag, help=f"{option.help} (default: {option.unset})")
 
 
 def _pull(args: Arguments) -> None:
@@ -53,13 +65,14 @@ def _pull(args: Arguments) -> None:
     from ..hub import download, is_hub_id, resolve
     from ..quantization import convert_torch_files
 
-    if args.convert:
-        folder = resolve(args.id, progress=on_terminal())
-    elif is_hub_id(args.id):
-        folder = download(args.id, progress=on_terminal())
-    else:
+    if not args.convert and not is_hub_id(args.id):
         raise ValueError(f"{args.id!r} is not a hub id (owner/name)")
-    checkpoint = find_checkpoint(folder)
+    if args.list:
+        _list(args)
+        return
+    fetch = resolve if args.convert else download
+    folder = fetch(args.id, progress=on_terminal(), variant=args.variant)
+    checkpoint = find_checkpoint(folder, args.variant)
     if args.convert:
         for path in convert_torch_files(checkpoint):
             remark(f"wrote {path}")
@@ -69,6 +82,17 @@ def _pull(args: Arguments) -> None:
     files = {path.name: path.stat().st_size for path in sorted(folder.iterdir())}
     described = {"model": args.id, "family": checkpoint.family.name, "folder": str(folder)}
     print(json.dumps({**described, "files": files, "bytes": sum(files.values())}))
+
+
+def _list(args: Arguments) -> None:
+    from ..hub import variants
+
+    found = variants(args.id)
+    if args.json:
+        print(json.dumps({"model": args.id, "variants": found}))
+        return
+    for variant, name in found.items():
+        print(f"{variant:<12} {name}")
 
 
 def _quantize(args: Arguments) -> None:

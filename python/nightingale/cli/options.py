@@ -46,7 +46,8 @@ class Arguments(argparse.Namespace):
 
     def find_checkpoint(self) -> Checkpoint:
         """The files of the model, which is not loaded."""
-        return find_model(self.model, bool(self.offline), on_terminal())
+        variant = getattr(self, "variant", None)
+        return find_model(self.model, bool(self.offline), on_terminal(), variant)
 
     def speech_options(self, tts: TTS, **defaults: Any) -> SpeechOptions:
         """What was asked for, with the voice found; defaults: of what was not."""

@@ -47,7 +47,7 @@ def serve(
         server.run([listener])  # raises the signal that ended it
         return server.status
     # A model that is not there is told here, once, and not by every worker again and again.
-    find_model(settings.model, settings.load.offline, False)
+    find_model(settings.model, settings.load.offline, False, settings.load.variant)
     with tempfile.TemporaryDirectory() as shared:
         os.environ[SHARED_FOLDER] = shared
         app = functools.partial(create_app, settings)

@@ -10,5 +10,10 @@ def open_tokenizer(files: Checkpoint) -> Tokenizer:
     if files.tokenizer.name == VOCABULARY:
         return ByteLevelTokenizer(files.tokenizer, files.languages)
     return Tokenizer(
-        files.tokenizer, files.languages, files.family.multilingual, files.cangjie, files.dicta
+        files.tokenizer,
+        files.languages,
+        files.family.multilingual,
+        files.cangjie,
+        files.dicta,
+        files.settings.text_preprocessing,
     )

@@ -10,6 +10,7 @@ import numpy as np
 
 from .._core import Error
 from ..checkpoint import known_language
+from ..family import AS_WRITTEN, FULL_CASE, LOWER_CASE
 from .front_ends import front_ends
 from .punctuation import ENGLISH, LONGER_WHEN_NORMALISED, MULTILINGUAL, normalise_punctuation
 from .segment import Encoded
@@ -19,12 +20,15 @@ from .traced import Traced, joined
 # Characters that are counted at once: the time of Japanese grows with the square of the length.
 COUNTED = 500
 _FIRST = re.compile(r"\A.", re.DOTALL)
+# Languages whose front-ends belong to a way of reading; None: all.
+_READ_BY = {LOWER_CASE: None, FULL_CASE: ("zh", "ru"), AS_WRITTEN: ("zh", "ja", "he", "ko")}
 
 
 class Tokenizer:
     """A checkpoint's text tokenizer, with the front-ends of the languages that have one."""
 
     tags = Tags()  # of the text that are sounds or styles
+    _preprocessing = LOWER_CASE
 
     def __init__(
         self,
@@ -33,7 +37,9 @@ class Tokenizer:
         multilingual: bool,
         cangjie: Path | None = None,
         dicta: Path | None = None,
+        preprocessing: str = LOWER_CASE,
     ) -> None:
+        """preprocessing: of a multilingual model, one of family.TEXT_PREPROCESSING"""
         # Imported here: it is half the package's import time and not every command needs it.
         from tokenizers import Tokenizer as FileTokenizer
 
@@ -49,10 +55,23 @@ class Tokenizer:
             for code, name in languages.items()
             if not multilingual or self._tokenizer.token_to_id(f"[{code}]") is not None
         }
+        if not self.languages:
+            raise Error(f"{path} has no tag of any language, such as [en]: it is of another model")
         self.multilingual = multilingual
         self.punctuation = MULTILINGUAL if multilingual else ENGLISH
-        self._front_ends = front_ends(cangjie, dicta)
+        self._preprocessing = preprocessing
+        read_by = _READ_BY[preprocessing]
+        self._front_ends = {
+            code: front_end
+            for code, front_end in front_ends(cangjie, dicta).items()
+            if read_by is None or code in read_by
+        }
         self._known: dict[tuple[str, str], bool] = {}  # by language and character
+
+    @property
+    def vocabulary(self) -> int:
+        """One more than the highest token id."""
+        return max(self._tokenizer.get_vocab().values()) + 1
 
     def encode(self, text: str, language: str = "en") -> np.ndarray:
         """Token ids of one segment of text, without start and stop, its punctuation normalised."""
@@ -78,7 +97,7 @@ class Tokenizer:
             return math.inf
         put_in = 2 + sum(map(text.count, LONGER_WHEN_NORMALISED))  # 2: the tag and the last mark
         # Compatibility characters decompose, upper case may have another length in lower case.
-        read = normalize("NFKD", text.lower()) if not text.isascii() else text
+        read = self._plain(text) if not text.isascii() else text
         return len(read.encode("utf-8", "replace")) + put_in
 
     def encode_as_is(self, text: str, language: str) -> np.ndarray:
@@ -97,7 +116,7 @@ class Tokenizer:
 
     def with_words(self, written: Traced, read: str, ids: np.ndarray, language: str) -> Encoded:
         """Token ids with the words they are in. written: normalised; read: what was tokenised."""
-        places, words = _spoken_words(_shown(written, read))
+        places, words = _spoken_words(_shown(written, read, self._plain))
         spaces = np.cumsum(ids == self._tokenizer.token_to_id("[SPACE]"))
         # A [SPACE] that stands in the text itself would count too many.
         word_of = [places[min(count, len(places) - 1)] for count in spaces] if words else []
@@ -128,9 +147,16 @@ class Tokenizer:
         """The text as the model was taught to read it."""
         if not self.multilingual:
             return text
-        text = normalize("NFKD", text.lower())
-        front_end = self._front_ends.get(language)
-        return front_end(text) if front_end else text
+        front_end = self._front_ends.get(language, str)
+        if self._preprocessing == FULL_CASE:
+            return self._plain(front_end(text))
+        return front_end(self._plain(text))
+
+    def _plain(self, text: str) -> str:
+        """The text as any language reads it."""
+        if self._preprocessing == AS_WRITTEN:
+            return str(text)
+        return normalize("NFKD", text.lower() if self._preprocessing == LOWER_CASE else text)
 
     def _ids(self, read: str, language: str) -> np.ndarray:
         tag = f"[{language}]" if self.multilingual else ""
@@ -158,13 +184,14 @@ def _counted_parts(text: str) -> Iterator[str]:
 _READ_CHARACTER = re.compile(r"(?:\[cj_[^.\]]\])+\[cj_\.\]|.", re.DOTALL)
 
 
-def _shown(text: Traced, read: str) -> list[Traced]:
-    """What stands in the text for each of the words, spaces apart, of what is read of it."""
+def _shown(text: Traced, read: str, plain: Callable[[str], str]) -> list[Traced]:
+    """What stands in the text for each of the words, spaces apart, of what is read of it. plain: as
+    any language reads a text"""
     read_words, words = read.split(" "), text.parts(" ")
     if len(read_words) == len(words):
         return words
     if "[cj_" in read:
-        characters = _decomposed(text).replace(" ", "")
+        characters = _decomposed(text, plain).replace(" ", "")
         shown, start = [], 0
         for word in read_words:
             end = start + len(_READ_CHARACTER.findall(word))
@@ -174,12 +201,11 @@ def _shown(text: Traced, read: str) -> list[Traced]:
     return _spread([normalize("NFC", word) for word in read_words], text)
 
 
-def _decomposed(text: Traced) -> Traced:
-    """In lower case and NFKD."""
-    counts = [len(normalize("NFKD", character.lower())) for character in text]
+def _decomposed(text: Traced, plain: Callable[[str], str]) -> Traced:
+    counts = [len(plain(character)) for character in text]
     each = [text[i : i + 1].sub(_FIRST, "x" * count) for i, count in enumerate(counts)]
     positions = joined(each)
-    return Traced(normalize("NFKD", text.lower()), positions.starts, positions.ends)
+    return Traced(plain(text), positions.starts, positions.ends)
 
 
 def _spread(words: Sequence[str], text: Traced) -> list[Traced]:

@@ -15,7 +15,7 @@ from .. import load
 from .._core import Error
 from ..atomic_files import atomic_path
 from ..audio_writer import FORMATS
-from ..checkpoint import T3_FILES
+from ..checkpoint import holds_model
 from ..hub import is_hub_id
 from ..option import options_of
 from ..options import LoadOptions, SpeechOptions
@@ -106,8 +106,7 @@ def side(given: str, loading: dict[str, Any], speech: dict[str, Any]) -> Side:
     place, *own = [given] if Path(given).exists() else given.split(",")
     path = Path(place)
     changed = _own_options(given, own)
-    holds_model = any((path / name).is_file() for name in T3_FILES)
-    if holds_model or (is_hub_id(place) and not path.exists()):
+    if holds_model(path) or (is_hub_id(place) and not path.exists()):
         own_loading = {name: value for name, value in changed.items() if name in LOADING}
         own_speech = {name: value for name, value in changed.items() if name in SPEECH}
         return Model(place, loading | own_loading, speech | own_speech)

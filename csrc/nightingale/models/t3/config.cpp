@@ -74,7 +74,10 @@ void check(
 
 } // namespace
 
-T3Config T3Config::of(const TensorFile& file, const std::string& settings_of) {
+T3Config T3Config::of(
+    const TensorFile& file,
+    const std::string& settings_of,
+    const std::optional<std::string>& preset) {
   T3Config config;
   bool gpt2 = count_layers(file, "tfmr.h.") > 0;
   config.backbone = gpt2 ? BackboneKind::gpt2 : BackboneKind::llama;
@@ -83,7 +86,8 @@ T3Config T3Config::of(const TensorFile& file, const std::string& settings_of) {
   config.speech_vocabulary = size_of(file, "speech_emb.weight", 2, 0);
   config.speaker_size = size_of(file, "cond_enc.spkr_enc.weight", 2, 1);
   (gpt2 ? read_gpt2 : read_llama)(file, config);
-  config.settings = T3Settings::for_file(settings_of);
+  bool multilingual = is_multilingual(settings_of, config.text_vocabulary);
+  config.settings = T3Settings::for_file(settings_of, multilingual, preset);
   check(config, file, settings_of);
   return config;
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "nightingale/family.h"
@@ -33,8 +34,11 @@ struct T3Config {
   }
 
   // Reads the sizes off the tensors; an Error where they do not make a T3.
-  // Settings are those of the file `settings_of`.
-  static T3Config of(const TensorFile& file, const std::string& settings_of);
+  // Settings are those of the file `settings_of`, with `preset`.
+  static T3Config of(
+      const TensorFile& file,
+      const std::string& settings_of,
+      const std::optional<std::string>& preset = std::nullopt);
 };
 
 // The bits that T3 quantizes a tensor to where it is loaded with `bits`; 0

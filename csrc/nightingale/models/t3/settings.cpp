@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "nightingale/error.h"
+#include "nightingale/family.h"
 #include "nightingale/io/input_file.h"
 #include "nightingale/io/json.h"
 
@@ -13,21 +14,30 @@ namespace {
 
 namespace fs = std::filesystem;
 
-T3Settings built_in(const std::string& file_name) {
-  const std::vector<AlignmentHead> official{{12, 15}, {13, 11}, {9, 2}};
-  T3Settings settings;
-  if (file_name == "t3_mtl23ls_v2.safetensors" ||
-      file_name == "t3_mtl23ls_v2.pt" || file_name == "t3_23lang.safetensors") {
-    settings.alignment_heads = official;
-    settings.analyser = true;
-    settings.repetition_penalty = 2.0f;
-  } else if (
-      file_name == "t3_mtl23ls_v3.safetensors" ||
-      file_name == "t3_mtl23ls_v3.pt") {
-    settings.alignment_heads = official;
-    settings.repetition_penalty = 2.0f;
+const std::string kChatterbox017 = "chatterbox-0.1.7";
+const std::string kUpstream = "upstream";
+
+// A T3 file's name without its ending.
+std::string stem_of(const std::string& path) {
+  return fs::path(path).stem().string();
+}
+
+bool is_before_v3(const std::string& stem) {
+  return stem == "t3_23lang" || stem == "t3_mtl23ls_v2";
+}
+
+// What the two releases differ in; both for multilingual models alone.
+void apply_preset(
+    const std::string& preset,
+    const std::string& what,
+    T3Settings& settings) {
+  if (preset != kChatterbox017 && preset != kUpstream) {
+    throw Error(
+        what + " is '" + preset + "', expected " + kChatterbox017 + " or " +
+        kUpstream);
   }
-  return settings;
+  settings.analyser = preset == kChatterbox017;
+  settings.repetition_penalty = settings.analyser ? 2.0f : 1.2f;
 }
 
 // Far above what either can sensibly be.
@@ -99,16 +109,40 @@ void apply(const Json& t3, const std::string& what, T3Settings& settings) {
 
 } // namespace
 
-T3Settings T3Settings::for_file(const std::string& path) {
-  fs::path file(path);
-  T3Settings settings = built_in(file.filename().string());
-  std::string beside = file.parent_path() / "nightingale.json";
+bool is_multilingual(const std::string& path, int text_vocabulary) {
+  std::string stem = stem_of(path);
+  return text_vocabulary == kV1TextVocabulary ||
+      text_vocabulary == kMultilingualTextVocabulary || is_before_v3(stem) ||
+      stem == "t3_mtl23ls_v3";
+}
+
+T3Settings T3Settings::for_file(
+    const std::string& path,
+    bool multilingual,
+    const std::optional<std::string>& preset) {
+  T3Settings settings;
+  auto choose = [&](const std::string& name, const std::string& what) {
+    if (multilingual) {
+      apply_preset(name, what, settings);
+    }
+  };
+  if (multilingual) {
+    settings.alignment_heads = {{12, 15}, {13, 11}, {9, 2}};
+  }
+  choose(is_before_v3(stem_of(path)) ? kChatterbox017 : kUpstream, path);
+  std::string beside = fs::path(path).parent_path() / "nightingale.json";
   if (fs::exists(beside)) {
     Json json = Json::parse(read_text(beside), beside);
     json.object(beside);
+    if (const Json* named = json.find("preset")) {
+      choose(named->string(beside + ": preset"), beside + ": preset");
+    }
     if (const Json* t3 = json.find("t3")) {
       apply(*t3, beside + ": t3", settings);
     }
+  }
+  if (preset) {
+    choose(*preset, "preset");
   }
   return settings;
 }

@@ -111,9 +111,11 @@ T3 T3::load(
     std::optional<int> bits,
     mx::Stream s,
     std::vector<std::string>* unknown,
-    const std::optional<std::string>& settings_of) {
+    const std::optional<std::string>& settings_of,
+    const std::optional<std::string>& preset) {
   int kept = wanted_bits(*file, bits);
-  T3Config config = T3Config::of(*file, settings_of.value_or(file->path()));
+  T3Config config =
+      T3Config::of(*file, settings_of.value_or(file->path()), preset);
   Weights weights(file, dtype.value_or(default_dtype(*file, kept)));
   T3 model(weights, config, kept, s);
   if (unknown) {

@@ -20,14 +20,15 @@ class T3 {
   // `dtype` the others are float16 where the file has float32. What is
   // quantized in the file stays so. The names of tensors it does not know are
   // put in `unknown`. Settings are those of `settings_of`, the path of what
-  // `file` was made of.
+  // `file` was made of, with `preset`.
   static T3 load(
       std::shared_ptr<const TensorFile> file,
       std::optional<mx::Dtype> dtype,
       std::optional<int> bits,
       mx::Stream s,
       std::vector<std::string>* unknown,
-      const std::optional<std::string>& settings_of = std::nullopt);
+      const std::optional<std::string>& settings_of = std::nullopt,
+      const std::optional<std::string>& preset = std::nullopt);
 
   const T3Config& config() const {
     return config_;

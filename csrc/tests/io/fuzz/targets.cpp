@@ -83,7 +83,7 @@ void read_voice(std::string_view bytes) {
 
 void read_settings(std::string_view bytes) {
   folder().write("nightingale.json", bytes);
-  T3Settings::for_file(folder().path() + "/t3_cfg.safetensors");
+  T3Settings::for_file(folder().path() + "/t3_cfg.safetensors", true);
 }
 
 template <void (*reader)(std::string_view)>
