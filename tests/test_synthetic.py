@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from nightingale.checkpoint import find_checkpoint
 from nightingale.torch_file import open_tensors
 from tools import synthetic
 from tools.synthetic import checkpoint as writer
@@ -282,3 +283,16 @@ def test_turbo_and_nano_have_the_official_shapes() -> None:
         assert shapes["tfmr.wpe.weight"] == (8196, hidden)
         assert shapes["text_emb.weight"] == shapes["text_head.weight"] == (50276, hidden)
         assert shapes["speech_head.bias"] == (6563,)
+
+
+@pytest.mark.parametrize("model", ["multilingual-v1", "turbo", "nano", "pt-br"])
+def test_every_member_has_the_official_layout(tmp_path: Path, model: str) -> None:
+    synthetic.write_checkpoint(tmp_path, model=model)
+    found = find_checkpoint(tmp_path)
+    assert found.family.variant == model.removeprefix("multilingual-")
+    assert found.t3.name in found.family.t3
+    assert found.s3gen is not None
+    meanflow = "flow.decoder.estimator.time_embed_mixer.weight" in open_tensors(found.s3gen)
+    assert meanflow == (model in ("turbo", "nano"))
+    prompt = open_tensors(tmp_path / "conds.pt").shape("t3.cond_prompt_speech_tokens")
+    assert prompt == (1, 375 if meanflow else 150)

@@ -69,8 +69,8 @@ LOGITS_CORNERS = (
 )
 
 
-def logits_case(index: int) -> dict[str, Any]:
-    """Arguments of a teacher-forced run of T3."""
+def logits_case(index: int, vocabulary: int = TEXT_VOCABULARY) -> dict[str, Any]:
+    """Arguments of a teacher-forced run of T3; vocabulary: of its text."""
     if index < len(LOGITS_CORNERS):
         text, speech, prompt, emotion = LOGITS_CORNERS[index]
     else:
@@ -78,7 +78,7 @@ def logits_case(index: int) -> dict[str, Any]:
         text, speech = draws.integer(1, 301), draws.integer(1, 61)
         prompt, emotion = draws.uniform() < 0.8, draws.uniform(0.25, 2.0)
     return {
-        "text_tokens": text_tokens(text, index),
+        "text_tokens": text_tokens(text, index, vocabulary=vocabulary),
         "speech_tokens": speech_tokens(speech, index),
         "prompt": prompt,
         "emotion": emotion,
@@ -100,6 +100,19 @@ def decode_case(index: int) -> dict[str, Any]:
     lengths = (30, 90)
     count = lengths[index] if index < len(lengths) else Draws("decode", index).integer(5, 120)
     return {"text_tokens": text_tokens(count, "decode", index), "steps": 80}
+
+
+# Members of the family by the names of their synthetic checkpoints, and their text vocabularies. v3
+# and the language packs have the shape and the synthetic weights of v2.
+MEMBERS = {"english": 704, "multilingual-v1": 2352}
+
+
+def member_cases(vocabulary: int) -> tuple[dict[str, Any], dict[str, Any]]:
+    """A teacher-forced run and a greedy decode of another member than v2."""
+    text = text_tokens(30, "member", vocabulary=vocabulary)
+    speech = speech_tokens(16, "member")
+    forced = {"text_tokens": text, "speech_tokens": speech, "prompt": True, "emotion": 0.5}
+    return forced, {"text_tokens": text, "steps": 60}
 
 
 def analysed_decode_case() -> dict[str, Any]:

@@ -63,6 +63,38 @@ def decode(folder: str) -> Arrays:
     return run_reference([*jobs, analysed | cases.analysed_decode_case()])
 
 
+def members(folders: dict[str, str]) -> Arrays:
+    golden: Arrays = {}
+    for model, vocabulary in cases.MEMBERS.items():
+        forced, decoded = cases.member_cases(vocabulary)
+        job = {"folder": folders[model]}
+        results = run_reference(
+            [
+                {"name": "logits", "kind": "logits", **job, **forced},
+                {"name": "decode", "kind": "decode", **job, **decoded},
+            ]
+        )
+        digest = cases.logits_digest(results["logits/logits"])
+        golden |= {f"{model}/{key}": value for key, value in digest.items()}
+        golden |= {f"{model}/{key}": results[f"decode/{key}"] for key in ("tokens", "gaps")}
+    return golden
+
+
+def v1_text(folder: str) -> Arrays:
+    """As chatterbox-tts 0.1.4 reads, whose only checkpoint v1 is."""
+    kept = [text_cases.text_case(i) for i in text_cases.GOLDEN]
+    job = {
+        "name": "v1",
+        "kind": "text_ids",
+        "tokenizer": f"{folder}/mtl_tokenizer.json",
+        "cangjie": f"{folder}/{CANGJIE_TABLE}",
+        "texts": [case.text for case in kept],
+        "languages": [case.language for case in kept],
+        "as_written": True,
+    }
+    return run_reference([job])
+
+
 def analyser() -> Arrays:
     scripts = [cases.analyser_case(i) for i in range(ANALYSER_CASES)]
     jobs = [
@@ -234,11 +266,13 @@ def main() -> None:
         meanflow = f"{folder}/meanflow"
         write_checkpoint(multilingual)
         write_checkpoint(english, model="english")
+        write_checkpoint(v1 := f"{folder}/v1", model="multilingual-v1")
         write_checkpoint(meanflow, meanflow=True)
         golden = {
             "conditioning": conditioning(multilingual),
             "logits": logits(multilingual),
             "decode": decode(multilingual),
+            "members": members({"english": english, "multilingual-v1": v1}) | v1_text(v1),
             "analyser": analyser(),
             "sampler": sampler(),
             "tokenizer": tokenizer(multilingual, english),

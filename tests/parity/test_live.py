@@ -33,13 +33,18 @@ def full_checkpoint(tmp_path_factory: pytest.TempPathFactory):
     return write
 
 
-def compare_logits(folder: Path, indices: range, longer: tuple[tuple[int, int], ...]) -> float:
+def compare_logits(
+    folder: Path,
+    indices: range,
+    longer: tuple[tuple[int, int], ...],
+    vocabulary: int = cases.TEXT_VOCABULARY,
+) -> float:
     """Largest relative error of teacher-forced and stepwise logits over the cases."""
-    runs = [cases.logits_case(i) for i in indices]
+    runs = [cases.logits_case(i, vocabulary) for i in indices]
     for text, speech in longer:
         runs.append(
             {
-                "text_tokens": cases.text_tokens(text, "long"),
+                "text_tokens": cases.text_tokens(text, "long", vocabulary=vocabulary),
                 "speech_tokens": cases.speech_tokens(speech, "long"),
                 "prompt": True,
                 "emotion": 0.5,

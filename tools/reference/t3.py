@@ -37,7 +37,7 @@ from .tensors import HEAD_SIZE, Arrays, count, load_tensors
 
 START_TEXT, STOP_TEXT = 255, 0
 START_SPEECH, STOP_SPEECH = 6561, 6562
-T3_FILES = ("t3_mtl23ls_v2.safetensors", "t3_mtl23ls_v3.safetensors", "t3_cfg.safetensors")
+T3_FILES = tuple(f"t3_{name}.safetensors" for name in ("mtl23ls_v2", "mtl23ls_v3", "23lang", "cfg"))
 OFFICIAL_ALIGNED_HEADS = list(alignment_stream_analyzer.LLAMA_ALIGNED_HEADS)
 
 

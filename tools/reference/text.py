@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from unittest import mock
 
@@ -22,10 +23,13 @@ def text_ids(
     languages: Sequence[str] | None = None,
     cangjie: str | Path | None = None,
     normalise: bool = True,
+    as_written: bool = False,
 ) -> Arrays:
     """Token `ids` of all texts end to end, and their `lengths`; no languages: the English model.
 
     Empty text is never normalised: the reference would put a sentence of its own in its place.
+    as_written: what release 0.1.4 does, in which text stays in upper case, is not decomposed and
+    Russian has no stress marks; all else in its tokenizer is the same.
     """
     if normalise:
         punc_norm = mtl_tts.punc_norm if languages else tts.punc_norm
@@ -35,12 +39,18 @@ def text_ids(
         rows = [english.encode(text) for text in texts]
     else:
         with (
+            ExitStack() as patches,
             stub_packages.installed(),
             mock.patch.object(tokenizer_module, "hf_hub_download", return_value=str(cangjie)),
         ):
             multilingual = MTLTokenizer(str(tokenizer))
+            if as_written:
+                patches.enter_context(
+                    mock.patch.object(tokenizer_module, "add_russian_stress", str)
+                )
+            plain = not as_written
             rows = [
-                multilingual.encode(text, language_id=language)
+                multilingual.encode(text, language, lowercase=plain, nfkd_normalize=plain)
                 for text, language in zip(texts, languages, strict=True)
             ]
     return _end_to_end(rows)

@@ -12,18 +12,19 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from nightingale.checkpoint import CANGJIE_TABLE, LANGUAGES
-from nightingale.family import MULTILINGUAL_TOKENIZER
+from nightingale.family import GPT2, MEMBERS, Member
 from nightingale.safetensors_writer import stream_safetensors
 
+from .byte_level import write_byte_level
 from .s3gen import S3GEN_SIZES, s3gen_weights, with_legacy_weight_norm
-from .t3 import SPEECH_CODES, T3_SIZES, t3_weights
+from .t3 import GPT2_SIZES, SPEECH_CODES, T3_SIZES, gpt2_t3_weights, t3_weights
 from .text import cangjie_table, tokenizer_json
 from .torch_file import stream_torch, write_torch
 from .voice import (
@@ -40,41 +41,45 @@ MEANFLOW_FILE = "s3gen_meanflow.safetensors"
 SMALL_ALIGNMENT_HEADS = [[1, 2], [2, 1], [3, 0]]
 
 
+PROMPT_TOKENS, GPT2_PROMPT_TOKENS = 150, 375  # of T3's voice
+
+
 @dataclass(frozen=True)
 class Model:
-    t3_file: str
-    s3gen_file: str
-    voice_encoder_file: str
-    tokenizer_file: str
-    text_vocabulary: int
-    languages: tuple[str, ...]
-    alignment_heads: bool
-    analyser: bool
+    """A member of the family and the names its other files have beside its T3."""
+
+    member: Member
+    s3gen_file: str = "s3gen.pt"
+    voice_encoder_file: str = "ve.pt"
+
+    @property
+    def t3_file(self) -> str:
+        return self.member.t3[0]
+
+    @property
+    def languages(self) -> tuple[str, ...]:
+        return tuple(LANGUAGES) if self.member.multilingual else ()
+
+    @property
+    def meanflow(self) -> bool:
+        return self.s3gen_file == MEANFLOW_FILE
 
 
-MULTILINGUAL = Model(
-    "t3_mtl23ls_v2.safetensors",
-    "s3gen.pt",
-    "ve.pt",
-    MULTILINGUAL_TOKENIZER,
-    2454,
-    tuple(LANGUAGES),
-    alignment_heads=True,
-    analyser=True,
-)
+def _model(variant: str) -> Model:
+    member = next(member for member in MEMBERS if member.variant == variant)
+    if member.multilingual:
+        return Model(member)
+    return Model(member, member.s3gen[0], "ve.safetensors")
+
+
 MODELS = {
-    "multilingual": MULTILINGUAL,
-    "multilingual-v3": replace(MULTILINGUAL, t3_file="t3_mtl23ls_v3.safetensors", analyser=False),
-    "english": Model(
-        "t3_cfg.safetensors",
-        "s3gen.safetensors",
-        "ve.safetensors",
-        "tokenizer.json",
-        704,
-        (),
-        alignment_heads=False,
-        analyser=False,
-    ),
+    "multilingual": _model("v2"),
+    "multilingual-v3": _model("v3"),
+    "multilingual-v1": _model("v1"),
+    "english": _model("english"),
+    "turbo": _model("turbo"),
+    "nano": _model("nano"),
+    "pt-br": _model("pt-br"),
 }
 
 
@@ -99,6 +104,7 @@ def write_checkpoint(
     _choose("model", model, MODELS)
     _choose("dtype", dtype, ("float32", "float16", "bfloat16"))
     spec = MODELS[model]
+    meanflow = meanflow or spec.meanflow
     s3gen_file = MEANFLOW_FILE if meanflow else spec.s3gen_file
     s3gen = {
         **s3gen_weights(S3GEN_SIZES[size], meanflow),
@@ -109,18 +115,20 @@ def write_checkpoint(
     if s3gen_file != MODELS["english"].s3gen_file:
         s3gen |= speech_tokenizer_tables()
     tensor_files = {
-        spec.t3_file: t3_weights(T3_SIZES[size], spec.text_vocabulary),
+        spec.t3_file: _t3_weights(spec.member, size),
         s3gen_file: with_legacy_weight_norm(s3gen) if legacy_weight_norm else s3gen,
         spec.voice_encoder_file: voice_encoder_weights(VOICE_SIZES[size]),
     }
-    json_files: dict[str, Any] = {
-        spec.tokenizer_file: tokenizer_json(spec.text_vocabulary, spec.languages)
-    }
+    json_files: dict[str, Any] = {}
+    if spec.member.backbone != GPT2:
+        vocabulary = tokenizer_json(spec.member.text_vocabulary, spec.languages)
+        json_files[spec.member.tokenizer] = vocabulary
     if spec.languages:
         json_files[CANGJIE_TABLE] = cangjie_table()
     if settings := _settings(size, spec):
         json_files["nightingale.json"] = settings
-    names = [*tensor_files, *json_files, "conds.pt"]
+    names = list({**tensor_files, **json_files, **dict.fromkeys(spec.member.tokenizer_files)})
+    names.append("conds.pt")
 
     folder = Path(folder)
     _refuse_foreign_files(folder, names)
@@ -130,7 +138,9 @@ def write_checkpoint(
         _write_tensor_files(staging, tensor_files, seed, dtype, progress)
         for name, content in json_files.items():
             _write_json(staging / name, content)
-        write_torch(staging / "conds.pt", default_voice(seed))
+        if spec.member.backbone == GPT2:
+            write_byte_level(staging)
+        write_torch(staging / "conds.pt", default_voice(seed, spec.member))
         folder.mkdir(exist_ok=True)
         for name in names:
             os.replace(staging / name, folder / name)
@@ -138,8 +148,17 @@ def write_checkpoint(
         shutil.rmtree(staging, ignore_errors=True)
 
 
-def default_voice(seed: int = 0) -> dict[str, Any]:
-    """The content of conds.pt: a unit speaker embedding, prompt tokens, prompt mel and x-vector."""
+def _t3_weights(member: Member, size: str) -> Tensors:
+    if member.backbone == GPT2:
+        return gpt2_t3_weights(GPT2_SIZES[member.variant][size])
+    return t3_weights(T3_SIZES[size], member.text_vocabulary)
+
+
+def default_voice(seed: int = 0, member: Member | None = None) -> dict[str, Any]:
+    """The content of conds.pt: a unit speaker embedding, prompt tokens, prompt mel and x-vector.
+    member: whose prompt it has; None: a multilingual one's"""
+    gpt2 = member is not None and member.backbone == GPT2
+    prompt_tokens = GPT2_PROMPT_TOKENS if gpt2 else PROMPT_TOKENS
 
     def draw(name: str, *shape: int) -> np.ndarray:
         return uniform(seed, f"conds.{name}", shape)
@@ -155,7 +174,7 @@ def default_voice(seed: int = 0) -> dict[str, Any]:
         "t3": {
             "speaker_emb": speaker / norm,
             "clap_emb": None,
-            "cond_prompt_speech_tokens": tokens("t3.cond_prompt_speech_tokens", 150),
+            "cond_prompt_speech_tokens": tokens("t3.cond_prompt_speech_tokens", prompt_tokens),
             "cond_prompt_speech_emb": None,
             "emotion_adv": np.full((1, 1, 1), 0.5, np.float32),
         },
@@ -171,12 +190,9 @@ def default_voice(seed: int = 0) -> dict[str, Any]:
 
 def _settings(size: str, model: Model) -> dict[str, Any]:
     """What the small tensors cannot say; the full size has the official file's built-in values."""
-    if size == "full":
+    if size == "full" or not model.languages:
         return {}
-    t3: dict[str, Any] = {"analyser": model.analyser}
-    if model.alignment_heads:
-        t3["alignment_heads"] = SMALL_ALIGNMENT_HEADS
-    return {"t3": t3}
+    return {"t3": {"alignment_heads": SMALL_ALIGNMENT_HEADS}}
 
 
 def _write_tensor_files(
