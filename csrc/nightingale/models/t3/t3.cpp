@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "mlx/ops.h"
 #include "mlx/transforms.h"
