@@ -54,7 +54,7 @@ def abbreviation_rules(
         rf"(?<![\w.])({either(named)})\.(?!{_CAPITAL}\.)(?=[\s\u00a0]?(?:{_CAPITAL}|\w+\.\s)"
         r"|(?<=\w\w\.)\s(?:e|y|et|o|ou)\s)\s?": lambda match: f"{named[match[1]]} ",
         rf"(?<![\w./])(?:{_UNITS})({either(anywhere)}|{either(map(str.capitalize, anywhere))})"
-        r"\.(?!\w|/)": (
+        r"\.(?!\w|/k?m²)": (
             lambda match: _cased(_entry(anywhere, match[1]), match[1]) + kept_stop(match, code)
         ),
     }

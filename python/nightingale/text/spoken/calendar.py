@@ -146,7 +146,10 @@ def _named_month_rules(language: Language) -> Rules:
         return f"{before}{first} {language.word['to']} {last}"
 
     def lone_day(match: re.Match[str]) -> str:
-        return f"{match['lead']}{days[match['day'].lower()]}" + kept_stop(match, language.code)
+        day = days[match["day"].lower()]
+        several = match["lead"].strip().lower() in ("los", "aos", "nos", "nas", "às")
+        plural = "s" if several and not day.endswith("s") else ""
+        return f"{match['lead']}{day}{plural}" + kept_stop(match, language.code)
 
     day_end = language.patterns.get("day_end", "")
     rules: Rules = {}

@@ -97,6 +97,12 @@ def per_rules(language: Language) -> Rules:
     def spoken(match: re.Match[str]) -> str:
         if f"{match['unit'].strip()}/{match['per']}" in language.unit_nouns:
             return match[0]
+        measured = match["unit"].strip() in language.unit_nouns
+        if measured and match["per"] in language.unit_nouns and "per_unit" in language.word:
+            return (
+                f"{match['unit']} {language.word['per_unit']} "
+                + (language.unit_nouns[match["per"]].forms[0])
+            )
         return f"{match['unit']} {per[match['per']]}"
 
     units = either(language.unit_nouns)
@@ -192,7 +198,7 @@ def _lone_units(language: Language) -> Rules:
 
     units = either(unit for unit in _LONE if unit in language.unit_nouns)
     return {
-        rf"(?<![\w.-])(?P<before>(?:(?P<one>{language.patterns['one_of']})|[^\W\d_]+)\s)"
+        rf"(?<![\w.-])(?P<before>(?:(?P<one>(?i:{language.patterns['one_of']}))|[^\W\d_]+)\s)"
         rf"(?P<unit>{units})(?![\w²³/'’-]|\s?[0-9])": spoken,
     }
 

@@ -106,7 +106,8 @@ _LANGUAGE = Language(
     code="fr",
     numbers=NUMBERS,
     words=(
-        "every: aux, minus: moins, comma: virgule, point: point, dot: point, to: à, and: et, "
+        "every: aux, per_unit: par, "
+        "minus: moins, comma: virgule, point: point, dot: point, to: à, and: et, "
         "and_half: et demi, and_half_f: et demie, half_m: un demi, half_f: une demi, over: sur, "
         "power: puissance, "
         "squared: au carré, cubed: au cube, slash: barre oblique, hyphen: tiret, "

@@ -235,7 +235,7 @@ _LANGUAGE = Language(
     ),
     patterns={
         "one_of": "un|il|del|al|per|ogni|primo|ultimo",
-        "day_lead": "il|ogni|di|dal|al|e|del",
+        "day_lead": "la|alla|della|il|ogni|di|dal|al|e|del",
         "between": "tra|fra",
         "measures": r"tazz[ae]|tazzin[ae]|bicchier[ei]|cucchiai(?:o|ni|no)?|litr[oi]|"
         r"chil[oi]|or[ae]|bustin[ae]|cipoll[ae]|limon[ei]|pacchett[oi]|"

@@ -77,6 +77,7 @@ ABBREVIATIONS = abbreviation_rules(
         r"\bS\.\s?(?=[AEIOU]\w)": "sant'",
         r"\bP\.\s?S\.": "post scriptum",
         r"\bN\.\s?B\.": "nota bene",
+        r"(?<=[0-9]°\s)p\.(?=[,;\s])": "piano",
         r"(?<=IVA\s)incl\.": "inclusa",
         r"(?<=IVA\s)escl\.": "esclusa",
         r"(?<=[aà]\s)max\b\.?": "massima",

@@ -262,7 +262,7 @@ _LANGUAGE = Language(
     ),
     patterns={
         "one_of": "um|o|do|ao|no|por|cada|primeiro|último",
-        "day_lead": "na|no|nas|nos|às|de|e|a|toda",
+        "day_lead": "ao|aos|na|no|nas|nos|às|de|e|a|toda",
         "between": "entre",
         "measures": r"xícaras?|copos?|colher(?:es)?|litros?|quilos?|horas?|cebolas?|"
         r"limão|pacotes?|garrafas?|latas?|maçãs?",

@@ -79,6 +79,7 @@ ABBREVIATIONS = abbreviation_rules(
             )
         },
         r"\bN\.\s?B\.": "nota bene",
+        r"(?<=[0-9][º°]\s)and\.": "andar",
         r"(?<=a\s)máx\.|(?<=dade\s)máx\.": "máxima",
         r"(?<=a\s)mín\.|(?<=dade\s)mín\.": "mínima",
         r"\b[Aa]pto(?=\s[0-9])": "apartamento",
