@@ -66,8 +66,8 @@ ops::LayerCache caches_of(int past, mx::Dtype dtype, mx::Stream s) {
 // The same by ops that are not fused.
 ops::SelfAttention in_parts(const ops::AttentionInput& in, mx::Stream s) {
   auto parts = mx::split(in.qkv, 3, -1, s);
-  auto q = cpu::rotary(parts[0], in.frequencies, in.past, s);
-  auto k = cpu::rotary(parts[1], in.frequencies, in.past, s);
+  auto q = cpu::rotary(parts[0], *in.frequencies, in.past, s);
+  auto k = cpu::rotary(parts[1], *in.frequencies, in.past, s);
   ops::LayerCache cache{
       cpu::write_heads(in.cache.keys, k, in.past, s),
       cpu::write_heads(in.cache.values, parts[2], in.past, s)};
