@@ -158,8 +158,8 @@ std::shared_ptr<const TensorFile> embedded(const char* name) {
 
 void speak_with_every_model() {
   speak_with_t3(official().t3, {std::nullopt, 8, 4});
-  speak_with_t3(official().turbo, {std::nullopt, 8, 4});
-  speak_with_t3(official().nano, {std::nullopt, 8, 4});
+  speak_with_t3(official().turbo, {std::nullopt, 8});
+  speak_with_t3(official().nano, {4});
   // Its file is quantized.
   speak_with_t3(embedded("t3_mtl23ls_v2.safetensors"), {std::nullopt});
   auto small = embedded("s3gen_meanflow.safetensors");
