@@ -148,7 +148,7 @@ def test_every_setting_reaches_the_model(
     settings = {
         **{"language": "fr", "seed": 3, "temperature": 1.2, "cfg_weight": 0.7},
         **{"exaggeration": 0.9, "repetition_penalty": 1.3, "min_p": 0.02, "top_p": 0.9},
-        **{"steps": 1, "speed": 1.25, "max_tokens": 20},
+        **{"steps": 1, "speed": 1.25, "max_tokens": 20, "top_k": 500},
     }
     options = [f"--{name.replace('_', '-')}={value}" for name, value in settings.items()]
     command = ["say", "Bonjour.", "-o", str(tmp_path / "a.wav"), "--json", *model, *options]

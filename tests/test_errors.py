@@ -81,7 +81,7 @@ def test_text_must_fit_the_position_table(tts: nightingale.TTS) -> None:
         ("min_p", -0.1, "min_p must be between 0 and 1, not -0.1"),
         ("min_p", 1.5, "min_p must be between 0 and 1, not 1.5"),
         ("min_p", math.nan, "min_p must be between 0 and 1, not nan"),
-        ("top_k", -1, "top_k must be 0 or more, not -1"),
+        ("top_k", -1, "top_k must be between 0 and 2147483647, not -1"),
         ("top_p", -0.1, "top_p must be between 0 and 1, not -0.1"),
         ("top_p", 1.5, "top_p must be between 0 and 1, not 1.5"),
         ("top_p", math.nan, "top_p must be between 0 and 1, not nan"),

@@ -159,7 +159,8 @@ def test_a_batch_is_made_again_with_other_options_of_loading(checkpoint: Path) -
 def test_a_batch_is_made_again_with_other_options_of_speech(checkpoint: Path) -> None:
     given = {"language": "fr", "seed": 1, "speed": 1.5, "temperature": 0.5, "cfg_weight": 0.3}
     given |= {"exaggeration": 0.7, "repetition_penalty": 1.5, "min_p": 0.1, "top_p": 0.9}
-    given |= {"max_tokens": 20, "steps": 4, "ssml": True, "markdown": True, "html": True}
+    given |= {"top_k": 50, "max_tokens": 20, "steps": 4}
+    given |= {"ssml": True, "markdown": True, "html": True}
     assert {"voice", "lexicon", *given} == set(names_of(SpeechOptions, "manifest"))
     digests = {digest(checkpoint, {name: value}) for name, value in given.items()}
     plain = digest(checkpoint, {})
