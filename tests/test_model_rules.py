@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -100,3 +103,56 @@ def test_the_command_line_tells_it_on_standard_error(
     command = ["say", "Hi.", "--max-tokens", "5", "--cfg-weight", "0.7", "-o"]
     assert cli.main([*command, str(tmp_path / "hi.wav")]) == 0
     assert "nightingale: this model has no cfg_weight: ignored" in capsys.readouterr().err
+
+
+@pytest.fixture(scope="module")
+def client(quick_checkpoint: Path) -> Iterator[Any]:
+    """Of a server whose model follows Turbo's rules."""
+    testclient = pytest.importorskip("starlette.testclient")
+    from nightingale.server import Settings, create_app
+    from nightingale.server.jobs import EngineThread
+
+    def load() -> nightingale.TTS:
+        tts = nightingale.load(quick_checkpoint)
+        tts._loaded.rules = RULES["gpt2"]
+        return tts
+
+    engine = EngineThread(load)
+    engine.start()
+    app = create_app(Settings(), engine)
+    with testclient.TestClient(app, base_url="http://localhost") as client:
+        yield client
+
+
+@pytest.mark.slow
+def test_the_server_tells_it_and_the_page_does_not_offer_them(client: Any) -> None:
+    asked = {"model": "nightingale", "input": "Hi.", "stream_format": "json"}
+    answer = client.post("/v1/audio/speech", json=asked | {"cfg_weight": 0.7, "exaggeration": 1})
+    assert answer.headers["nightingale-ignored"] == "cfg_weight, exaggeration"
+    assert answer.json()["ignored"] == ["cfg_weight", "exaggeration"]
+    plain = client.post("/v1/audio/speech", json=asked | {"cfg_weight": 0})
+    assert "nightingale-ignored" not in plain.headers
+    assert plain.json()["ignored"] == []
+    shown = [control["name"] for control in client.get("/page/options.json").json()]
+    assert "temperature" in shown
+    assert not {"cfg_weight", "exaggeration"} & set(shown)
+
+
+@pytest.mark.slow
+def test_a_websocket_tells_it_once_up_to_the_end(client: Any) -> None:
+    with client.websocket_connect("ws://localhost/v1/audio/speech/live") as socket:
+        socket.send_json({"type": "begin", "cfg_weight": 0.7})
+        for text in ("Hi. ", "No."):
+            socket.send_json({"type": "text", "text": text})
+            socket.send_json({"type": "flush"})
+        socket.send_json({"type": "end"})
+        told: list[dict[str, Any]] = []
+        while not told or told[-1]["type"] != "done":
+            message = socket.receive()
+            if message.get("text"):
+                told.append(json.loads(message["text"]))
+    kinds = [event["type"] for event in told]
+    assert kinds.count("sentence") == 2
+    assert [event for event in told if event["type"] == "ignored"] == [
+        {"type": "ignored", "options": ["cfg_weight"]}
+    ]

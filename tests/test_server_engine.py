@@ -55,7 +55,7 @@ class Model:
 
     voices = ("default",)
     languages = {"en": "English"}  # noqa: RUF012
-    info = {"bakes_voices": True, "sound_tags": [], "defaults": {}}  # noqa: RUF012
+    info = {"bakes_voices": True, "sound_tags": [], "ignored_options": [], "defaults": {}}  # noqa: RUF012
 
 
 @contextmanager

@@ -104,6 +104,7 @@ class TTS:
             "threads": _core.threads(),
             "mlx": _core.mlx_version(),
             "bakes_voices": engine.bakes_voices,
+            "ignored_options": list(engine.rules.ignored_options),
             "sound_tags": list(self._tokenizer.tags.sounds),
             "style_tags": list(self._tokenizer.tags.styles),
             "defaults": SpeechOptions().resolved(engine.speech_defaults).of_model(),

@@ -75,7 +75,8 @@ def create_app(settings: Settings, engine: EngineThread | None = None) -> FastAP
 
     @app.get("/page/options.json", include_in_schema=False)
     def page_options() -> list[dict[str, Any]]:
-        return speech.controls(server.engine.facts.defaults)
+        facts = server.engine.facts
+        return speech.controls(facts.defaults, facts.ignored_options)
 
     mimetypes.add_type("text/javascript", ".js")  # some systems say otherwise, browsers insist
     app.mount("/page", StaticFiles(directory=PAGE))

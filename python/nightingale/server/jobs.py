@@ -150,6 +150,7 @@ class ModelFacts:
     languages: dict[str, str]
     bakes_voices: bool
     sound_tags: list[str]
+    ignored_options: list[str]
     defaults: dict[str, Any]  # of SpeechOptions, where the model has its own
 
 
@@ -336,6 +337,7 @@ class EngineThread:
                 self._tts.languages,
                 self._tts.info["bakes_voices"],
                 self._tts.info["sound_tags"],
+                self._tts.info["ignored_options"],
                 self._tts.info["defaults"],
             )
         return self._tts

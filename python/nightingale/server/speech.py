@@ -6,7 +6,7 @@ import asyncio
 import logging
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError, Future
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol, get_args
@@ -173,11 +173,14 @@ else:
     )
 
 
-def controls(defaults: Mapping[str, Any]) -> list[dict[str, Any]]:
+def controls(defaults: Mapping[str, Any], ignored: Collection[str] = ()) -> list[dict[str, Any]]:
     """What the page shows of the options: sliders, then numbers. defaults: the model's own values.
-    Whole numbers are strings, since JavaScript's numbers are not exact beyond 2⁵³."""
+    ignored: options without effect, which are not shown. Whole numbers are strings, since
+    JavaScript's numbers are not exact beyond 2⁵³."""
     found = []
     for option in options_of(SpeechOptions, "page"):
+        if option.name in ignored:
+            continue
         control = option.control
         assert control is not None  # the page has no others
         least, most = option.range
