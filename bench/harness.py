@@ -15,6 +15,8 @@ from pathlib import Path
 from statistics import median, quantiles
 from typing import Any
 
+from tools.synthetic.checkpoint import MODELS
+
 Results = dict[str, list[dict[str, Any]]]
 
 DTYPES = ("float32", "float16", "bfloat16")
@@ -29,6 +31,7 @@ def make_parser(
     arguments.add_argument("--reference", help="Python of the reference's environment")
     arguments.add_argument("--rounds", type=int, help="default: 2 on a CPU, 1 on a GPU")
     arguments.add_argument("--size", choices=("small", "full"), default="full")
+    arguments.add_argument("--member", choices=MODELS, default="multilingual", help="of the family")
     arguments.add_argument("--folder", help="a checkpoint; made there if there is none")
     arguments.add_argument("--json", help="also write the results here")
     arguments.add_argument("--measure", help=argparse.SUPPRESS)
@@ -65,7 +68,7 @@ def checkpoint(args: argparse.Namespace) -> Iterator[Path]:
         if not folder.exists():
             from tools.synthetic import write_checkpoint
 
-            write_checkpoint(folder, size=args.size)
+            write_checkpoint(folder, size=args.size, model=getattr(args, "member", "multilingual"))
         yield folder
 
 
