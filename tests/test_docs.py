@@ -38,7 +38,7 @@ NOT_EXAMPLES = ("", "text", "json", "mermaid")
 NOT_RUN = {
     r"pip ": "installs what is being tested, or needs a network",
     r"pytest\b": "is what runs this",
-    r".*\bResembleAI/": "needs a network and gigabytes",
+    r".*\b(ResembleAI|mlx-community)/": "needs a network and gigabytes",
     r"for wheel in |cmake |build/|python3 csrc/tests/|tools/comp": "needs a compiler, and minutes",
     r"python3 -m tools\.kernel_texts|tools/first_mac": "needs a build of the C++ tests",
     r"tools/reference/env|python -m (bench\.|tools\.v)": "needs the reference, and minutes",

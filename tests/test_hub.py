@@ -19,6 +19,7 @@ import pytest
 import nightingale
 from nightingale import hub
 from nightingale.checkpoint import find_checkpoint
+from tools.synthetic.mlx_conversion import write_conversion
 
 from .command import PATIENCE
 
@@ -260,6 +261,23 @@ def test_offline_with_nothing_downloaded(tmp_path: Path) -> None:
 def test_without_a_network_the_error_says_so(tmp_path: Path) -> None:
     message = error_of(tmp_path, closed_port(), "owner/model")
     assert message.startswith("cannot reach the hub to fetch owner/model; check the network")
+
+
+def test_a_conversion_is_fetched_whole_and_another_kind_of_model_not_at_all(
+    server: Hub, checkpoints: Path, tmp_path: Path
+) -> None:
+    write_conversion(checkpoints / "english", tmp_path / "mlx")
+    files = {path.name: path.read_bytes() for path in (tmp_path / "mlx").iterdir()}
+    server.files["owner/mlx"] = files | {"README.md": b"read me"}
+    found = load(tmp_path / "home", server.address, "owner/mlx")
+    assert found["info"]["family"] == "english"
+    assert set(server.asked) == files.keys()
+
+    server.asked.clear()
+    server.files["owner/mlx"] = files | {"config.json": b'{"model_type": "kokoro"}'}
+    message = error_of(tmp_path / "other", server.address, "owner/mlx")
+    assert message.endswith("config.json: model_type is 'kokoro', expected 'chatterbox'")
+    assert set(server.asked) == {"config.json"}
 
 
 def test_an_unknown_repository_is_named(server: Hub, tmp_path: Path) -> None:

@@ -60,8 +60,8 @@ std::tuple<NumpyArray, NumpyArray, NumpyArray> quantize(
       to_bytes(parts.biases)};
 }
 
-using Ranges =
-    std::vector<std::tuple<std::string, uint64_t, uint64_t, uint32_t>>;
+using Ranges = std::vector<
+    std::tuple<std::string, uint64_t, uint64_t, std::optional<uint32_t>>>;
 using Tensors = std::vector<std::tuple<
     std::string,
     std::string,
@@ -74,7 +74,8 @@ std::shared_ptr<TensorFile> open_strided(
     const std::string& path,
     const Ranges& ranges,
     const Tensors& tensors,
-    std::vector<std::pair<std::string, double>> scalars) {
+    std::vector<std::pair<std::string, double>> scalars,
+    bool quantized) {
   nightingale::StridedLayout layout;
   for (const auto& [name, offset, size, crc] : ranges) {
     layout.ranges.push_back({name, offset, size, crc});
@@ -87,6 +88,7 @@ std::shared_ptr<TensorFile> open_strided(
     layout.tensors.push_back({name, *dtype, range, offset, shape, strides});
   }
   layout.scalars = std::move(scalars);
+  layout.quantized = quantized;
   return std::const_pointer_cast<TensorFile>(
       nightingale::open_strided_file(path, layout));
 }
@@ -108,8 +110,10 @@ void bind_checkpoint(nb::module_& m) {
           nb::arg("ranges"),
           nb::arg("tensors"),
           nb::arg("scalars"),
+          nb::arg("quantized") = false,
           "A file whose format the caller has read. ranges: name, offset, "
-          "bytes and CRC-32 each; tensors: name, dtype, the range's name, "
+          "bytes and CRC-32, if any, each; tensors: name, dtype, the range's "
+          "name, "
           "offset, shape and strides in elements each.")
       .def("names", &TensorFile::names)
       .def("__contains__", &TensorFile::contains, nb::arg("name"))

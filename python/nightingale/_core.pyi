@@ -22,9 +22,9 @@ class TensorFile:
     def open(path: str) -> TensorFile: ...
 
     @staticmethod
-    def open_strided(path: str, ranges: Sequence[tuple[str, int, int, int]], tensors: Sequence[tuple[str, str, str, int, Sequence[int], Sequence[int]]], scalars: Sequence[tuple[str, float]]) -> TensorFile:
+    def open_strided(path: str, ranges: Sequence[tuple[str, int, int, int | None]], tensors: Sequence[tuple[str, str, str, int, Sequence[int], Sequence[int]]], scalars: Sequence[tuple[str, float]], quantized: bool = False) -> TensorFile:
         """
-        A file whose format the caller has read. ranges: name, offset, bytes and CRC-32 each; tensors: name, dtype, the range's name, offset, shape and strides in elements each.
+        A file whose format the caller has read. ranges: name, offset, bytes and CRC-32, if any, each; tensors: name, dtype, the range's name, offset, shape and strides in elements each.
         """
 
     def names(self) -> list[str]: ...

@@ -2,11 +2,12 @@
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from . import mlx_files
 from ._core import Error
 from .family import Architecture, Member, choose, member_of, t3_files
 from .model_settings import ModelSettings
@@ -45,6 +46,7 @@ DICTA_MODELS = ("dicta-1.0.onnx", "dicta-1.0.int8.onnx")  # of Hebrew's diacriti
 VOICE_ENCODER_FILES = ("ve.safetensors", "ve.pt")
 VOICE_FILES = ("conds.safetensors", "conds.pt")
 VOICES_FOLDER = "voices"
+TOKENIZER_COPY = "tokenizer.json"  # as conversions by mlx-audio name any member's
 EMBEDDED = Path(__file__).with_name("assets")
 
 
@@ -70,6 +72,11 @@ class Checkpoint:
         return ModelSettings.of(self.folder, family, self.family.text_preprocessing)
 
     @property
+    def settings_of(self) -> Path:
+        """The official path of T3's file, whose name tells its settings."""
+        return self.folder / self.family.t3[0] if mlx_files.is_conversion(self.t3) else self.t3
+
+    @property
     def tokenizer(self) -> Path:
         """The tokenizer's file, the first where there are several."""
         return self.tokenizer_files[0]
@@ -92,7 +99,13 @@ def embedded_model() -> Path | None:
 
 def holds_model(folder: Path) -> bool:
     """Whether a folder has the T3 of any member of the family."""
-    return bool(_t3_files_in(folder))
+    return bool(_t3_files_in(folder)) or holds_conversion(folder)
+
+
+def holds_conversion(folder: Path) -> bool:
+    """Whether a folder has the files of a conversion by mlx-audio."""
+    names = (mlx_files.MODEL_FILE, mlx_files.CONFIG_FILE)
+    return all(os.path.isfile(folder / name) for name in names)
 
 
 def find_t3(folder: str | Path, variant: str | None = None) -> Path:
@@ -107,6 +120,8 @@ def find_checkpoint(folder: str | Path, variant: str | None = None) -> Checkpoin
     """The files of a member of the family in `folder`; an Error names what is missing. variant:
     which member, where there are several"""
     folder = Path(folder)
+    if holds_conversion(folder) and not _t3_files_in(folder):
+        return _find_conversion(folder, variant)
     t3 = find_t3(folder, variant)
     family = member_of(t3, Architecture.of(open_tensors(t3), t3))
     for name in family.tokenizer_files:
@@ -138,6 +153,36 @@ def known_language(language: Any, languages: Mapping[str, str]) -> str:
             f"ResembleAI/chatterbox, which speaks {len(LANGUAGES)} languages"
         )
     raise ValueError(message)
+
+
+def _find_conversion(folder: Path, variant: str | None) -> Checkpoint:
+    config_file, model = folder / mlx_files.CONFIG_FILE, folder / mlx_files.MODEL_FILE
+    config = mlx_files.read_config(folder)
+    said = mlx_files.converted_member(config, config_file)
+    shape = Architecture.of(mlx_files.open_part(model, mlx_files.T3), model)
+    family = member_of(folder / said.t3[0], shape)
+    if family.name != said.name:
+        raise Error(
+            f"{config_file} says that {model.name} is {said.name}, but it has "
+            f"{shape.text_vocabulary} text tokens, not {said.text_vocabulary}"
+        )
+    choose({family.variant: family.t3[0]}, variant, folder)  # an Error where it is another
+    preprocessing = mlx_files.converted_preprocessing(config, config_file)
+    tokenizer = _first(folder, (TOKENIZER_COPY, family.tokenizer))
+    if tokenizer is None:
+        raise Error(f"{folder} has {model.name} ({family.name}) but not its {TOKENIZER_COPY}")
+    return Checkpoint(
+        folder,
+        replace(family, text_preprocessing=preprocessing or family.text_preprocessing),
+        model,
+        (tokenizer,),
+        cangjie=_first(folder, (CANGJIE_TABLE,)) if family.multilingual else None,
+        dicta=_first(folder, DICTA_MODELS) if family.multilingual else None,
+        s3gen=model,
+        voice_encoder=None,  # the tokenizer of recordings, which baking needs too, is elsewhere
+        voice=_first(folder, VOICE_FILES),
+        voices=_named_voices(folder / VOICES_FOLDER),
+    )
 
 
 def _t3_files_in(folder: Path) -> dict[str, str]:

@@ -18,6 +18,7 @@ from .checkpoint import VOICE_ENCODER_FILES, Checkpoint
 from .draft import Drafts
 from .family import S3GEN_FILES
 from .finite import not_finite
+from .mlx_files import S3GEN, open_part
 from .model_rules import RULES
 from .option import number
 from .options import LoadOptions, SpeechOptions
@@ -50,7 +51,7 @@ class Engine:
         self.checkpoint = checkpoint
         if options.device == "gpu":
             _core.set_cache_limit(GPU_CACHE_BYTES)
-        self.t3, unknown = load_t3(checkpoint.t3, options)
+        self.t3, unknown = load_t3(checkpoint.t3, options, checkpoint.settings_of)
         kv_bits = cache_bits(options.kv_bits, self.t3.describe()["bits"])
         self.t3.keep_cache(kv_bits, options.kv_budget or 0.0)
         _warn_of(unknown, checkpoint.t3)
@@ -62,7 +63,7 @@ class Engine:
         self.flow_settings = checkpoint.settings.flow
         self.vocoder: _core.Vocoder | None = None
         if checkpoint.s3gen is not None:
-            file = open_tensors(checkpoint.s3gen)
+            file = open_part(checkpoint.s3gen, S3GEN)
             self.flow, unknown = _core.Flow.load(file, options)
             self.vocoder, unknown_too = _core.Vocoder.load(file, options)
             _warn_of(sorted({*unknown, *unknown_too}), checkpoint.s3gen)

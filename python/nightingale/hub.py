@@ -10,13 +10,15 @@ from typing import Any
 from ._core import Error
 from .checkpoint import (
     CANGJIE_TABLE,
+    TOKENIZER_COPY,
     VOICE_ENCODER_FILES,
     VOICE_FILES,
     Checkpoint,
     embedded_model,
     find_checkpoint,
 )
-from .family import MEMBERS, S3GEN_FILES, choose, t3_files
+from .family import MEMBERS, MULTILINGUAL_TOKENIZER, S3GEN_FILES, Member, choose, t3_files
+from .mlx_files import CONFIG_FILE, MODEL_FILE, converted_member, read_config
 from .model_settings import SETTINGS_FILE
 from .option import shown
 
@@ -43,6 +45,8 @@ def download(
 
     with _asking(repository, offline) as offline:
         names = _cached_names(repository) if offline else _listed_names(repository)
+        if _is_conversion(names):
+            _converted_member(repository, offline)  # before gigabytes of another kind of model
         folder = snapshot_download(
             repository,
             allow_patterns=_wanted(repository, names, variant),
@@ -56,9 +60,25 @@ def variants(repository: str, offline: bool = False) -> dict[str, str]:
     """The T3 files that a hub repository holds by variant, the default one first."""
     with _asking(repository, offline) as offline:
         names = _cached_names(repository) if offline else _listed_names(repository)
+        if _is_conversion(names):
+            return {_converted_member(repository, offline).variant: MODEL_FILE}
     found = t3_files(names)
     choose(found, None, repository)  # an Error where there are none
     return found
+
+
+def _is_conversion(names: list[str]) -> bool:
+    return not t3_files(names) and {MODEL_FILE, CONFIG_FILE} <= set(names)
+
+
+def _converted_member(repository: str, offline: bool) -> Member:
+    """Which member a repository of mlx-community has, by its configuration alone."""
+    from huggingface_hub import snapshot_download
+
+    folder = Path(
+        snapshot_download(repository, allow_patterns=[CONFIG_FILE], local_files_only=offline)
+    )
+    return converted_member(read_config(folder), folder / CONFIG_FILE)
 
 
 @contextmanager
@@ -115,6 +135,10 @@ def _cached_names(repository: str) -> list[str]:
 
 def _wanted(repository: str, names: list[str], variant: str | None = None) -> list[str]:
     """The files of one member among `names`, so that no other model is fetched."""
+    if _is_conversion(names):
+        copies = [name for name in (TOKENIZER_COPY, MULTILINGUAL_TOKENIZER) if name in names]
+        files = [MODEL_FILE, CONFIG_FILE, *copies[:1], CANGJIE_TABLE]
+        return [*files, SETTINGS_FILE, *VOICE_FILES]
     t3 = choose(t3_files(names), variant, repository)
     named = next((member for member in MEMBERS if t3 in member.t3), None)
     encoder = [name for name in VOICE_ENCODER_FILES if name in names][:1]

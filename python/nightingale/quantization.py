@@ -17,6 +17,7 @@ from . import _core
 from ._core import Error, TensorFile
 from .atomic_files import atomic_path
 from .checkpoint import VOICES_FOLDER, Checkpoint
+from .mlx_files import is_conversion
 from .model_settings import SETTINGS_FILE
 from .safetensors_writer import SAFETENSORS_DTYPES, safetensors_header
 from .torch_file import open_tensors
@@ -81,6 +82,10 @@ def write_quantized(
     """Writes the model file `source` with the tensors that `bits_of` names quantized, the others as
     they are. The file appears whole, and on the disk, or not at all. made: quantized tensors for
     which there are better ones than the nearest."""
+    if is_conversion(source):
+        raise Error(
+            f"{source} is a conversion for MLX: load it with bits, or quantize the official files"
+        )
     file = open_tensors(source)
     if file.fewest_bits():
         raise Error(f"{source} is quantised already, in {file.fewest_bits()} bits")

@@ -15,6 +15,7 @@ from typing import Any
 from . import _core
 from ._core import Error
 from .atomic_files import unfinished_files
+from .mlx_files import T3, is_conversion, open_part
 from .options import LoadOptions
 from .quantization import Progress, notes_of, t3_bits, write_quantized
 from .torch_file import open_tensors
@@ -121,10 +122,13 @@ def _is_current(entry: Path) -> bool:
         return False
 
 
-def load_t3(source: Path, options: LoadOptions) -> tuple[_core.T3, list[str]]:
+def load_t3(
+    source: Path, options: LoadOptions, settings_of: Path | None = None
+) -> tuple[_core.T3, list[str]]:
     """T3 and the names of tensors it does not know. With `bits` the cached copy is taken where
-    there is one; a damaged one is made again."""
-    if options.bits is not None:
+    there is one; a damaged one is made again. settings_of: the path whose name tells its settings,
+    where that is not the file's own"""
+    if options.bits is not None and not is_conversion(source):
         identity = source_identity(source)
         cached = _path_of(source, identity, options.bits)
         remedies = ("it is made again", f"{source.name} is quantised in memory")
@@ -136,7 +140,7 @@ def load_t3(source: Path, options: LoadOptions) -> tuple[_core.T3, list[str]]:
                 return _core.T3.load(open_tensors(cached), options, str(source))
             except Error as error:
                 logger.warning("%s; %s", error, remedy)
-    return _core.T3.load(open_tensors(source), options)
+    return _core.T3.load(open_part(source, T3), options, str(settings_of or source))
 
 
 def _check_source(cached: Path, source: Path, identity: dict[str, Any]) -> None:

@@ -27,7 +27,7 @@ class StridedFile : public TensorFile {
   StridedFile(const std::string& path, const StridedLayout& layout)
       : TensorFile(std::make_unique<const InputFile>(path)) {
     for (auto& [name, offset, size, crc] : layout.ranges) {
-      std::string what = "zip entry '" + name + "'";
+      std::string what = (crc ? "zip entry '" : "tensor '") + name + "'";
       if (size > file().size() || offset > file().size() - size) {
         file().fail(
             "file is truncated: " + what + " needs " + std::to_string(size) +
@@ -41,6 +41,9 @@ class StridedFile : public TensorFile {
     }
     for (auto& [name, value] : layout.scalars) {
       add_scalar(name, value);
+    }
+    if (layout.quantized) {
+      join_quantized({});
     }
   }
 

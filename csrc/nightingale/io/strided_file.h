@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,7 +16,8 @@ struct StoredRange {
   std::string name;
   uint64_t offset;
   uint64_t size;
-  uint32_t crc; // CRC-32 of the bytes
+  // CRC-32 of the bytes, which a zip archive has for its entries.
+  std::optional<uint32_t> crc = std::nullopt;
 };
 
 // A view of a range. Offset and strides are in elements.
@@ -32,10 +34,13 @@ struct StridedLayout {
   std::vector<StoredRange> ranges;
   std::vector<StridedTensor> tensors;
   std::vector<std::pair<std::string, double>> scalars;
+  // Words, scales and biases are the parts of quantized tensors.
+  bool quantized = false;
 };
 
-// Opens a file whose format the caller has read: a torch archive, which Python
-// reads. A range is checked against its CRC when it is first read.
+// Opens a file whose format the caller has read: a torch archive, or a
+// checkpoint with names and orders of its own. A range is checked against its
+// CRC when it is first read.
 std::shared_ptr<const TensorFile> open_strided_file(
     const std::string& path,
     const StridedLayout& layout);

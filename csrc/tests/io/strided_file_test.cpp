@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <cstring>
 #include <numeric>
 
 #include "file_writers.h"
@@ -135,13 +136,39 @@ TEST_CASE("a range is checked against its sum by its first reader") {
   CHECK(read(*file, "whole") == count_up(12));
   CHECK(file->scalar("gain") == 0.5);
 
-  layout.ranges[0].crc ^= 1;
+  *layout.ranges[0].crc ^= 1;
   file = open_strided_file(path, layout);
   for (auto name : {"end", "whole"}) {
     CHECK(contains(
         error_of([&] { read(*file, name); }),
         "the checksum of zip entry 'data' is"));
   }
+}
+
+TEST_CASE("ranges without a sum may hold the parts of quantized tensors") {
+  TempDir dir;
+  float scale = 0.5f, bias = -1.0f;
+  std::string bytes(72, '\2');
+  std::memcpy(bytes.data() + 64, &scale, 4);
+  std::memcpy(bytes.data() + 68, &bias, 4);
+  StridedLayout layout{
+      {{"words", 0, 64}, {"scales", 64, 4}, {"biases", 68, 4}},
+      {{"w.weight", mx::uint32, "words", 0, {1, 16}, {16, 1}},
+       {"w.scales", mx::float32, "scales", 0, {1, 1}, {1, 1}},
+       {"w.biases", mx::float32, "biases", 0, {1, 1}, {1, 1}}},
+      {},
+      true};
+  std::string path = dir.write("model.safetensors", bytes);
+  auto file = open_strided_file(path, layout);
+  CHECK(file->bits("w.weight") == 8);
+  CHECK(read(*file, "w.weight") == std::vector<float>(64, 0.0f));
+
+  layout.quantized = false;
+  CHECK(open_strided_file(path, layout)->bits("w.weight") == 0);
+  layout.ranges[2].offset = 69;
+  CHECK(contains(
+      error_of([&] { open_strided_file(path, layout); }),
+      "file is truncated: tensor 'biases' needs 4 bytes at 69"));
 }
 
 TEST_CASE("a torch archive is told apart and how to convert it") {
