@@ -41,7 +41,7 @@ NOT_RUN = {
     r".*\b(ResembleAI|mlx-community)/": "needs a network and gigabytes",
     r"for wheel in |cmake |build/|python3 csrc/tests/|tools/comp": "needs a compiler, and minutes",
     r"python3 -m tools\.kernel_texts|tools/first_mac": "needs a build of the C++ tests",
-    r"tools/reference/env|python -m (bench\.|tools\.v)": "needs the reference, and minutes",
+    r"tools/reference/|python -m (bench\.|tools\.v)": "needs the reference, and minutes",
 }
 
 
