@@ -68,7 +68,7 @@ class Engine:
             self.vocoder, unknown_too = _core.Vocoder.load(file, options)
             _warn_of(sorted({*unknown, *unknown_too}), checkpoint.s3gen)
         self.settings = self.t3.describe()
-        self.rules = RULES[self.settings.get("backbone", "llama")]
+        self.rules = RULES[self.settings["backbone"]]
         self._found_heads: list[tuple[int, int]] | None = None  # None: they were not looked for
         self._baker: _core.VoiceBaker | None = None
         self._tokenizer: _core.SpeechTokenizer | None = None
