@@ -33,6 +33,9 @@ double curved(Curve curve, double x, double alpha) {
       return x / (1.0 + std::exp(-x));
     case Curve::gelu:
       return 0.5 * x * (1.0 + std::erf(x * std::sqrt(0.5)));
+    case Curve::gelu_tanh:
+      return 0.5 * x *
+          (1.0 + std::tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)));
     case Curve::mish:
       return x * std::tanh(std::log1p(std::exp(x)));
     case Curve::elu:
