@@ -102,8 +102,8 @@ def test_mlx_is_the_version_the_package_was_built_for() -> None:
 
 
 def test_the_public_names() -> None:
-    results = ["Audio", "Chunk", "Error", "Lexicon", "LoadOptions", "SpeechOptions"]
-    results += ["UnspokenWarning", "Voice", "Word"]
+    results = ["Audio", "Chunk", "Error", "IgnoredOptionWarning", "Lexicon", "LoadOptions"]
+    results += ["SpeechOptions", "UnspokenWarning", "Voice", "Word"]
     assert nightingale.__all__ == ["TTS", *results, "__version__", "load", "normalize"]
     assert issubclass(nightingale.Error, Exception)
     assert nightingale.Error is _core.Error
