@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import sys
 import tempfile
@@ -13,9 +12,9 @@ from typing import Any, BinaryIO
 from ..audio import SAMPLE_RATE
 from ..long_recording import MOST_SECONDS, LongRecording
 from ..options import SpeechOptions, conversion_names
-from .options import Arguments, add_options, add_shared, on_terminal, progress_bar, remark
+from .options import Arguments, add_options, add_shared, progress_bar
 from .outputs import add_output, check_output, open_output
-from .speaking import Speech, print_line
+from .speaking import Speech, tell_whole
 
 
 def add_commands(commands: Any) -> None:
@@ -36,19 +35,7 @@ def _convert(args: Arguments) -> None:
     with _source(args.recording) as source:
         recording = LongRecording.of(source)
         made = _converted(args, recording)
-    if args.json:
-        described = {
-            "file": made.file,
-            "seconds": made.seconds,
-            "samples": made.samples,
-            "sample_rate": SAMPLE_RATE,
-            "tokens": made.tokens,
-            "timings": made.timings,
-            "sha256": made.digest.hexdigest(),
-        }
-        print_line(made.file, json.dumps(described))
-    elif on_terminal():
-        remark(f"{made.file or 'played'}: {made.summary()}")
+    tell_whole(args, made, without=("language", "words"))
 
 
 @contextmanager

@@ -101,7 +101,11 @@ class Speech:
 
 
 def _say(args: Arguments) -> None:
-    speech = _speak(args, lambda speech, chunk: None, first_chunk=None)
+    tell_whole(args, _speak(args, lambda speech, chunk: None, first_chunk=None))
+
+
+def tell_whole(args: Arguments, speech: Speech, without: tuple[str, ...] = ()) -> None:
+    """Tells what came of a command, but for some facts."""
     if args.json:
         described = {
             "file": speech.file,
@@ -114,7 +118,8 @@ def _say(args: Arguments) -> None:
             "timings": speech.timings,
             "sha256": speech.digest.hexdigest(),
         }
-        print_line(speech.file, json.dumps(described))
+        told = {name: fact for name, fact in described.items() if name not in without}
+        _print(speech.file, json.dumps(told))
     elif on_terminal():
         remark(f"{speech.file or 'played'}: {speech.summary()}")
 
@@ -131,7 +136,7 @@ def _stream(args: Arguments) -> None:
                 "words": chunk.words,
                 "timings": chunk.timings,
             }
-            print_line(speech.file, json.dumps(described))
+            _print(speech.file, json.dumps(described))
 
     speech = _speak(args, tell)
     if not args.json:
@@ -184,7 +189,7 @@ def _speak(args: Arguments, tell: Callable[[Speech, Chunk], None], **overrides: 
                 tell(speech, chunk)
                 if args.words:
                     for word in chunk.words:
-                        print_line(output.file, f"{word.start:.2f}\t{word.end:.2f}\t{word.text}")
+                        _print(output.file, f"{word.start:.2f}\t{word.end:.2f}\t{word.text}")
         if not speech.samples:
             raise Error("the model said nothing")
         written = without_markup(text, speech.language, options.markup) if asked else ""
@@ -194,7 +199,7 @@ def _speak(args: Arguments, tell: Callable[[Speech, Chunk], None], **overrides: 
     return speech
 
 
-def print_line(file: str | None, line: str) -> None:
+def _print(file: str | None, line: str) -> None:
     """On standard output, unless the sound is there."""
     if file == "-":
         remark(line)
