@@ -16,8 +16,8 @@ from nightingale.warm_up import GpuTurn, WarmUp
 
 
 @pytest.fixture(scope="module")
-def tts(quick_checkpoint: Path) -> nightingale.TTS:
-    return nightingale.load(quick_checkpoint)
+def tts(quick_checkpoint: Path, device: str) -> nightingale.TTS:
+    return nightingale.load(quick_checkpoint, device=device)
 
 
 def test_warm_up_runs_every_stage_and_changes_nothing(
@@ -43,7 +43,9 @@ def test_warm_up_runs_every_stage_and_changes_nothing(
     assert np.array_equal(before.samples, after.samples)
 
 
-def test_a_request_ends_the_warm_up(tts: nightingale.TTS, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_request_ends_the_warm_up(
+    tts: nightingale.TTS, device: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     engine = tts._engine
     tokens: list[int | None] = []
     began, go_on = threading.Event(), threading.Event()
@@ -58,7 +60,7 @@ def test_a_request_ends_the_warm_up(tts: nightingale.TTS, monkeypatch: pytest.Mo
     monkeypatch.setattr(engine, "next_token", slow_token)
     monkeypatch.setattr(tts, "_warm_up", WarmUp(engine, tts._voice(None)))
     assert began.wait(timeout=60)
-    assert tts.info["device"] == "cpu"  # does not wait
+    assert tts.info["device"] == device  # does not wait
     threading.Timer(0.1, go_on.set).start()
     assert tts._engine is engine
     assert go_on.is_set()

@@ -104,11 +104,16 @@ class Stage(TrainingStage):
         super().__init__(options)
         self.name = "meanflow" if options.meanflow else "flow"
         self.speech = speech["train"]
-        self.valid = Validation(speech["valid"], options.device)
-        self.unseen = Validation(speech["unseen"], options.device)
+        self.validations = {
+            part: Validation(speech[part], options.device)
+            for part in ("valid", "unseen")
+            if part in speech
+        }
+        self.valid = self.validations["valid"]
         if options.phoneme_classifier:
             classifier = load_phoneme_classifier(options.phoneme_classifier).to(options.device)
-            self.valid.classifier = self.unseen.classifier = classifier
+            for validation in self.validations.values():
+                validation.classifier = classifier
         self.flow = self._flow().to(options.device)
         self.ema = MovingAverage(self.flow, EMA_DECAY)
 
@@ -153,10 +158,11 @@ class Stage(TrainingStage):
 
     def validate(self) -> dict[str, dict[str, float]]:
         few, usual, many = MEANFLOW_STEPS if self.flow.meanflow else GUIDED_STEPS
+        solutions = {"valid": (few, usual, many), "unseen": (usual,)}
         with self.autocast():
             return {
-                "valid": self.valid.evaluate(self.ema.network, (few, usual, many)),
-                "unseen": self.unseen.evaluate(self.ema.network, (usual,)),
+                part: validation.evaluate(self.ema.network, solutions[part])
+                for part, validation in self.validations.items()
             }
 
     def figures(self, trained: dict[str, float], validated: dict[str, Any]) -> dict[str, Any]:
@@ -180,11 +186,13 @@ class Stage(TrainingStage):
 
 
 def load_parts(options: argparse.Namespace) -> dict[str, Speech]:
-    """The training and validation data, by part of the corpus."""
+    """The training and validation data, by part of the corpus. Held-out voices may be missing."""
     corpus, models = Corpus(options.corpus, options.device), options.models or options.out
+    parts = {part: corpus.part(part) for part in ("train", "valid", "unseen")}
     return {
-        part: load_speech(corpus.part(part), models, part == "train", options.seed)
-        for part in ("train", "valid", "unseen")
+        part: load_speech(rows, models, part == "train", options.seed)
+        for part, rows in parts.items()
+        if len(rows.members) or part != "unseen"
     }
 
 

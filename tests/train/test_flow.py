@@ -18,6 +18,7 @@ import nightingale  # noqa: E402
 from nightingale.safetensors_writer import write_safetensors  # noqa: E402
 from tools.synthetic import write_checkpoint  # noqa: E402
 from train import (  # noqa: E402
+    data,
     flow,
     flow_examples,
     flow_validation,
@@ -371,6 +372,10 @@ def test_both_phases_learn_and_resume(
     assert "phonemes" not in led[0]["train"], "the loss starts later"
     assert led[-1]["train"]["phonemes"] > 0
     assert 0 < led[-1]["valid"]["phonemes-2"] <= 1
+
+    assert "unseen" in plain[-1]
+    monkeypatch.setattr(data, "HELD_OUT_VOICES", ())
+    assert "unseen" not in run("--steps", "1")[-1], "none of the corpus is held out"
 
 
 def test_an_untrained_flow_predicts_the_mean_minus_the_noise() -> None:
