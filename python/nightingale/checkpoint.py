@@ -10,6 +10,7 @@ from typing import Any
 from . import mlx_files
 from ._core import Error
 from .family import Architecture, Member, choose, member_of, t3_files
+from .language_tags import language_code
 from .model_settings import ModelSettings
 from .option import shown
 from .torch_file import open_tensors
@@ -142,8 +143,9 @@ def find_checkpoint(folder: str | Path, variant: str | None = None) -> Checkpoin
 
 
 def known_language(language: Any, languages: Mapping[str, str]) -> str:
-    """The code of one of a model's languages, or a ValueError that names them."""
-    code = language.lower() if isinstance(language, str) else ""
+    """The code of one of a model's languages, also for a tag such as es-ES, or a ValueError that
+    names them."""
+    code = language_code(language) if isinstance(language, str) else ""
     if code in languages:
         return code
     message = f"unknown language {shown(language)}; this model speaks {', '.join(languages)}"

@@ -137,7 +137,7 @@ class SpeechOptions(Options):
     )
     language: str = option(
         "en",
-        "code of the language, such as fr; auto: that of the text",
+        "code of the language, such as fr or fr-CA; auto: that of the text",
         max_length=20,
         model_checks=True,
     )

@@ -54,7 +54,7 @@ struct LoadOptions {
 // How a text is spoken; what is not set is the model's own value, or the
 // voice's.
 struct SpeechOptions {
-  // code of the language, such as fr; auto: that of the text
+  // code of the language, such as fr or fr-CA; auto: that of the text
   std::string language = "en";
   // another seed gives another reading; the same seed and options give the same
   // audio

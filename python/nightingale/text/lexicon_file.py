@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from unicodedata import category, normalize
 
 from ..checkpoint import LANGUAGES
+from ..language_tags import language_code
 from ..option import shown
 from ..small_files import read_small
 
@@ -92,7 +93,7 @@ def _language(text: str) -> str | None:
     section = _SECTION.fullmatch(text)
     if section is None:
         raise ValueError(f"{shown(text)} is no section: write [en], or [{ANY_LANGUAGE}] for all")
-    code = section[1].lower()
+    code = language_code(section[1])
     if code == ANY_LANGUAGE:
         return None
     if code not in LANGUAGES:

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Sequence
 
+from ..language_tags import language_code
 from ..option import number, whole
 from .lexicon import Lexicon
 from .segment import Passage, Segment
@@ -43,9 +44,10 @@ def prepare(
     from .markup import passages_of
     from .segmentation import Segmenter
 
-    passages = passages_of(text, language.lower(), markup)
+    code = language_code(language)
+    passages = passages_of(text, code, markup)
     counted = None if count is None else (lambda text, _: count(text))
-    segmenter = Segmenter(language.lower(), limit, counted, max_tokens, expand, lexicon=lexicon)
+    segmenter = Segmenter(code, limit, counted, max_tokens, expand, lexicon=lexicon)
     return segmenter.segments(passages)
 
 

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from itertools import groupby
 from typing import Any
 
+from ...language_tags import language_code
 from ..segment import Passage
 from ..traced import traced
 from .ssml import is_ssml, read_ssml
@@ -22,7 +23,7 @@ def passages_of(
     text: str,
     language: str,
     markup: str | None = None,
-    find_language: Callable[[str], str] = str,
+    find_language: Callable[[str], str] = language_code,
     find_voice: Callable[[str], Any] = str,
 ) -> list[Passage]:
     """What is spoken of a text.

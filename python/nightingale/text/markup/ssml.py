@@ -51,8 +51,6 @@ SLOWEST, FASTEST = 0.5, 2.0  # of rates
 _SPEAK = re.compile(r"\ufeff?\s*(?:<\?xml[^>]*\?>\s*)?<speak(?=[\s/>])")
 _TIME = re.compile(r"\+?([0-9]+(?:\.[0-9]*)?|\.[0-9]+)(ms|s)")
 _PERCENT = re.compile(r"([+-]?)([0-9]{1,4}(?:\.[0-9]{1,9})?)%")
-# Codes of languages that have another one here.
-_CODES = {"nb": "no", "nn": "no", "iw": "he", "cmn": "zh"}
 
 
 def is_ssml(text: str) -> bool:
@@ -202,8 +200,7 @@ class _Reader:
 
     def _styled(self, element: str, given: dict[str, str], style: Style) -> Style:
         if _LANG in given:
-            code = given[_LANG].strip().lower().partition("-")[0]
-            found = self._told(self._find_language, _CODES.get(code, code))
+            found = self._told(self._find_language, given[_LANG].strip())
             style = replace(style, language=None if found == self._language else found)
         if element == "voice":
             style = replace(style, voice=self._told(self._find_voice, given["name"]))

@@ -5,6 +5,7 @@ from functools import cache
 from importlib import import_module
 
 from ...checkpoint import LANGUAGES
+from ...language_tags import language_code
 from ..lexicon import Lexicon, LexiconSource
 from ..traced import Traced, traced
 from .engine import Normalizer
@@ -42,16 +43,17 @@ _MODULES = {
 def normalize(text: str, language: str = "en", lexicon: LexiconSource | None = None) -> str:
     """The text as it will be spoken: numbers, dates, units and abbreviations in words.
 
-    language: a code such as "es". lexicon: respellings of words, as `generate` takes them.
-    This is what `generate` does with each sentence.
+    language: a code such as "es" or "es-ES". lexicon: respellings of words, as `generate` takes
+    them. This is what `generate` does with each sentence.
     """
     if not isinstance(text, str):
         raise ValueError(f"text must be a string, not {type(text).__name__}")
-    if not isinstance(language, str) or language.lower() not in LANGUAGES:
+    code = language_code(language) if isinstance(language, str) else ""
+    if code not in LANGUAGES:
         raise ValueError(f"unknown language {language!r}; expected one of {', '.join(LANGUAGES)}")
     if (respellings := Lexicon.of(lexicon)) is not None:
-        text = respellings.applied(text, language.lower())
-    return str(written_out(text, language.lower()))
+        text = respellings.applied(text, code)
+    return str(written_out(text, code))
 
 
 def written_out(text: str, language: str) -> Traced:
