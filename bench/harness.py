@@ -86,13 +86,15 @@ def main(
         reports[args.device](compare(folder, args), args, folder)
 
 
-def load(folder: Path, precision: str, device: str, draft: str | None = None) -> Any:
-    """The model at a precision: a type, or integers of so many bits beside float16."""
+def load(
+    folder: Path, precision: str, device: str, draft: str | None = None, beside: str = "float16"
+) -> Any:
+    """The model at a precision: a type, or integers of so many bits beside another type."""
     import nightingale
 
     bits, dtype = None, precision
     if precision.startswith(INTEGERS):
-        bits, dtype = int(precision.removeprefix(INTEGERS)), "float16"
+        bits, dtype = int(precision.removeprefix(INTEGERS)), beside
     return nightingale.load(folder, dtype=dtype, bits=bits, draft=draft, device=device)
 
 
@@ -103,11 +105,14 @@ def run_rounds(
     options: dict[str, Any],
     reference: Callable[[], dict[str, Any]],
 ) -> Results:
-    """Every round measures each precision and then the reference, each in its own process."""
+    """Every round measures each precision and then the reference, each in its own process.
+    options: of the measuring process; None leaves one out, True gives it without a value."""
     results: Results = {name: [] for name in (*args.precisions, "reference")}
     command = [sys.executable, "-m", module, "--folder", str(folder), "--device", args.device]
     for name, value in options.items():
-        values = value if isinstance(value, (list, tuple)) else [value]
+        if value is None or value is False:
+            continue
+        values = value if isinstance(value, (list, tuple)) else [value] * (value is not True)
         command += [f"--{name}", *map(str, values)]
     for _ in range(args.rounds):
         for precision in args.precisions:
@@ -179,6 +184,13 @@ def print_table(rows: Sequence[Sequence[str]]) -> None:
     for first, *others in rows:
         cells = [cell.rjust(width) for cell, width in zip(others, widths[1:], strict=True)]
         print("  ".join([first.ljust(widths[0]), *cells]).rstrip())
+
+
+def backbone_of(folder: Path) -> str:
+    """Of the member that a folder holds: "llama" or "gpt2"."""
+    from nightingale.checkpoint import find_checkpoint
+
+    return find_checkpoint(folder).family.backbone
 
 
 def run_reference(args: argparse.Namespace, job: dict[str, Any]) -> dict[str, Any]:

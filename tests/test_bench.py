@@ -32,6 +32,7 @@ from tools.synthetic import (
     Tensors,
     s3gen_weights,
     t3_weights,
+    write_checkpoint,
 )
 
 pytestmark = pytest.mark.slow
@@ -310,3 +311,56 @@ def test_the_bench_streams_and_speaks_what_it_is_asked_for(tts: nightingale.TTS)
     assert len(streamed) > 1
     assert sum(len(chunk.samples) for chunk in streamed) == len(whole.samples)
     assert whole.timings.keys() >= {"text", "total", "ttfa", *speak.STAGES}
+
+
+def test_the_bench_measures_turbo(tmp_path: Path, device: str) -> None:
+    write_checkpoint(tmp_path / "turbo", model="turbo")
+    assert harness.backbone_of(tmp_path / "turbo") == "gpt2"
+    tts = harness.load(tmp_path / "turbo", "int8", device, beside="bfloat16")
+    assert (tts.info["t3"]["bits"], tts.info["flow"]["dtype"]) == (8, "bfloat16")
+    (whole,) = speak.chunks(tts, 12, None, whole=True)
+    # Three tokens of silence at the end; a token that is no sound is left out.
+    assert 480 * 2 * 12 < len(whole.samples) <= 480 * 2 * (12 + 3)
+    speech = Speech(tts)
+    # The speaker, 375 tokens of prompt, 60 of text, the start of speech.
+    assert speech.token_at(376 + 60 + 1) == 1
+    with pytest.raises(ValueError, match="take 436 positions"):
+        speech.warmed((250, 500))
+
+
+def test_a_whole_utterance_is_compared_with_the_reference(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def measured(seconds: float) -> dict:
+        return {
+            "first_s": seconds,
+            "total_s": seconds,
+            "rtf": seconds / 12,
+            "stages": dict.fromkeys(speak.STAGES, seconds / 3),
+        }
+
+    results = {"int8": [measured(6.0), measured(8.0)], "reference": [measured(24.0)] * 2}
+    speak.print_cpu_table(results, argparse.Namespace(tokens=300), Path())
+    ours, theirs = (line.split() for line in capsys.readouterr().out.splitlines()[1:])
+    assert ours == ["nightingale", "int8", "7.00", "7.0", "0.58", *["2.3"] * 3, "3.5x", "3.5x"]
+    assert theirs == ["chatterbox-tts", "float32", "24.00", "24.0", "2.00", *["8.0"] * 3]
+
+
+def test_options_reach_the_process_that_measures(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commands = []
+
+    def started(command: list[str], **_: object) -> argparse.Namespace:
+        commands.append(command)
+        return argparse.Namespace(stdout="{}")
+
+    monkeypatch.setattr(harness.subprocess, "run", started)
+    args = argparse.Namespace(
+        precisions=["float32"], device="cpu", rounds=1, reference=None, json=None
+    )
+    options = {"steps": None, "whole": True, "quiet": False, "context": (1, 2), "tokens": 0}
+    harness.run_rounds("bench.speak", tmp_path, args, options, dict)
+    given = ["--whole", "--context", "1", "2", "--tokens", "0", "--measure", "float32"]
+    assert commands[0][-len(given) :] == given
+    assert "--steps" not in commands[0]

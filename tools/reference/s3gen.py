@@ -238,16 +238,18 @@ def vocode(
 def time_s3gen(
     folder: str | Path,
     tokens: int = 100,
-    steps: int = 10,
+    steps: int | None = None,
     rounds: int = 1,
     threads: int | None = None,
     seed: int = 0,
 ) -> Arrays:
-    """`flow_s` and `vocoder_s` [rounds]: seconds from tokens to mel, and from that mel to audio."""
+    """`flow_s` and `vocoder_s` [rounds]: seconds from tokens to mel, and from that mel to audio.
+    steps: 10, or 2 of a meanflow model"""
     if threads:
         torch.set_num_threads(threads)
     torch.manual_seed(seed)
     model = load_s3gen(folder)
+    steps = steps or (2 if model.meanflow else 10)
     prompt = load_prompt(folder)
     codes = torch.randint(CODES, (tokens,)).tolist()
 
