@@ -3,7 +3,6 @@
 #include "backends/gpu/emulated_gpu.h"
 #include "mlx/ops.h"
 #include "nightingale/backends/gpu/kernel.h"
-#include "nightingale/models/t3/speech_tokens.h"
 #include "tiny_t3.h"
 
 using namespace nightingale;
@@ -21,17 +20,6 @@ SpeechRequest request_to(const T3& model, int tokens) {
   r.min_tokens = tokens;
   r.options.max_tokens = tokens;
   return r;
-}
-
-std::vector<int> tokens_of(
-    std::shared_ptr<const T3> model,
-    const SpeechRequest& request) {
-  SpeechTokens speech(std::move(model), request);
-  std::vector<int> tokens;
-  while (auto token = speech.next()) {
-    tokens.push_back(*token);
-  }
-  return tokens;
 }
 
 } // namespace

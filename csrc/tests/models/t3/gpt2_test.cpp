@@ -6,7 +6,6 @@
 #include "gpt2_reference.h"
 #include "mlx/ops.h"
 #include "nightingale/backends/gpu/kernel.h"
-#include "nightingale/models/t3/speech_tokens.h"
 #include "tiny_t3.h"
 
 using namespace nightingale;
@@ -42,17 +41,6 @@ SpeechRequest request(const T3& model, int tokens) {
   r.options.top_p = 0.95f;
   r.min_tokens = tokens;
   return r;
-}
-
-std::vector<int> tokens_of(
-    std::shared_ptr<const T3> model,
-    const SpeechRequest& request) {
-  SpeechTokens speech(std::move(model), request);
-  std::vector<int> tokens;
-  while (auto token = speech.next()) {
-    tokens.push_back(*token);
-  }
-  return tokens;
 }
 
 } // namespace

@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "io/noise_checkpoint.h"
+#include "nightingale/models/t3/speech_tokens.h"
 #include "nightingale/models/t3/t3.h"
 
 namespace nightingale::testing {
@@ -158,6 +159,18 @@ inline T3Voice tiny_voice() {
 inline const KvCache& tiny_condition() {
   static const KvCache cache = tiny_t3()->condition(tiny_voice());
   return cache;
+}
+
+// Everything that a model says.
+inline std::vector<int> tokens_of(
+    std::shared_ptr<const T3> model,
+    const SpeechRequest& request) {
+  SpeechTokens speech(std::move(model), request);
+  std::vector<int> tokens;
+  while (auto token = speech.next()) {
+    tokens.push_back(*token);
+  }
+  return tokens;
 }
 
 } // namespace nightingale::testing
