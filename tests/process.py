@@ -20,6 +20,11 @@ def resident(pid: int) -> int:
     return 1024 * _status(pid, "VmRSS")
 
 
+def anonymous(pid: int) -> int:
+    """Bytes of memory that are no pages of files, such as the code of libraries."""
+    return 1024 * _status(pid, "RssAnon")
+
+
 def peak_resident(pid: int) -> int:
     """The most bytes of memory that it has had."""
     return 1024 * _status(pid, "VmHWM")

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -55,7 +55,13 @@ class Model:
 
     voices = ("default",)
     languages = {"en": "English"}  # noqa: RUF012
-    info = {"bakes_voices": True, "sound_tags": [], "ignored_options": [], "defaults": {}}  # noqa: RUF012
+    info: ClassVar = {
+        "bakes_voices": True,
+        "sound_tags": [],
+        "ignored_options": [],
+        "defaults": {},
+        "device": "cpu",
+    }
 
 
 @contextmanager

@@ -75,6 +75,10 @@ static void bind_machine(nb::module_& m) {
       "system_allocations",
       &ops::system_allocations,
       "How often CPU ops have asked the system for memory.");
+  m.def(
+      "release_memory",
+      &ops::release_memory,
+      "Gives memory that nothing uses back to the system.");
   m.def("simd_name", &ops::simd_name);
   m.def("has_bf16_matrix_units", &ops::has_bf16_matrix_units);
   m.def("blas_name", &ops::blas_name);

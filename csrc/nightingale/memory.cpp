@@ -1,6 +1,10 @@
 #include "nightingale/memory.h"
 
+#include <stdlib.h> // says whether this is glibc
 #include <sys/mman.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 
 #include <algorithm>
 #include <cstdint>
@@ -64,6 +68,12 @@ mx::allocator::Data allocate_block(size_t nbytes) {
 
 size_t next_block_size(size_t before) {
   return std::clamp(2 * before, kFirstBlock, kLargestBlock);
+}
+
+void release_freed_memory() {
+#ifdef __GLIBC__
+  ::malloc_trim(0);
+#endif
 }
 
 } // namespace nightingale

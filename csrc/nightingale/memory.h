@@ -26,4 +26,8 @@ mx::allocator::Data allocate_block(size_t nbytes);
 constexpr size_t kLargestBlock = size_t(256) << 20;
 size_t next_block_size(size_t before);
 
+// Gives memory that was freed back to the system, where the C library keeps it
+// for this process: glibc has a heap for each of many threads.
+void release_freed_memory();
+
 } // namespace nightingale

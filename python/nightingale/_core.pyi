@@ -69,6 +69,9 @@ def idle_bytes() -> int:
 def system_allocations() -> int:
     """How often CPU ops have asked the system for memory."""
 
+def release_memory() -> None:
+    """Gives memory that nothing uses back to the system."""
+
 def simd_name() -> str: ...
 
 def has_bf16_matrix_units() -> bool: ...

@@ -38,7 +38,12 @@ class LongRecording:
     @classmethod
     def of_samples(cls, samples: np.ndarray) -> LongRecording:
         """samples: mono at 16 kHz, [n] float32"""
-        return cls("the recording", len(samples) / RATE, lambda: iter([samples]))
+        starts = range(0, len(samples), BLOCK_SAMPLES)
+        return cls(
+            "the recording",
+            len(samples) / RATE,
+            lambda: (samples[start : start + BLOCK_SAMPLES] for start in starts),
+        )
 
 
 @dataclass

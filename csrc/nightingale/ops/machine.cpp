@@ -9,6 +9,7 @@
 #include "nightingale/backends/cpu/threads.h"
 #include "nightingale/backends/gpu/kernel.h"
 #include "nightingale/backends/gpu/launched_kernels.h"
+#include "nightingale/memory.h"
 
 namespace nightingale::ops {
 
@@ -29,6 +30,11 @@ ON_CPU(system_allocations)
 ON_CPU(failed_ops)
 ON_CPU(last_failure)
 ON_CPU(stop_ops)
+
+void release_memory() {
+  cpu::trim();
+  release_freed_memory();
+}
 
 void set_threads(int count) {
   cpu::set_threads(count);

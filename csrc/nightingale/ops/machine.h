@@ -26,6 +26,10 @@ double measure_gemm_flops();
 size_t idle_bytes();
 uint64_t system_allocations();
 
+// Gives all memory that nothing uses back to the system: what CPU ops and MLX
+// keep for the next ops, and what the C library keeps.
+void release_memory();
+
 // CPU ops that failed while they ran, as where memory was short, so far in this
 // process, and why the last one did. Their results are zeros: a caller whose
 // work may have been among them must drop it.

@@ -16,6 +16,7 @@ from typing import Any, Generic, TypeVar
 
 import mlx.core as mx
 
+from .. import _core
 from ..tts import TTS
 
 logger = logging.getLogger(__name__)
@@ -152,6 +153,7 @@ class ModelFacts:
     sound_tags: list[str]
     ignored_options: list[str]
     defaults: dict[str, Any]  # of SpeechOptions, where the model has its own
+    device: str
 
 
 class EngineThread:
@@ -213,6 +215,16 @@ class EngineThread:
     def failed(self) -> bool:
         """Whether a fault, and not `stop`, has ended the thread."""
         return self._failed
+
+    @property
+    def busy(self) -> bool:
+        return bool(self._running or self._queue)
+
+    def release_memory(self) -> None:
+        """Gives memory that nothing uses back to the system. What is kept for a GPU stays: it is of
+        one size, and slow to come by."""
+        if self._facts is not None and self._facts.device == "cpu":
+            _core.release_memory()
 
     @property
     def running(self) -> int:
@@ -339,6 +351,7 @@ class EngineThread:
                 self._tts.info["sound_tags"],
                 self._tts.info["ignored_options"],
                 self._tts.info["defaults"],
+                self._tts.info["device"],
             )
         return self._tts
 
