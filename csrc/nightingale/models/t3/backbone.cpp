@@ -163,7 +163,7 @@ mx::array Backbone::forward_together(
       auto attention = ops::self_attention(
           {mx::slice(qkv, {begin, 0, 0}, {end, 1, qkv.shape(2)}, s),
            frequencies_,
-           {cache.keys, cache.values, cache.written},
+           cache,
            caches[u]->length,
            watch_for(i, text_attention[u])},
           s);

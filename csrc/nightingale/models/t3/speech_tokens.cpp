@@ -172,8 +172,8 @@ SpeechTokens::SpeechTokens(
               : std::make_shared<ProposalLength>(request_.proposals)),
       spoken_{kStartSpeech} {}
 
-// What is output in next: the last token, after the prompt where that was not
-// yet.
+// What is put in next: the last token, after the rest of the prompt where that
+// was not yet.
 mx::array SpeechTokens::step_input() const {
   const auto& inputs = model_->inputs();
   SpeechPlace place{sampler_.position, cache_.length};
@@ -181,7 +181,7 @@ mx::array SpeechTokens::step_input() const {
     return inputs.next_speech(sampler_.token, place, rows_);
   }
   // Where the prompt ends in a start of speech, the reference gives it twice:
-  // once there, once as the first token output in.
+  // once there, once as the first token.
   place.past += prompt_->shape(1);
   auto start = inputs.speech(sampler_.token, place, rows_);
   return mx::concatenate({*prompt_, start}, 1, model_->stream());
@@ -193,14 +193,36 @@ TextAttention SpeechTokens::watched_text() const {
   return text;
 }
 
+// Makes the last token that `sampler` chose the next one.
+void SpeechTokens::queue_token(ops::Sampler sampler) {
+  sampler_ = std::move(sampler);
+  queue_.push_back({sampler_.token, sampler_.report});
+}
+
 // Chooses the token that follows the last one by its logits: [rows, V].
 void SpeechTokens::take(
     const mx::array& logits,
     const std::vector<mx::array>& weights) {
-  sampler_ =
-      ops::choose_token(logits, weights, std::move(sampler_), model_->stream());
+  queue_token(ops::choose_token(logits, weights, sampler_, model_->stream()));
   mx::async_eval({sampler_.token, sampler_.report});
-  queue_.push_back({sampler_.token, sampler_.report});
+}
+
+// Computes the next part of the prompt: a token where that is the last.
+void SpeechTokens::queue_prompt() {
+  int left = prompt_->shape(1) + 1; // a token follows it
+  int part = model_->prompt_part(left);
+  if (part == left) {
+    queue_step();
+    return;
+  }
+  const auto& s = model_->stream();
+  mx::Shape end = prompt_->shape(), begin{0, part, 0};
+  auto rest = mx::slice(*prompt_, begin, end, s);
+  end[1] = part;
+  auto read =
+      model_->read_prompt(mx::slice(*prompt_, {0, 0, 0}, end, s), cache_);
+  mx::async_eval({read, rest});
+  prompt_ = rest;
 }
 
 void SpeechTokens::queue_step() {
@@ -211,10 +233,30 @@ void SpeechTokens::queue_step() {
   take(mx::reshape(logits, {rows_, -1}, model_->stream()), text.weights);
 }
 
-// Whether no more tokens are to be chosen; waits for the last one.
-bool SpeechTokens::has_ended() {
-  return stopped_ || sampler_.position >= request_.options.max_tokens ||
-      (!queue_.empty() && queue_.back().token.item<int>() == kStopSpeech);
+void SpeechTokens::queue_alone() {
+  if (prompt_) {
+    queue_prompt();
+  } else if (draft_) {
+    queue_round();
+  } else {
+    queue_step();
+  }
+}
+
+bool SpeechTokens::has_ended() const {
+  if (stopped_ || sampler_.position >= request_.options.max_tokens) {
+    return true;
+  }
+  bool waits = !ops::queues_ahead(model_->stream());
+  return std::ranges::any_of(queue_, [&](const Step& step) {
+    return (waits || step.token.is_available()) &&
+        mx::array(step.token).item<int>() == kStopSpeech;
+  });
+}
+
+// Whether its next step may be computed beside those of others.
+bool SpeechTokens::goes_together() const {
+  return !prompt_ && !draft_ && ops::is_batch_invariant(model_->stream());
 }
 
 void SpeechTokens::queue_together(
@@ -234,38 +276,14 @@ void SpeechTokens::queue_together(
       rows += other->rows_;
     }
   }
-  std::erase_if(group, [](SpeechTokens* each) {
-    bool begins = each->prompt_.has_value();
-    if (begins) {
-      each->queue_step(); // prompts have other lengths, and work of their own
-    }
-    return begins;
-  });
-  if (group.empty()) {
-    return;
-  }
-  std::vector<mx::array> inputs;
-  std::vector<KvCache*> caches;
-  std::vector<TextAttention> texts;
-  std::vector<TextAttention*> watched;
-  texts.reserve(group.size()); // `watched` points into it
-  for (auto* each : group) {
-    inputs.push_back(each->step_input());
-    caches.push_back(&each->cache_);
-    texts.push_back(each->watched_text());
-    watched.push_back(each->request_.analyser ? &texts.back() : nullptr);
-  }
-  auto logits = model_->forward_together(inputs, caches, watched);
-  for (size_t i = 0; i < group.size(); ++i) {
-    group[i]->take(logits[i], texts[i].weights);
+  for (const auto& failed : queue_steps(group)) {
+    std::rethrow_exception(failed.cause);
   }
 }
 
 void SpeechTokens::queue_round() {
-  if (prompt_) {
-    queue_step();
+  if (spoken_.size() == 1) { // the prompt's token
     spoken_.push_back(sampler_.token.item<int>());
-    return;
   }
   // The last of a round's tokens must still be within max_tokens.
   int room = request_.options.max_tokens - sampler_.position - 1;
@@ -339,14 +357,16 @@ std::optional<int> SpeechTokens::next(
   size_t least = ops::queues_ahead(model_->stream()) ? 2 : 1;
   while (!stopped_ && queue_.size() < least &&
          sampler_.position < request_.options.max_tokens) {
-    if (draft_) {
-      queue_round();
-    } else if (!ahead.empty()) {
-      queue_together(ahead);
+    if (ahead.empty() || draft_) {
+      queue_alone();
     } else {
-      queue_step();
+      queue_together(ahead);
     }
   }
+  return take_queued();
+}
+
+std::optional<int> SpeechTokens::take_queued() {
   if (stopped_ || queue_.empty()) {
     return std::nullopt;
   }

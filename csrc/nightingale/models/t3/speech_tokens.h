@@ -2,8 +2,10 @@
 
 #include <cstdint>
 #include <deque>
+#include <exception>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "nightingale/models/t3/draft.h"
@@ -43,6 +45,22 @@ struct SpeculationCounts {
   int accepted = 0;
 };
 
+class SpeechTokens;
+
+// An utterance whose step could not be queued, and why.
+struct FailedStep {
+  SpeechTokens* utterance;
+  std::exception_ptr cause;
+};
+
+// Queues one step of each utterance that has not ended: a part of its prompt, a
+// token, or a round of its draft. Tokens of one model are computed in passes of
+// up to ops::kBatchInvariantRows rows where results are batch-invariant, so
+// that each utterance says what it says alone. Gives those that failed, which
+// are to be dropped; every other one has made its step. What concerns none of
+// them, as a device that fails, is thrown.
+std::vector<FailedStep> queue_steps(std::span<SpeechTokens* const> utterances);
+
 // Speaks one request token by token; nothing is computed before it is asked
 // for, so that dropping the object is all that cancelling takes.
 class SpeechTokens {
@@ -59,6 +77,25 @@ class SpeechTokens {
   // for. All of one model on the CPU, of them as many as have independent rows.
   std::optional<int> next(
       const std::vector<std::shared_ptr<SpeechTokens>>& ahead);
+
+  // The next token of those that are queued; none where none is, or where it
+  // is the stop token.
+  std::optional<int> take_queued();
+
+  // Tokens that are queued and have not been asked for.
+  size_t queued() const {
+    return queue_.size();
+  }
+
+  // Whether the prompt has not been computed to its end.
+  bool in_prompt() const {
+    return prompt_.has_value();
+  }
+
+  // Whether no more tokens are to be queued. On the CPU that waits for the last
+  // one; on a GPU it is what is known without waiting, so that a stop token may
+  // be followed by steps whose tokens nobody asks for.
+  bool has_ended() const;
 
   // Where in the text the last token was spoken: an index into the text tokens
   // with start and stop; -1 before the first token or without an analyser.
@@ -81,11 +118,18 @@ class SpeechTokens {
   }
 
  private:
-  bool has_ended();
+  friend std::vector<FailedStep> queue_steps(
+      std::span<SpeechTokens* const> utterances);
+  friend class SharedPass;
+
+  bool goes_together() const;
+  void queue_alone();
+  void queue_prompt();
   void queue_step();
   void queue_together(const std::vector<std::shared_ptr<SpeechTokens>>& ahead);
   TextAttention watched_text() const;
   mx::array step_input() const;
+  void queue_token(ops::Sampler sampler);
   void take(const mx::array& logits, const std::vector<mx::array>& weights);
   void queue_round();
   void check(const std::vector<int>& proposals, SpeculationRound& round);
@@ -94,7 +138,7 @@ class SpeechTokens {
   std::shared_ptr<const T3> model_;
   SpeechRequest request_;
   int rows_;
-  std::optional<mx::array> prompt_; // until it has been output in
+  std::optional<mx::array> prompt_; // what of it has not been computed
   TextAttention text_; // where the text stands
   KvCache cache_;
   ops::Sampler sampler_;

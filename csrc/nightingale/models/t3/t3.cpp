@@ -18,6 +18,14 @@ const std::vector<std::string> kUnused{
     "tfmr.embed_tokens.weight",
     "tfmr.wte.weight"};
 
+// Positions of a prompt that are computed in one pass. On the CPU that is a
+// whole number of the blocks in which attention is computed, and the last part
+// is more than the few rows that are computed in another way: so a prompt that
+// is cut has the bits of one that is not.
+constexpr int kCpuPromptPart = 64;
+constexpr int kGpuPromptPart = 512;
+constexpr int kLeastPromptPart = ops::kBatchInvariantRows + 1;
+
 ops::Projection read_head(
     Weights& weights,
     const T3Config& config,
@@ -199,6 +207,17 @@ KvCache T3::begin(const KvCache& voice, int rows, int room) const {
       "voice, text and max_tokens take " + std::to_string(capacity) +
           " positions; this model has " + std::to_string(most));
   return backbone_.fork(voice, rows, capacity, stream_);
+}
+
+int T3::prompt_part(int left) const {
+  // A cache with a budget keeps the whole prompt, which it must see at once.
+  bool whole = kv().budget > 0.0f;
+  int part = ops::on_cpu(stream_) ? kCpuPromptPart : kGpuPromptPart;
+  return whole || left < part + kLeastPromptPart ? left : part;
+}
+
+mx::array T3::read_prompt(const mx::array& x, KvCache& cache) const {
+  return backbone_.forward(x, cache, nullptr, stream_);
 }
 
 mx::array T3::forward(

@@ -81,6 +81,15 @@ class T3 {
   // `room` more positions for each of `rows` that begin with the voice's cache.
   KvCache begin(const KvCache& voice, int rows, int room) const;
 
+  // How many of the next `left` positions of a prompt are computed in one pass.
+  // It depends on nothing else, so that the cuts, and with them the bits of the
+  // results, are the same whatever else is spoken.
+  int prompt_part(int left) const;
+
+  // Appends x: [rows, T, hidden] to the cache; an array that is there when they
+  // are.
+  mx::array read_prompt(const mx::array& x, KvCache& cache) const;
+
   // Appends x: [rows, T, hidden] to the cache; logits of the last `count`
   // positions: [rows, count, speech_vocabulary]
   mx::array forward(
