@@ -2,6 +2,7 @@
 #include "bindings.h"
 #include "nightingale/io/dtype.h"
 #include "nightingale/models/t3/speech_tokens.h"
+#include "nightingale/models/t3/text_positions.h"
 
 using namespace nightingale;
 
@@ -23,6 +24,15 @@ struct BoundDraft {
   std::shared_ptr<ProposalLength> length =
       std::make_shared<ProposalLength>(std::nullopt);
 };
+
+std::vector<AlignmentHead> heads_from(
+    const std::vector<std::pair<int, int>>& pairs) {
+  std::vector<AlignmentHead> heads;
+  for (auto [layer, head] : pairs) {
+    heads.push_back({layer, head});
+  }
+  return heads;
+}
 
 Info describe(const T3& model) {
   const auto& config = model.config();
@@ -209,10 +219,7 @@ void bind_t3(nb::module_& m) {
              const std::vector<std::pair<int, int>>& heads) {
             auto text = to_vector(text_tokens);
             auto speech = to_vector(speech_tokens);
-            std::vector<AlignmentHead> asked;
-            for (auto [layer, head] : heads) {
-              asked.push_back({layer, head});
-            }
+            auto asked = heads_from(heads);
             return to_numpy(without_gil([&] {
               return model.text_weights(text, speech, voice, asked);
             }));
@@ -234,7 +241,8 @@ void bind_t3(nb::module_& m) {
              uint32_t sentence,
              int min_tokens,
              const std::optional<BoundDraft>& draft,
-             std::optional<int> proposals) {
+             std::optional<int> proposals,
+             const std::vector<std::pair<int, int>>& watched_heads) {
             SpeechRequest request{
                 to_vector(text_tokens),
                 voice,
@@ -244,7 +252,8 @@ void bind_t3(nb::module_& m) {
                 min_tokens,
                 draft ? draft->make : nullptr,
                 proposals,
-                draft ? draft->length : nullptr};
+                draft ? draft->length : nullptr,
+                heads_from(watched_heads)};
             return without_gil([&] {
               return std::make_shared<SpeechTokens>(model, std::move(request));
             });
@@ -258,6 +267,7 @@ void bind_t3(nb::module_& m) {
           nb::arg("min_tokens") = 0,
           nb::arg("draft") = nb::none(),
           nb::arg("proposals") = nb::none(),
+          nb::arg("watched_heads") = nb::list(),
           "Begins to speak a text; options: a resolved SpeechOptions.");
 
   nb::class_<SpeechTokens>(m, "SpeechTokens")
@@ -269,6 +279,14 @@ void bind_t3(nb::module_& m) {
           },
           nb::arg("ahead") = nb::list(),
           "The next token; where it is computed, so are those of `ahead`.")
+      .def(
+          "text_weights",
+          [](SpeechTokens& speech) {
+            return to_numpy(without_gil([&] { return speech.text_weights(); }));
+          },
+          "What the watched heads, in the order of their layers, gave to the "
+          "text when each token so far was chosen: [heads, tokens, framed "
+          "text].")
       .def_prop_ro(
           "cache_bytes",
           [](const SpeechTokens& speech) {

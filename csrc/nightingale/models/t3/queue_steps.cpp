@@ -26,37 +26,32 @@ class SharedPass {
   // Builds everything and changes no utterance.
   void build() {
     std::vector<mx::array> inputs;
-    std::vector<TextAttention> texts;
-    caches_.clear();
-    samplers_.clear();
     for (const auto* each : group_) {
       inputs.push_back(each->step_input());
       caches_.push_back(each->cache_);
-      texts.push_back(each->watched_text());
+      texts_.push_back(each->watched_text());
     }
     std::vector<KvCache*> caches;
     std::vector<TextAttention*> watched;
     for (size_t i = 0; i < group_.size(); ++i) {
       caches.push_back(&caches_[i]);
-      watched.push_back(group_[i]->request_.analyser ? &texts[i] : nullptr);
+      watched.push_back(group_[i]->watches_text() ? &texts_[i] : nullptr);
     }
     auto logits = model_->forward_together(inputs, caches, watched);
     for (size_t i = 0; i < group_.size(); ++i) {
-      samplers_.push_back(ops::choose_token(
-          logits[i], texts[i].weights, group_[i]->sampler_, model_->stream()));
+      samplers_.push_back(group_[i]->chosen(logits[i], texts_[i]));
     }
   }
 
   void queue() {
-    std::vector<mx::array> chosen;
+    std::vector<mx::array> all;
     for (size_t i = 0; i < group_.size(); ++i) {
       auto* each = group_[i];
       each->cache_ = std::move(caches_[i]);
-      each->queue_token(std::move(samplers_[i]));
-      chosen.push_back(each->sampler_.token);
-      chosen.push_back(each->sampler_.report);
+      auto results = each->queue_token(std::move(samplers_[i]), texts_[i]);
+      all.insert(all.end(), results.begin(), results.end());
     }
-    mx::async_eval(std::move(chosen));
+    mx::async_eval(std::move(all));
   }
 
   const std::vector<SpeechTokens*>& group() const {
@@ -69,6 +64,7 @@ class SharedPass {
   int rows_ = 0;
   // What the utterances become.
   std::vector<KvCache> caches_;
+  std::vector<TextAttention> texts_;
   std::vector<ops::Sampler> samplers_;
 };
 

@@ -1,7 +1,6 @@
 #include "nightingale/models/t3/speech_tokens.h"
 #include "nightingale/error.h"
 #include "nightingale/family.h"
-#include "nightingale/ops/alignment.h"
 
 #include <algorithm>
 #include <chrono>
@@ -81,6 +80,10 @@ SpeechRequest checked(SpeechRequest request, const T3& model) {
   require(
       !request.analyser || !config.settings.alignment_heads.empty(),
       "this model names no alignment heads, which the analyser needs");
+  model.check_heads(request.watched_heads);
+  require(
+      !request.analyser || request.watched_heads.empty(),
+      "the analyser watches heads of its own: leave watched_heads out");
   require(
       !request.draft || ops::is_batch_invariant(model.stream()),
       "a draft needs the CPU: on a GPU, positions that are checked together "
@@ -170,7 +173,8 @@ SpeechTokens::SpeechTokens(
           request_.proposal_length && !request_.proposals
               ? request_.proposal_length
               : std::make_shared<ProposalLength>(request_.proposals)),
-      spoken_{kStartSpeech} {}
+      spoken_{kStartSpeech},
+      watched_(request_.watched_heads.size()) {}
 
 // What is put in next: the last token, after the rest of the prompt where that
 // was not yet.
@@ -187,24 +191,67 @@ mx::array SpeechTokens::step_input() const {
   return mx::concatenate({*prompt_, start}, 1, model_->stream());
 }
 
+bool SpeechTokens::watches_text() const {
+  return request_.analyser || !request_.watched_heads.empty();
+}
+
 TextAttention SpeechTokens::watched_text() const {
   TextAttention text = text_;
-  text.rows = prompt_ ? model_->config().traits().speech_starts : 1;
+  if (!request_.analyser) {
+    text.heads = &request_.watched_heads;
+  } else if (prompt_) {
+    text.rows = model_->config().traits().speech_starts;
+  }
   return text;
 }
 
-// Makes the last token that `sampler` chose the next one.
-void SpeechTokens::queue_token(ops::Sampler sampler) {
-  sampler_ = std::move(sampler);
-  queue_.push_back({sampler_.token, sampler_.report});
+// The sampler after the token that follows the last one by its logits: [rows,
+// V].
+ops::Sampler SpeechTokens::chosen(
+    const mx::array& logits,
+    const TextAttention& text) const {
+  return ops::choose_token(
+      logits,
+      request_.analyser ? text.weights : std::vector<mx::array>{},
+      sampler_,
+      model_->stream());
 }
 
-// Chooses the token that follows the last one by its logits: [rows, V].
-void SpeechTokens::take(
-    const mx::array& logits,
-    const std::vector<mx::array>& weights) {
-  queue_token(ops::choose_token(logits, weights, sampler_, model_->stream()));
-  mx::async_eval({sampler_.token, sampler_.report});
+// Makes the last token that `sampler` chose the next one; gives what is to be
+// evaluated.
+std::vector<mx::array> SpeechTokens::queue_token(
+    ops::Sampler sampler,
+    const TextAttention& text) {
+  sampler_ = std::move(sampler);
+  queue_.push_back({sampler_.token, sampler_.report});
+  std::vector<mx::array> results{sampler_.token, sampler_.report};
+  for (size_t i = 0; i < watched_.size(); ++i) {
+    watched_[i].push_back(text.weights[i]);
+    results.push_back(text.weights[i]);
+  }
+  return results;
+}
+
+void SpeechTokens::take(const mx::array& logits, const TextAttention& text) {
+  mx::async_eval(queue_token(chosen(logits, text), text));
+}
+
+mx::array SpeechTokens::text_weights() {
+  const auto& s = model_->stream();
+  mx::Shape end{asked_for_, text_.count};
+  std::vector<mx::array> heads;
+  for (auto& steps : watched_) {
+    if (steps.size() > 1) {
+      steps = {mx::concatenate(steps, 0, s)};
+    }
+    heads.push_back(
+        steps.empty() ? mx::zeros(end, mx::float32, s)
+                      : mx::slice(steps[0], {0, 0}, end, s));
+  }
+  auto all = heads.empty() ? mx::zeros({0, end[0], end[1]}, mx::float32, s)
+                           : mx::stack(heads, 0, s);
+  all.eval();
+  return all;
 }
 
 // Computes the next part of the prompt: a token where that is the last.
@@ -228,9 +275,9 @@ void SpeechTokens::queue_prompt() {
 void SpeechTokens::queue_step() {
   auto text = watched_text();
   auto logits = model_->forward(
-      step_input(), cache_, 1, request_.analyser ? &text : nullptr);
+      step_input(), cache_, 1, watches_text() ? &text : nullptr);
   prompt_.reset();
-  take(mx::reshape(logits, {rows_, -1}, model_->stream()), text.weights);
+  take(mx::reshape(logits, {rows_, -1}, model_->stream()), text);
 }
 
 void SpeechTokens::queue_alone() {
@@ -312,13 +359,13 @@ void SpeechTokens::check(
   std::vector<int> output{spoken_.back()};
   output.insert(output.end(), proposals.begin(), proposals.end());
   int count = output.size(), past = cache_.length;
-  TextAttention text_attention = text_;
+  TextAttention text_attention = watched_text();
   text_attention.rows = count;
   Stopwatch pass;
   auto x = model_->inputs().speech(
       mx::array(output.data(), {count}), {sampler_.position, past}, rows_);
   auto logits = model_->forward(
-      x, cache_, count, request_.analyser ? &text_attention : nullptr);
+      x, cache_, count, watches_text() ? &text_attention : nullptr);
   mx::eval(logits);
   round.pass_seconds = pass.seconds();
   Stopwatch choices;
@@ -327,12 +374,12 @@ void SpeechTokens::check(
   while (agreed) {
     auto row = mx::slice(
         logits, {0, chosen, 0}, {rows_, chosen + 1, logits.shape(2)}, s);
-    std::vector<mx::array> weights;
+    TextAttention one = text_;
     for (const auto& head : text_attention.weights) {
-      weights.push_back(
+      one.weights.push_back(
           mx::slice(head, {chosen, 0}, {chosen + 1, head.shape(1)}, s));
     }
-    int token = choose(mx::reshape(row, {rows_, -1}, s), weights);
+    int token = choose(mx::reshape(row, {rows_, -1}, s), one);
     agreed = chosen + 1 < count && token == output[chosen + 1] &&
         token != kStopSpeech;
     ++chosen;
@@ -344,10 +391,8 @@ void SpeechTokens::check(
 }
 
 // The next token by the sampler, read by the host at once.
-int SpeechTokens::choose(
-    const mx::array& logits,
-    const std::vector<mx::array>& weights) {
-  take(logits, weights);
+int SpeechTokens::choose(const mx::array& logits, const TextAttention& text) {
+  take(logits, text);
   spoken_.push_back(sampler_.token.item<int>());
   return spoken_.back();
 }
@@ -379,53 +424,8 @@ std::optional<int> SpeechTokens::take_queued() {
     stopped_ = true;
     return std::nullopt;
   }
+  ++asked_for_;
   return token;
-}
-
-namespace {
-
-// What each head gave to the text in the queries [begin, end).
-std::vector<mx::array>
-rows(const mx::array& weights, int begin, int end, const mx::Stream& s) {
-  int text = weights.shape(2);
-  std::vector<mx::array> heads;
-  for (int head = 0; head < weights.shape(0); ++head) {
-    auto row = mx::slice(weights, {head, begin, 0}, {head + 1, end, text}, s);
-    heads.push_back(mx::reshape(row, {end - begin, text}, s));
-  }
-  return heads;
-}
-
-} // namespace
-
-std::vector<int> text_positions(
-    const T3& model,
-    const std::vector<int>& text_tokens,
-    const std::vector<int>& speech_tokens,
-    const KvCache& voice) {
-  if (speech_tokens.empty()) {
-    return {};
-  }
-  const auto& s = model.stream();
-  // Each token is spoken by the query of the one before it.
-  std::vector<int> output{kStartSpeech};
-  output.insert(output.end(), speech_tokens.begin(), speech_tokens.end() - 1);
-  auto weights = model.text_weights(text_tokens, output, voice);
-  auto logits = mx::zeros({model.config().speech_vocabulary}, mx::float32, s);
-  auto state = ops::AlignmentState::start();
-  int starts = model.config().traits().speech_starts;
-  std::vector<int> positions;
-  for (int step = 0; step < static_cast<int>(output.size()); ++step) {
-    // The first step has all starts of speech.
-    auto watched =
-        rows(weights, step == 0 ? 0 : step + starts - 1, step + starts, s);
-    auto token = mx::array(&output[step], {1});
-    ops::AlignmentInput input{watched, logits, token, kStopSpeech};
-    state = ops::alignment_step(input, state, s).state;
-    state.marks.eval();
-    positions.push_back(state.marks.data<int>()[ops::kTextPosition]);
-  }
-  return positions;
 }
 
 } // namespace nightingale

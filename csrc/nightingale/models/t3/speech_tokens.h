@@ -31,6 +31,9 @@ struct SpeechRequest {
   std::optional<int> proposals = std::nullopt; // none: as many as pay
   // What earlier utterances taught about the draft; none: it is learnt anew.
   std::shared_ptr<ProposalLength> proposal_length = nullptr;
+  // Heads whose attention to the text is kept: see SpeechTokens::text_weights.
+  // Without an analyser, which watches heads of its own.
+  std::vector<AlignmentHead> watched_heads = {};
 
   // Guidance takes a second row without the text.
   int rows() const {
@@ -103,6 +106,11 @@ class SpeechTokens {
     return report_ && request_.analyser ? report_->data<int>()[0] : -1;
   }
 
+  // What the watched heads, in the order of their layers, gave to the text with
+  // start and stop when each token that was asked for so far was chosen:
+  // [heads, tokens, text] float32, evaluated.
+  mx::array text_weights();
+
   // The positions attended to so far.
   const KvCache& cache() const {
     return cache_;
@@ -127,13 +135,17 @@ class SpeechTokens {
   void queue_prompt();
   void queue_step();
   void queue_together(const std::vector<std::shared_ptr<SpeechTokens>>& ahead);
+  bool watches_text() const;
   TextAttention watched_text() const;
   mx::array step_input() const;
-  void queue_token(ops::Sampler sampler);
-  void take(const mx::array& logits, const std::vector<mx::array>& weights);
+  ops::Sampler chosen(const mx::array& logits, const TextAttention& text) const;
+  std::vector<mx::array> queue_token(
+      ops::Sampler sampler,
+      const TextAttention& text);
+  void take(const mx::array& logits, const TextAttention& text);
   void queue_round();
   void check(const std::vector<int>& proposals, SpeculationRound& round);
-  int choose(const mx::array& logits, const std::vector<mx::array>& weights);
+  int choose(const mx::array& logits, const TextAttention& text);
 
   std::shared_ptr<const T3> model_;
   SpeechRequest request_;
@@ -155,17 +167,10 @@ class SpeechTokens {
   };
   std::deque<Step> queue_;
   std::optional<mx::array> report_; // of the last token that was read
+  int asked_for_ = 0; // tokens
+  // Of each watched head: [n, text] of steps one after the other.
+  std::vector<std::vector<mx::array>> watched_;
   bool stopped_ = false;
 };
-
-// Where in the text each of the speech tokens is spoken if the model is made to
-// say just these: indices into the text tokens with start and stop, as
-// SpeechTokens::text_position has them. Neither text nor speech has its start
-// and stop. voice: what T3::condition gave.
-std::vector<int> text_positions(
-    const T3& model,
-    const std::vector<int>& text_tokens,
-    const std::vector<int>& speech_tokens,
-    const KvCache& voice);
 
 } // namespace nightingale

@@ -291,12 +291,7 @@ mx::array T3::logits(
   return mx::concatenate(logits, 1, stream_);
 }
 
-mx::array T3::text_weights(
-    const std::vector<int>& text_tokens,
-    const std::vector<int>& speech_tokens,
-    const KvCache& voice,
-    const std::vector<AlignmentHead>& heads) const {
-  check_speech(speech_tokens, config_);
+void T3::check_heads(const std::vector<AlignmentHead>& heads) const {
   for (auto [layer, head] : heads) {
     require(
         layer >= 0 && layer < config_.layers && head >= 0 &&
@@ -304,6 +299,15 @@ mx::array T3::text_weights(
         "the model has no head [" + std::to_string(layer) + ", " +
             std::to_string(head) + "]");
   }
+}
+
+mx::array T3::text_weights(
+    const std::vector<int>& text_tokens,
+    const std::vector<int>& speech_tokens,
+    const KvCache& voice,
+    const std::vector<AlignmentHead>& heads) const {
+  check_speech(speech_tokens, config_);
+  check_heads(heads);
   if (heads.empty() && config_.settings.alignment_heads.empty()) {
     throw Error("this T3 has no alignment heads, which follow the text");
   }

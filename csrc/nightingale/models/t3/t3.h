@@ -123,6 +123,9 @@ class T3 {
       const KvCache& voice,
       int chunk) const;
 
+  // An Error where the model has not all of these heads.
+  void check_heads(const std::vector<AlignmentHead>& heads) const;
+
   // What the aligned heads give to the text, start and stop included, when
   // these tokens follow it, as they do for logits(): [heads, n + 1, text + 2],
   // of the prompt's own start of speech, then of each speech token. Where the

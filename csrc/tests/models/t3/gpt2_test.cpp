@@ -6,6 +6,7 @@
 #include "gpt2_reference.h"
 #include "mlx/ops.h"
 #include "nightingale/backends/gpu/kernel.h"
+#include "nightingale/models/t3/text_positions.h"
 #include "tiny_t3.h"
 
 using namespace nightingale;
