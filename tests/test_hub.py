@@ -276,7 +276,8 @@ def test_a_conversion_is_fetched_whole_and_another_kind_of_model_not_at_all(
     server.asked.clear()
     server.files["owner/mlx"] = files | {"config.json": b'{"model_type": "kokoro"}'}
     message = error_of(tmp_path / "other", server.address, "owner/mlx")
-    assert message.endswith("config.json: model_type is 'kokoro', expected 'chatterbox'")
+    told = "config.json: model_type is 'kokoro', expected 'chatterbox' or 'chatterbox_turbo'"
+    assert message.endswith(told)
     assert set(server.asked) == {"config.json"}
 
 

@@ -14,10 +14,14 @@ from nightingale import hub
 from nightingale.checkpoint import find_checkpoint, holds_model
 from nightingale.mlx_files import S3GEN, T3, open_part
 from nightingale.quantization import write_folder
+from nightingale.text.byte_level import ByteLevelTokenizer
 from nightingale.torch_file import open_tensors
+from tools.synthetic import write_checkpoint
 from tools.synthetic.mlx_conversion import write_conversion
 
 MODEL = "model.safetensors"
+UNREAD = ("tokenizer.", "speaker_encoder.")
+MERGED = r"parametrizations\.weight\.original[01]"
 
 
 @pytest.fixture(scope="module")
@@ -56,12 +60,82 @@ def test_every_tensor_has_its_official_name_and_shape(checkpoints: Path, convers
     assert all(found.shape(name) == official.shape(name) for name in found.names())
 
     flow, found = open_tensors(source / "s3gen.pt"), open_part(conversion / MODEL, S3GEN)
-    unread = ("tokenizer.", "speaker_encoder.")
-    merged = r"parametrizations\.weight\.original[01]"
-    expected = {re.sub(merged, "weight", name) for name in flow.names()}
-    assert set(found.names()) == {name for name in expected if not name.startswith(unread)}
+    expected = {re.sub(MERGED, "weight", name) for name in flow.names()}
+    assert set(found.names()) == {name for name in expected if not name.startswith(UNREAD)}
     for name in set(found.names()) & set(flow.names()):
         assert found.shape(name) == flow.shape(name), name
+
+
+@pytest.fixture(scope="module")
+def turbo(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("mlx") / "turbo"
+    write_checkpoint(folder, model="turbo", dtype="float16")
+    return folder
+
+
+def test_turbo_speaks_as_the_original(turbo: Path, tmp_path: Path) -> None:
+    write_conversion(turbo, tmp_path)
+    original, tts = (nightingale.load(folder, device="cpu") for folder in (turbo, tmp_path))
+    assert tts.info["family"] == "turbo"
+    assert tts.info["sound_tags"] == original.info["sound_tags"] != []
+    assert (tts.voices, tts.info["t3"]) == (original.voices, original.info["t3"])
+    text, speech = original.tokenize("Oh, [laugh] the “llama” went home."), [6561, 17, 4000, 25]
+    np.testing.assert_array_equal(tts.tokenize("Oh, [laugh] the “llama” went home."), text)
+    np.testing.assert_array_equal(tts.t3_logits(text, speech), original.t3_logits(text, speech))
+    tokens = np.arange(8) * 700
+    mel = original.mel(tokens)
+    np.testing.assert_array_equal(tts.mel(tokens), mel)
+    # The vocoder's weight norm is multiplied out and rounded to float16.
+    sound = original.vocode(mel)
+    assert np.corrcoef(tts.vocode(mel), sound)[0, 1] > 0.99
+
+
+def test_every_tensor_of_turbo_has_its_official_name_and_shape(turbo: Path, tmp_path: Path) -> None:
+    write_conversion(turbo, tmp_path)
+    for name, part in (("t3_turbo_v1", T3), ("s3gen_meanflow", S3GEN)):
+        official, found = (
+            open_tensors(turbo / f"{name}.safetensors"),
+            open_part(tmp_path / MODEL, part),
+        )
+        expected = {re.sub(MERGED, "weight", name) for name in official.names()}
+        assert set(found.names()) == {name for name in expected if not name.startswith(UNREAD)}
+        for name in set(found.names()) & set(official.names()):
+            assert found.shape(name) == official.shape(name), name
+
+
+@pytest.mark.parametrize("bits", [8, 4])
+def test_packed_matrices_of_turbo_are_used_as_they_are(
+    turbo: Path, tmp_path: Path, bits: int
+) -> None:
+    write_conversion(turbo, tmp_path, bits)
+    file = open_part(tmp_path / MODEL, T3)
+    assert file.bits("tfmr.h.0.attn.c_attn.weight") == bits
+    assert file.bits("speech_head.weight") == 0
+    packed = nightingale.load(tmp_path, kv_bits=None, device="cpu")
+    quantized = nightingale.load(turbo, bits=bits, kv_bits=None, device="cpu")
+    assert packed.info["t3"]["bits"] == bits
+    text, speech = packed.tokenize("Hello there."), [6561, 17, 4000]
+    np.testing.assert_array_equal(packed.t3_logits(text, speech), quantized.t3_logits(text, speech))
+
+
+def test_turbo_is_read_with_its_three_tokenizer_files_too(turbo: Path, tmp_path: Path) -> None:
+    write_conversion(turbo, tmp_path)
+    (tmp_path / "tokenizer.json").unlink()
+    with pytest.raises(nightingale.Error, match=r"\(turbo\) but not its tokenizer.json"):
+        find_checkpoint(tmp_path)
+    for name in ("vocab.json", "merges.txt", "added_tokens.json"):
+        (tmp_path / name).symlink_to(turbo / name)
+    assert find_checkpoint(tmp_path).tokenizer.name == "vocab.json"
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"[]", b"{}", b'{"model": {"vocab": {"a": 0}, "merges": ["a b"]}, "added_tokens": []}'],
+)
+def test_a_wrong_tokenizer_of_turbo_is_told(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "tokenizer.json").write_bytes(content)
+    with pytest.raises(nightingale.Error, match="is not a byte-level tokenizer"):
+        ByteLevelTokenizer(tmp_path / "tokenizer.json", {"en": "English"})
 
 
 @pytest.mark.parametrize("bits", [8, 4])
@@ -116,7 +190,8 @@ def test_text_is_read_as_its_configuration_says(conversion: Path, tmp_path: Path
 @pytest.mark.parametrize(
     ("config", "phrase"),
     [
-        ({"model_type": "kokoro"}, "config.json: model_type is 'kokoro', expected 'chatterbox'"),
+        ({"model_type": "kokoro"}, "model_type is 'kokoro', expected 'chatterbox' or 'chatterbox_"),
+        ({"model_type": "chatterbox_turbo"}, "is turbo, but it has 2454 text tokens, not 50276"),
         ({"t3_model": "v9"}, "config.json: t3_model is 'v9', expected one of v2, v3, v1, english"),
         ({"t3_model": "english"}, "is english, but it has 2454 text tokens, not 704"),
         ({"text_preprocessing": "upper"}, "text_preprocessing is 'upper', expected one of legacy"),

@@ -9,7 +9,7 @@ from typing import Any
 
 from . import mlx_files
 from ._core import Error
-from .family import Architecture, Member, choose, member_of, t3_files
+from .family import GPT2, Architecture, Member, choose, member_of, t3_files
 from .language_tags import language_code
 from .model_settings import ModelSettings
 from .option import shown
@@ -170,14 +170,14 @@ def _find_conversion(folder: Path, variant: str | None) -> Checkpoint:
         )
     choose({family.variant: family.t3[0]}, variant, folder)  # an Error where it is another
     preprocessing = mlx_files.converted_preprocessing(config, config_file)
-    tokenizer = _first(folder, (TOKENIZER_COPY, family.tokenizer))
+    tokenizer = _converted_tokenizer(folder, family)
     if tokenizer is None:
         raise Error(f"{folder} has {model.name} ({family.name}) but not its {TOKENIZER_COPY}")
     return Checkpoint(
         folder,
         replace(family, text_preprocessing=preprocessing or family.text_preprocessing),
         model,
-        (tokenizer,),
+        tokenizer,
         cangjie=_first(folder, (CANGJIE_TABLE,)) if family.multilingual else None,
         dicta=_first(folder, DICTA_MODELS) if family.multilingual else None,
         s3gen=model,
@@ -185,6 +185,17 @@ def _find_conversion(folder: Path, variant: str | None) -> Checkpoint:
         voice=_first(folder, VOICE_FILES),
         voices=_named_voices(folder / VOICES_FOLDER),
     )
+
+
+def _converted_tokenizer(folder: Path, family: Member) -> tuple[Path, ...] | None:
+    """The one file of a conversion; of Turbo's also the three official ones."""
+    if family.backbone == GPT2:
+        files = tuple(folder / name for name in family.tokenizer_files)
+        if all(file.is_file() for file in files):
+            return files
+    names = (TOKENIZER_COPY,) if family.backbone == GPT2 else (TOKENIZER_COPY, family.tokenizer)
+    found = _first(folder, names)
+    return None if found is None else (found,)
 
 
 def _t3_files_in(folder: Path) -> dict[str, str]:

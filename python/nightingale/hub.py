@@ -17,7 +17,15 @@ from .checkpoint import (
     embedded_model,
     find_checkpoint,
 )
-from .family import MEMBERS, MULTILINGUAL_TOKENIZER, S3GEN_FILES, Member, choose, t3_files
+from .family import (
+    GPT2_TOKENIZER,
+    MEMBERS,
+    MULTILINGUAL_TOKENIZER,
+    S3GEN_FILES,
+    Member,
+    choose,
+    t3_files,
+)
 from .mlx_files import CONFIG_FILE, MODEL_FILE, converted_member, read_config
 from .model_settings import SETTINGS_FILE
 from .option import shown
@@ -138,6 +146,7 @@ def _wanted(repository: str, names: list[str], variant: str | None = None) -> li
     if _is_conversion(names):
         copies = [name for name in (TOKENIZER_COPY, MULTILINGUAL_TOKENIZER) if name in names]
         files = [MODEL_FILE, CONFIG_FILE, *copies[:1], CANGJIE_TABLE]
+        files += [name for name in GPT2_TOKENIZER if name in names]
         return [*files, SETTINGS_FILE, *VOICE_FILES]
     t3 = choose(t3_files(names), variant, repository)
     named = next((member for member in MEMBERS if t3 in member.t3), None)

@@ -6,11 +6,12 @@ from __future__ import annotations
 import json
 import re
 import struct
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from ._core import Error, TensorFile
-from .family import FULL_CASE, LLAMA, LOWER_CASE, MEMBERS, Member
+from .family import FULL_CASE, LLAMA, LOWER_CASE, MEMBERS, TURBO, Member
 from .safetensors_writer import SAFETENSORS_DTYPES
 from .small_files import read_small
 from .torch_file import open_tensors
@@ -19,10 +20,18 @@ MODEL_FILE, CONFIG_FILE = "model.safetensors", "config.json"
 T3, S3GEN, VOICE_ENCODER = "t3.", "s3gen.", "ve."  # what names of each part begin with
 MOST_CONFIG_BYTES = 2**20
 MOST_HEADER_BYTES = 100_000_000
+Patterns = tuple[tuple[str, str], ...]
 _DTYPES = {name: dtype for dtype, name in SAFETENSORS_DTYPES.items()}
+
+# What config.json calls the members with a Llama, and Turbo.
+_LLAMA_TYPE, _TURBO_TYPE = "chatterbox", "chatterbox_turbo"
 
 # Patterns of a converted name and what they are officially, each applied once.
 _OFFICIAL_T3 = ((r"^tfmr\.model\.", "tfmr."),)
+_EMBEDDINGS = (
+    (r"\b(embed|up_embed)\.linear\.", r"\1.out.0."),
+    (r"\b(embed|up_embed)\.norm\.", r"\1.out.1."),
+)
 _OFFICIAL_S3GEN = (
     (r"\b(down|mid|up)_blocks_(\d+)\.resnet\.", r"\1_blocks.\2.0."),
     (r"\b(down|mid|up)_blocks_(\d+)\.transformer_(\d+)\.", r"\1_blocks.\2.1.\3."),
@@ -36,10 +45,23 @@ _OFFICIAL_S3GEN = (
     (r"\.attn\.out_proj\.", ".attn1.to_out.0."),
     (r"\.ff\.layers\.0\.", ".ff.net.0.proj."),
     (r"\.ff\.layers\.1\.", ".ff.net.2."),
-    (r"\b(embed|up_embed)\.linear\.", r"\1.out.0."),
-    (r"\b(embed|up_embed)\.norm\.", r"\1.out.1."),
+    *_EMBEDDINGS,
     (r"\b(encoders|up_encoders)_(\d+)\.", r"\1.\2."),
 )
+_OFFICIAL_TURBO_S3GEN = (
+    (r"^(?!mel2wav\.)", "flow."),
+    (r"_blocks\.(\d+)\.resnet\.", r"_blocks.\1.0."),
+    (r"_blocks\.(\d+)\.transformer_blocks\.(\d+)\.", r"_blocks.\1.1.\2."),
+    (r"_blocks\.(\d+)\.(?:down|up)sample\.conv\.conv\.", r"_blocks.\1.2."),
+    (r"\b(block1|block2|final_block)\.block\.1\.", r"\1.block.2."),
+    (r"\b(block1|block2|final_block)\.block\.0\.conv\.conv\.", r"\1.block.0."),
+    (r"\.mlp\.0\.", ".mlp.1."),
+    (r"\.ff\.net\.1\.", ".ff.net.2."),
+    (r"\.(res_conv|final_proj)\.conv\.", r".\1."),
+    (r"^(mel2wav\..*)\.conv\.(weight|bias)$", r"\1.\2"),
+    *_EMBEDDINGS,
+)
+_GPT2_MATRIX = re.compile(r"tfmr\.h\.\d+\.(attn|mlp)\.c_\w+\.weight")
 _PITCH_LAYER = re.compile(r"\.condnet\.(\d+)\.")  # mlx-audio counts no activations between them
 # Where each axis of an official tensor is in MLX's order, by number of axes.
 _CONV_AXES = {3: (0, 2, 1), 4: (0, 3, 1, 2)}
@@ -65,14 +87,16 @@ def read_config(folder: Path) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise Error(f"{path} is not JSON in UTF-8: {error}") from error
     kind = config.get("model_type") if isinstance(config, dict) else None
-    if kind != "chatterbox":
-        raise Error(f"{path}: model_type is {kind!r}, expected 'chatterbox'")
+    if kind not in (_LLAMA_TYPE, _TURBO_TYPE):
+        raise Error(f"{path}: model_type is {kind!r}, expected {_LLAMA_TYPE!r} or {_TURBO_TYPE!r}")
     found: dict[str, Any] = config
     return found
 
 
 def converted_member(config: dict[str, Any], path: Path) -> Member:
     """What a conversion was made of; those that do not say are of English or v2."""
+    if config["model_type"] == _TURBO_TYPE:
+        return TURBO
     multilingual = config.get("multilingual") or config.get("vocab_size") == 2454
     variant = config.get("t3_model", "v2" if multilingual else "english")
     known = {member.variant: member for member in MEMBERS if member.backbone == LLAMA}
@@ -94,9 +118,10 @@ def converted_preprocessing(config: dict[str, Any], path: Path) -> str | None:
 
 def _open_conversion(path: Path, part: str) -> TensorFile:
     header, begin = _read_header(path)
+    patterns = _patterns(header, part)
     ranges, tensors = [], []
     for name, entry in header.items():
-        official = _official_name(name.removeprefix(part), part)
+        official = _official_name(name.removeprefix(part), part, patterns)
         if not name.startswith(part) or official is None:
             continue
         try:
@@ -106,7 +131,7 @@ def _open_conversion(path: Path, part: str) -> TensorFile:
             raise Error(f"{path}: the header's entry of {name!r} is not one") from error
         if min(first, end - first, *shape, 0) < 0:
             raise Error(f"{path}: the header's entry of {name!r} has negative numbers")
-        axes = _axes(official, part, len(shape))
+        axes = _axes(official, part, dtype, len(shape))
         strides = _strides(shape)
         ranges.append((name, begin + first, end - first, None))
         tensors.append(
@@ -135,16 +160,26 @@ def _read_header(path: Path) -> tuple[dict[str, Any], int]:
     return header, 8 + size
 
 
-def _official_name(name: str, part: str) -> str | None:
+def _patterns(names: Iterable[str], part: str) -> Patterns:
+    """mlx-audio has two ports of S3Gen: that of Turbo has no flow among its names."""
+    if part == T3:
+        return _OFFICIAL_T3
+    flow = any(name.startswith(S3GEN + "flow.") for name in names)
+    return _OFFICIAL_S3GEN if flow else _OFFICIAL_TURBO_S3GEN
+
+
+def _official_name(name: str, part: str, patterns: Patterns) -> str | None:
     """None for what speaking does not read: the encoder of recordings' x-vectors."""
     if part == S3GEN and name.startswith("speaker_encoder."):
         return None
-    for pattern, official in _OFFICIAL_T3 if part == T3 else _OFFICIAL_S3GEN:
+    for pattern, official in patterns:
         name = re.sub(pattern, official, name)
     return _PITCH_LAYER.sub(lambda found: f".condnet.{2 * int(found[1])}.", name)
 
 
-def _axes(name: str, part: str, count: int) -> tuple[int, ...]:
+def _axes(name: str, part: str, dtype: str, count: int) -> tuple[int, ...]:
+    if part == T3 and _GPT2_MATRIX.fullmatch(name) and "float" in dtype and count == 2:
+        return 1, 0  # packed ones are [outputs, inputs] officially too
     if part != S3GEN or count not in _CONV_AXES or not name.endswith(".weight"):
         return tuple(range(count))
     return _TRANSPOSED_CONV_AXES if ".ups." in name else _CONV_AXES[count]

@@ -5,17 +5,18 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
 
 from nightingale._core import TensorFile
 from nightingale.checkpoint import Checkpoint, find_checkpoint
-from nightingale.family import FULL_CASE, LLAMA
+from nightingale.family import FULL_CASE, GPT2
 from nightingale.safetensors_writer import stream_safetensors
 from nightingale.torch_file import open_tensors
 
+from . import mlx_turbo
 from .s3gen import LEGACY_WEIGHT_NORM, WEIGHT_NORM
 
 GROUP = 64
@@ -32,19 +33,27 @@ Layout = dict[str, tuple[str, tuple[int, ...]]]
 
 
 def write_conversion(source: Path, folder: Path, bits: int | None = None) -> None:
-    """Writes what mlx-audio's converter would of the Llama member in `source`; bits: of T3's
-    layers, 8 or 4. The voice comes with it, which conversions on the hub have beside them."""
+    """Writes what mlx-audio's converter would of the checkpoint in `source`, of Turbo
+    mlx-audio-plus's; bits: of T3's layers, 8 or 4. The voice comes with it, which conversions on
+    the hub have beside them."""
     files = find_checkpoint(source)
-    if files.family.backbone != LLAMA or files.s3gen is None or files.voice_encoder is None:
-        raise ValueError(f"{source} is not a whole checkpoint with a Llama")
+    if files.s3gen is None or files.voice_encoder is None:
+        raise ValueError(f"{source} is not a whole checkpoint")
+    turbo = files.family.backbone == GPT2
+    flow_name = mlx_turbo.flow_name if turbo else _flow_name
+    encoder = mlx_turbo.voice_encoder if turbo else _voice_encoder
     arrays: dict[str, np.ndarray] = dict(_t3(open_tensors(files.t3), bits))
-    arrays |= _s3gen(open_tensors(files.s3gen))
-    arrays |= _voice_encoder(open_tensors(files.voice_encoder))
+    arrays |= _s3gen(open_tensors(files.s3gen), flow_name)
+    arrays |= {"ve." + name: array for name, array in encoder(open_tensors(files.voice_encoder))}
     folder.mkdir(parents=True, exist_ok=True)
     layout: Layout = {name: (str(array.dtype), array.shape) for name, array in arrays.items()}
     metadata = {"format": "mlx"}
     stream_safetensors(folder / "model.safetensors", layout, arrays.__getitem__, metadata)
     (folder / "config.json").write_text(json.dumps(_config(files, bits), indent=2))
+    if turbo:
+        mlx_turbo.write_tokenizer(source, folder / "tokenizer.json")
+        mlx_turbo.write_voice(source / "conds.pt", folder / "conds.safetensors")
+        return
     shutil.copyfile(files.tokenizer, folder / "tokenizer.json")
     for path in (files.cangjie, files.voice, source / "nightingale.json"):
         if path is not None and path.exists():
@@ -53,14 +62,16 @@ def write_conversion(source: Path, folder: Path, bits: int | None = None) -> Non
 
 def _config(files: Checkpoint, bits: int | None) -> dict[str, object]:
     family = files.family
-    config: dict[str, object] = {
-        "model_type": "chatterbox",
-        "version": "1.0",
-        "t3_model": family.variant,
-        "multilingual": family.multilingual,
-        "vocab_size": family.text_vocabulary,
-        "text_preprocessing": FULL_CASE if family.variant == "v3" else "legacy",
-    }
+    config: dict[str, object] = {"model_type": "chatterbox_turbo", "version": "1.0"}
+    if family.backbone != GPT2:
+        config = {
+            "model_type": "chatterbox",
+            "version": "1.0",
+            "t3_model": family.variant,
+            "multilingual": family.multilingual,
+            "vocab_size": family.text_vocabulary,
+            "text_preprocessing": FULL_CASE if family.variant == "v3" else "legacy",
+        }
     if bits is not None:
         config["quantization"] = {"bits": bits, "group_size": GROUP}
     return config
@@ -74,13 +85,16 @@ def _read(file: TensorFile, name: str) -> np.ndarray:
 
 
 def _t3(file: TensorFile, bits: int | None) -> Iterator[tuple[str, np.ndarray]]:
+    gpt2 = "tfmr.wpe.weight" in file
     for name in file.names():
-        converted = "t3." + re.sub(r"^tfmr\.", "tfmr.model.", name)
-        if bits is None or not re.match(r"tfmr\.layers\..*_proj\.weight", name):
-            yield converted, _read(file, name)
+        transposed = mlx_turbo.GPT2_MATRIX.fullmatch(name) is not None
+        converted = "t3." + (name if gpt2 else re.sub(r"^tfmr\.", "tfmr.model.", name))
+        if bits is None or not (transposed or re.match(r"tfmr\.layers\..*_proj\.weight", name)):
+            array = _read(file, name)
+            yield converted, np.ascontiguousarray(array.T) if transposed else array
             continue
-        rows, columns = file.shape(name)
-        words, scales, biases = file.quantize(name, bits)
+        rows, columns = file.shape(name)[:: -1 if transposed else 1]
+        words, scales, biases = file.quantize(name, bits, transposed)
         prefix = converted.removesuffix("weight")
         yield converted, words.view(np.uint32).reshape(rows, columns * bits // 32)
         groups = (rows, columns // GROUP)
@@ -88,7 +102,7 @@ def _t3(file: TensorFile, bits: int | None) -> Iterator[tuple[str, np.ndarray]]:
         yield prefix + "biases", biases.view(np.float16).reshape(groups)
 
 
-def _s3gen(file: TensorFile) -> Iterator[tuple[str, np.ndarray]]:
+def _s3gen(file: TensorFile, flow_name: Callable[[str], str]) -> Iterator[tuple[str, np.ndarray]]:
     for name in file.names():
         if name.startswith("tokenizer.") or name.endswith((_GAIN, LEGACY_WEIGHT_NORM[0])):
             continue
@@ -101,7 +115,7 @@ def _s3gen(file: TensorFile) -> Iterator[tuple[str, np.ndarray]]:
             array = array.transpose((1, 2, 0) if ".ups." in name else (0, 2, 1))
         elif name.endswith("weight") and array.ndim == 4:
             array = array.transpose(0, 2, 3, 1)
-        yield "s3gen." + _flow_name(name), np.ascontiguousarray(array)
+        yield "s3gen." + flow_name(name), np.ascontiguousarray(array)
 
 
 def _flow_name(name: str) -> str:
@@ -130,10 +144,10 @@ def _voice_encoder(file: TensorFile) -> Iterator[tuple[str, np.ndarray]]:
     for name in file.names():
         found = re.fullmatch(r"lstm\.(weight_ih|weight_hh|bias_ih|bias_hh)_l(\d+)", name)
         if found is None:
-            yield "ve." + name, _read(file, name)
+            yield name, _read(file, name)
         elif found[1] == "bias_ih":
             other = name.replace("bias_ih", "bias_hh")
-            yield f"ve.lstm.layers.{found[2]}.bias", _read(file, name) + _read(file, other)
+            yield f"lstm.layers.{found[2]}.bias", _read(file, name) + _read(file, other)
         elif found[1] != "bias_hh":
             kind = "Wx" if found[1] == "weight_ih" else "Wh"
-            yield f"ve.lstm.layers.{found[2]}.{kind}", _read(file, name)
+            yield f"lstm.layers.{found[2]}.{kind}", _read(file, name)

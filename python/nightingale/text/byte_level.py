@@ -20,19 +20,26 @@ from .traced import Traced
 VOCABULARY, MERGES, ADDED_TOKENS = "vocab.json", "merges.txt", "added_tokens.json"
 END_OF_TEXT = "<|endoftext|>"
 MOST_BYTES = 2**20  # of the added tokens
+MOST_WHOLE_BYTES = 2**25  # of a file that holds all; GPT-2's takes 4 MB
 _TAG = re.compile(r"\[[^\[\]]+\]")
 _LAST_OF_LATIN_1 = "\xff"
 
 
 class ByteLevelTokenizer(Tokenizer):
-    """Reads vocab.json, and merges.txt and added_tokens.json beside it.
+    """Reads vocab.json, and merges.txt and added_tokens.json beside it, or a tokenizer.json that
+    holds all three.
 
     Bytes can spell every text, so that the script tells what the model was taught to speak.
     """
 
     def __init__(self, vocabulary: Path, languages: Mapping[str, str]) -> None:
-        added = _added_tokens(vocabulary.with_name(ADDED_TOKENS))
-        self._tokenizer = _open(vocabulary, added)
+        if vocabulary.name == VOCABULARY:
+            added = _added_tokens(vocabulary.with_name(ADDED_TOKENS))
+            model, source = _read_model(vocabulary), vocabulary.with_name(ADDED_TOKENS)
+        else:
+            model, added = _read_whole(vocabulary)
+            source = vocabulary
+        self._tokenizer = _with_added(model, added, source)
         self.tags = Tags([token for token in added if _TAG.fullmatch(token)])
         self.languages = dict(languages)
         self.multilingual = False
@@ -70,18 +77,44 @@ class ByteLevelTokenizer(Tokenizer):
         return word_at, words
 
 
-def _open(vocabulary: Path, added: Mapping[str, int]) -> Any:
+def _read_model(vocabulary: Path) -> Any:
     # Imported here: it is half the package's import time and not every command needs it.
-    from tokenizers import AddedToken, models, pre_tokenizers
-    from tokenizers import Tokenizer as FileTokenizer
+    from tokenizers import models
 
     merges = vocabulary.with_name(MERGES)
     if not merges.is_file():
         raise Error(f"{vocabulary.parent} has {vocabulary.name} but not its {MERGES}")
     try:
-        model = models.BPE.from_file(str(vocabulary), str(merges))
+        return models.BPE.from_file(str(vocabulary), str(merges))
     except Exception as error:  # the library raises bare Exception
         raise Error(f"{vocabulary} and {merges.name} are not a tokenizer: {error}") from error
+
+
+def _read_whole(path: Path) -> tuple[Any, dict[str, int]]:
+    """The model of a tokenizer.json, and its added tokens with their ids."""
+    from tokenizers import models
+
+    try:
+        content = json.loads(read_small(path, MOST_WHOLE_BYTES).decode())
+        vocabulary = content["model"]["vocab"]
+        merges = [
+            tuple(pair.split(" ", 1) if isinstance(pair, str) else pair)
+            for pair in content["model"]["merges"]
+        ]
+        model = models.BPE(vocabulary, merges)
+        added = {token["content"]: int(token["id"]) for token in content["added_tokens"]}
+    except Error:
+        raise
+    except Exception as error:  # the library raises bare Exception
+        raise Error(f"{path} is not a byte-level tokenizer: {error}") from error
+    return model, {token: id for token, id in added.items() if token not in vocabulary}
+
+
+def _with_added(model: Any, added: Mapping[str, int], source: Path) -> Any:
+    """source: where the added tokens come from, in messages"""
+    from tokenizers import AddedToken, pre_tokenizers
+    from tokenizers import Tokenizer as FileTokenizer
+
     tokenizer = FileTokenizer(model)
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.add_special_tokens([END_OF_TEXT])
@@ -89,8 +122,8 @@ def _open(vocabulary: Path, added: Mapping[str, int]) -> Any:
         tokenizer.add_tokens([AddedToken(token, normalized=False)])
         if tokenizer.token_to_id(token) != id:
             raise Error(
-                f"{vocabulary.with_name(ADDED_TOKENS)}: {token} has id {id}; expected "
-                f"{tokenizer.token_to_id(token)}, the next after those of {vocabulary.name}"
+                f"{source}: {token} has id {id}; expected "
+                f"{tokenizer.token_to_id(token)}, the next after those of {VOCABULARY}"
             )
     return tokenizer
 

@@ -1,13 +1,14 @@
 """The tokenizer of a checkpoint, by its files."""
 
 from ..checkpoint import Checkpoint
-from .byte_level import VOCABULARY, ByteLevelTokenizer
+from ..family import GPT2
+from .byte_level import ByteLevelTokenizer
 from .tokenizer import Tokenizer
 
 
 def open_tokenizer(files: Checkpoint) -> Tokenizer:
-    """Byte-level BPE where the checkpoint has a vocab.json, else a tokenizer file of letters."""
-    if files.tokenizer.name == VOCABULARY:
+    """Byte-level BPE for a GPT-2 backbone, else a tokenizer file of letters."""
+    if files.family.backbone == GPT2:
         return ByteLevelTokenizer(files.tokenizer, files.languages)
     return Tokenizer(
         files.tokenizer,
