@@ -29,7 +29,7 @@ pytestmark = pytest.mark.slow
 
 TEXT = "Hello there. How are you?"
 # Samples at 24 kHz that a codec may add, at the start and to fill its last frame.
-PADDING = {"mp3": 2400, "aac": 3072, "opus": 0, "flac": 0, "wav": 0, "pcm": 0}
+PADDING = {"mp3": 2400, "aac": 3072, "opus": 0, "ogg": 0, "flac": 0, "wav": 0, "pcm": 0}
 
 
 @pytest.fixture(scope="module")
@@ -79,7 +79,7 @@ def test_openais_client_speaks_in_every_format(
     assert b"".join(parts) == answer.content
     heard = decoded(answer.content, response_format)
     assert 0 <= len(heard) - len(said.samples) <= PADDING[response_format]
-    if not PADDING[response_format] and response_format != "opus":
+    if not PADDING[response_format] and response_format not in ("opus", "ogg"):
         assert heard.tobytes() == pcm(said.samples)
 
 
@@ -168,7 +168,8 @@ def test_the_page_is_told_the_options_and_their_ranges(server: Running) -> None:
     body = schema["components"]["schemas"]["SpeechRequest"]["properties"]
     speed, _, cfg_weight, exaggeration, seed = found
     assert (int(seed["minimum"]), int(seed["maximum"])) == (0, 2**64 - 1)
-    assert (body["seed"]["minimum"], body["seed"]["maximum"]) == (0, float(2**64 - 1))
+    number = body["seed"]["anyOf"][0]
+    assert (number["minimum"], number["maximum"]) == (0, float(2**64 - 1))
     assert (speed["minimum"], speed["maximum"], speed["default"]) == (0.5, 2.0, 1.0)
     assert cfg_weight["default"] == 0.5  # the model's own
     assert (exaggeration["default"], exaggeration["unset"]) == (None, "the voice's own")
@@ -243,7 +244,7 @@ def test_a_voice_is_uploaded_used_and_deleted(
         ({"input": ""}, 400, "input", "at least 1 character"),
         ({"input": " \n "}, 400, None, "there is no text to speak"),
         ({"input": "a" * 10_001}, 400, "input", "10001 characters; 10000 are the most"),
-        ({"model": "whisper-1"}, 404, "model", "there is no model 'whisper-1'"),
+        ({"model": 5}, 400, "model", "valid string"),
         ({"voice": "nobody"}, 400, "voice", "there is no voice 'nobody'; there are: default"),
         ({"voice": "../conds"}, 400, "voice", "there is no voice '../conds'"),
         ({"response_format": "midi"}, 400, "response_format", "'mp3', 'opus'"),

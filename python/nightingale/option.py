@@ -47,6 +47,7 @@ class Option:
     stage: str = "speech"  # "sound" and "chunks": without effect on speech tokens; "text"
     max_length: int = 200  # of a string over HTTP
     several: bool = False  # a list of values is accepted too
+    metavar: str = "FILE"  # of an option with several values, on the command line
     model_checks: bool = False  # which values there are depends on the loaded model
     changes_audio: bool = True
     core: bool = True  # part of the C++ struct

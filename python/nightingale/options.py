@@ -130,8 +130,8 @@ class SpeechOptions(Options):
         None,
         "a voice of the model or of the voice folder, or the path of a voice file",
         unset=MODELS_OWN,
-        by_name="a voice of the model or of the voice folder, by name; OpenAI's names mean the "
-        "default",
+        by_name="a voice of the model or of the voice folder by name, in any case; OpenAI's names "
+        "are spread over the model's voices",
         model_checks=True,
         core=False,
     )
@@ -318,6 +318,16 @@ class ServerOptions(Options):
         unset="no respellings",
         several=True,
         model_checks=True,
+    )
+    alias: str | list[str] | None = option(
+        None,
+        "another name for a voice in requests, written NAME=VOICE, in place of OpenAI's names too",
+        unset="OpenAI's names only",
+        several=True,
+        metavar="NAME=VOICE",
+    )
+    strict_model: bool = option(
+        False, "answer 404 to requests that name another model than nightingale or OpenAI's"
     )
     max_queue: int = option(32, "requests that may wait; more get status 429", range=(1, None))
     max_concurrent: int = option(4, "requests that are spoken in turns", range=(1, None))

@@ -140,7 +140,9 @@ def _argument(option: Option, default: Any) -> dict[str, Any]:
     bounded = option.kind == "float" and option.range[1] is not None
     values = f"; {option.values_text}" if bounded else ""
     told = option.default_text if default is None else default
-    repeated: dict[str, Any] = {"action": "append", "metavar": "FILE"} if option.several else {}
+    repeated: dict[str, Any] = (
+        {"action": "append", "metavar": option.metavar} if option.several else {}
+    )
     return {
         **repeated,
         "help": f"{option.help}{values} (default: {told})",

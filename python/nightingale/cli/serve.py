@@ -26,6 +26,9 @@ def add_commands(commands: Any) -> None:
     serve.add_argument(
         "--workers", type=int, default=1, help="processes, each with the model (default: 1)"
     )
+    serve.add_argument(
+        "--no-access-log", action="store_true", help="do not log answers on standard error"
+    )
     safety = serve.add_argument_group("safety")
     safety.add_argument(
         "--key-file", type=Path, metavar="FILE", help="with the key that clients must show"
@@ -41,6 +44,14 @@ def add_commands(commands: Any) -> None:
         metavar="NAME",
         default=[],
         help="another name that clients may call this machine by; may be given several times",
+    )
+    safety.add_argument(
+        "--allow-origin",
+        action="append",
+        metavar="ORIGIN",
+        default=[],
+        help="another site whose pages may use the server, such as https://example.com, or * for "
+        "all; may be given several times",
     )
     safety.add_argument(
         "--trust-proxy",
@@ -95,6 +106,8 @@ def _settings(args: Arguments) -> Settings:
         hosts=(*LOOPBACK_NAMES, *map(str.lower, (own, *args.allow_host))),
         any_address=not local,
         trusted_proxies=tuple(args.trust_proxy),
+        allowed_origins=tuple(args.allow_origin),
+        access_log=not args.no_access_log,
         **args.given(ServerOptions),
     )
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import anyio.to_thread
 from fastapi import FastAPI
+from fastapi.middleware.cors import CORSMiddleware
 from fastapi.responses import FileResponse
 from fastapi.staticfiles import StaticFiles
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
@@ -18,11 +19,14 @@ from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 from ..loading import load
 from ..voice_folder import VoiceFolder
 from . import conversion, live, resources, speech
+from .access_log import AccessLog
 from .context import Server, Settings
 from .errors import add_error_handlers
 from .guard import Guard
 from .jobs import EngineThread
 from .metrics import CountAnswers, Metrics
+from .speech import IGNORED_HEADER, LANGUAGE_HEADER, UNSPOKEN_HEADER
+from .tolerance import JsonByDefault
 
 PAGE = Path(__file__).parent / "page"
 PAGES = {"/": "index.html", "/docs": "docs.html"}
@@ -84,8 +88,19 @@ def create_app(settings: Settings, engine: EngineThread | None = None) -> FastAP
     for path, file in PAGES.items():
         app.add_api_route(path, _page(PAGE / file), include_in_schema=False)
 
+    app.add_middleware(JsonByDefault)
     app.add_middleware(Guard, settings=settings)
+    if settings.allowed_origins:
+        app.add_middleware(
+            CORSMiddleware,
+            allow_origins=settings.allowed_origins,
+            allow_methods=["GET", "POST", "DELETE"],
+            allow_headers=["*"],
+            expose_headers=[IGNORED_HEADER, LANGUAGE_HEADER, UNSPOKEN_HEADER],
+        )
     app.add_middleware(CountAnswers, metrics=server.metrics)
+    if settings.access_log:
+        app.add_middleware(AccessLog)
     if settings.trusted_proxies:
         app.add_middleware(ProxyHeadersMiddleware, trusted_hosts=list(settings.trusted_proxies))
     return app

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 import tempfile
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -24,16 +25,13 @@ from .jobs import EngineThread, Job, QueueFullError, Work
 from .metrics import Metrics
 from .recordings import RecordingReader
 from .throttle import Throttle
+from .voice_names import OPENAI_VOICES, own_name, read_aliases
 
 MODEL_NAME = "nightingale"
 _MACHINE_FOLDERS = (Path.home(), Path(tempfile.gettempdir()), Path(__file__).parents[2])
 ENDING = "nightingale.ending"  # a WebSocket's extension: its "event" is set when the server ends
+ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://[^/\s]+", re.IGNORECASE)
 LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")
-# Programs written for OpenAI name these whatever the server has.
-OPENAI_VOICES = {
-    "alloy", "ash", "ballad", "cedar", "coral", "echo", "fable", "marin", "nova", "onyx", "sage",
-    "shimmer", "verse",
-}  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,6 +44,8 @@ class Settings(ServerOptions):
     hosts: tuple[str, ...] | None = LOOPBACK_NAMES  # names clients may call it by; None: any
     any_address: bool = False  # whether clients may also call it by any IP address
     trusted_proxies: tuple[str, ...] = ()  # addresses whose X-Forwarded-For names the client
+    allowed_origins: tuple[str, ...] = ()  # of other sites whose pages may use it; "*": all
+    access_log: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -53,8 +53,19 @@ class Settings(ServerOptions):
         object.__setattr__(self, "lexicon", Lexicon.of(self.lexicon))
         for proxy in self.trusted_proxies:
             ipaddress.ip_network(proxy)
+        for origin in self.allowed_origins:
+            if origin != "*" and not ORIGIN.fullmatch(origin):
+                raise ValueError(
+                    f"an origin is written like https://example.com:8000, or *, not {origin!r}"
+                )
+        _ = self.aliases
         if self.key is not None and (len(self.key) < 8 or not self.key.isascii()):
             raise ValueError("a key must have 8 ASCII characters or more")
+
+    @property
+    def aliases(self) -> dict[str, str]:
+        """Voices by other names, which are in lower case."""
+        return read_aliases(self.alias)
 
 
 @lru_cache(maxsize=32)
@@ -94,6 +105,10 @@ class Server:
         return api_error(error, self.engine.retry_after(), param, self._folders)
 
     @cached_property
+    def _aliases(self) -> dict[str, str]:
+        return self.settings.aliases
+
+    @cached_property
     def _folders(self) -> list[str]:
         """What clients are not told of, longest first."""
         model = [Path(self.settings.model)] if self.settings.model else []
@@ -104,8 +119,11 @@ class Server:
 
     def find_voice(self, name: str | None, own: Sequence[str]) -> str | Voice | None:
         """What `nightingale` takes for a name; `own` are the model's voices."""
-        if name is None or name in own:
-            return name
+        if name is None:
+            return None
+        asked, name = name, self._aliases.get(name.casefold(), name)
+        if (found := own_name(name, own)) is not None:
+            return found
         try:
             file = self.voices.path(name)
             if file.is_file():
@@ -113,10 +131,11 @@ class Server:
                 return _load_voice(file, state.st_mtime_ns, state.st_size)
         except (ValueError, Error, OSError):
             pass  # no name of a voice, or one that was deleted this moment
-        if name in OPENAI_VOICES:
-            return None
+        if (named := OPENAI_VOICES.get(name.casefold())) is not None:
+            return named if named in own else None
         known = ", ".join([*own, *self.voices.names()]) or "none"
-        message = f"there is no voice {name!r}; there are: {known}"
+        alias = "" if asked == name else f" (alias {asked!r})"
+        message = f"there is no voice {name!r}{alias}; there are: {known}"
         raise ApiError(400, message, param="voice", code="voice_not_found")
 
 

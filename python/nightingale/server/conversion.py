@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 from fastapi import APIRouter, Form, Request, Response, UploadFile
-from pydantic import BaseModel, ConfigDict, Field, create_model
+from pydantic import ConfigDict, Field, create_model
 
 from ..long_recording import LongRecording
 from ..option import options_of
@@ -20,6 +20,7 @@ from .context import MODEL_NAME, Server, ServerContext
 from .errors import ApiError, described
 from .framing import StreamFormat
 from .speech import SOUND, ResponseFormat, SoundResponse, check_model, request_field
+from .tolerance import TolerantModel
 
 router = APIRouter(tags=["speech"])
 
@@ -28,7 +29,7 @@ OPTIONS = [
 ]
 
 
-class _Conversion(BaseModel):
+class _Conversion(TolerantModel):
     """What a request has beside its options."""
 
     model_config = ConfigDict(extra="ignore")
@@ -69,7 +70,7 @@ async def convert(
 ) -> Response:
     """Says what a recording says in another voice. The body of the answer comes while it is made,
     in one container."""
-    check_model(form.model)
+    check_model(form.model, server.settings.strict_model)
     settings = server.settings
     if form.file.size is not None and form.file.size > settings.max_upload:
         raise ApiError(413, f"a recording may have {settings.max_upload} bytes at most")

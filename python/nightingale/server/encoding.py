@@ -15,6 +15,7 @@ from ..audio import SAMPLE_RATE
 RESPONSE_FORMATS: Mapping[str, str] = {  # and their media types
     "mp3": "audio/mpeg",
     "opus": "audio/ogg; codecs=opus",  # audio/opus is its RTP payload, without a container
+    "ogg": "audio/ogg; codecs=opus",  # the same, by the name of its container
     "aac": "audio/aac",
     "flac": "audio/flac",
     "wav": "audio/wav",
@@ -68,6 +69,7 @@ _CODECS = {
         shortest=0,
     ),
 }
+_CODECS["ogg"] = _CODECS["opus"]
 # The Ogg container numbers its stream at random unless it is to be exact.
 _EVERY_CONTAINER = {"flush_packets": "1", "fflags": "+bitexact"}
 

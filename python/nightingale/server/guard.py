@@ -55,8 +55,9 @@ class Guard:
             message = f"this server is not called {_name(host)!r}; --allow-host adds names"
             return ApiError(421, message, code="unknown_host")
         origin = headers.get("origin")
-        if origin is not None and origin.partition("://")[2] != host:
-            return ApiError(403, "pages of other sites may not use this server", code="origin")
+        if origin is not None and not self._admits(origin, host):
+            message = "pages of other sites may not use this server; --allow-origin admits them"
+            return ApiError(403, message, code="origin")
         is_open = scope["path"] in OPEN_PATHS or scope["path"].startswith("/page/")
         if self.settings.key is not None and not is_open:
             scheme, _, key = headers.get("authorization", "").partition(" ")
@@ -72,6 +73,11 @@ class Guard:
         if length.isdecimal() and int(length) > limit:
             return _too_large(limit)
         return None
+
+    def _admits(self, origin: str, host: str) -> bool:
+        """Whether the page of an origin may use the server."""
+        allowed = self.settings.allowed_origins
+        return origin.partition("://")[2] == host or "*" in allowed or origin in allowed
 
     def _is_called(self, name: str) -> bool:
         hosts = self.settings.hosts

@@ -13,12 +13,14 @@ from fastapi import APIRouter, WebSocket, WebSocketDisconnect
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
 from ..audio import SAMPLE_RATE
+from ..checkpoint import known_language
+from ..language_tags import language_code
 from ..speech import GAPS
 from ..text.detection import is_auto
 from ..text.markup import markup_of
 from ..text.sentence_buffer import SentenceBuffer
 from .context import ENDING, Server, ServerContext
-from .encoding import Encoder
+from .encoding import RESPONSE_FORMATS, Encoder
 from .errors import ApiError, invalid
 from .jobs import EngineStoppedError
 from .speech import ResponseFormat, SpeechSettings, check_length
@@ -92,6 +94,8 @@ async def _listen(socket: WebSocket, server: Server, session: _Session) -> None:
         except ValidationError as error:
             # Each place begins with the type of the message.
             problems = [{**found, "loc": found["loc"][1:]} for found in error.errors()]
+            if error.errors()[0]["loc"][:1] == ("begin",):
+                session.refuse()
             await session.tell(invalid(problems))
         except ApiError as error:
             await session.tell(error)
@@ -141,6 +145,7 @@ class _Session:
         self._settings = Begin.model_validate({"type": "begin"})
         self._incoming = SentenceBuffer(self._settings.language)
         self._open = False  # text has come that no `end` has followed
+        self._refused = False  # the last `begin`, whose text is dropped
         self._whole = False  # it has markup, which is complete with the `end`
         self._ending = False
         self._detected = ""  # the language of what is being said, where it is to be detected
@@ -156,11 +161,13 @@ class _Session:
         if isinstance(message, Begin):
             if self._open:
                 raise ApiError(400, "`end` or `cancel` what was begun before the next `begin`")
-            self._settings = message
-            self._incoming = SentenceBuffer(message.language)
+            await self._take_begin(message)
         elif isinstance(message, Text):
             if self._ending:
                 raise self._server.told(EngineStoppedError())
+            if self._refused:
+                self._open = True
+                return
             waiting = len(self._incoming) + self._characters
             check_length(message.text, self._server.settings.max_characters - waiting, "text")
             self._open = True
@@ -171,17 +178,45 @@ class _Session:
         elif message.type == "cancel":
             await self.stop()
             self._incoming.rest()
-            self._open = self._whole = False
+            self._open = self._whole = self._refused = False
             self._begin()
             await self._emit({"type": "cancelled"})
+        elif self._refused and self._open:
+            self._open = self._refused = message.type != "end"
         elif message.type == "flush" and self._whole:
             raise ApiError(400, "a text with markup is said as a whole: send `end`")
         else:
             self._say(self._incoming.rest())
             if message.type == "end":
-                self._open = self._whole = False
+                self._open = self._whole = self._refused = False
                 self._offset = 0
                 self._put(None)
+
+    async def _take_begin(self, settings: Begin) -> None:
+        """Checks the settings now, and has them answered when all before them was said."""
+        try:
+            await asyncio.to_thread(self._check, settings)
+        except Exception as error:
+            self.refuse()
+            raise self._server.told(error) from error
+        self._refused = False
+        self._settings = settings
+        self._incoming = SentenceBuffer(language_code(settings.language))
+        self._put(settings)
+
+    def _check(self, settings: Begin) -> None:
+        """ApiError where the model has no such voice or language."""
+        facts = self._server.engine.facts
+        self._server.find_voice(settings.voice_name, facts.voices)
+        if not is_auto(settings.language):
+            try:
+                known_language(settings.language, facts.languages)
+            except ValueError as error:
+                raise ApiError(400, str(error), param="language") from error
+
+    def refuse(self) -> None:
+        """What follows a `begin` that was refused is not said."""
+        self._refused = not self._open
 
     async def tell(self, error: ApiError) -> None:
         await self._emit({"type": "error", **error.body})
@@ -206,8 +241,8 @@ class _Session:
         await asyncio.gather(self._speaking, return_exceptions=True)
 
     def _begin(self) -> None:
-        self._passages: asyncio.Queue[Passage | None] = asyncio.Queue()
-        self._pending = 0  # passages and `end`s that wait or are being said
+        self._passages: asyncio.Queue[Passage | Begin | None] = asyncio.Queue()
+        self._pending = 0  # what waits in it or is being said
         self._idle.set()
         self._characters = 0  # that wait or are being said
         self._offset = 0  # of the next passage in the text up to an `end`
@@ -228,13 +263,13 @@ class _Session:
             return True
         return self._offset == 0 and markup_of(self._incoming.text) == "ssml"
 
-    def _put(self, passage: Passage | None) -> None:
+    def _put(self, passage: Passage | Begin | None) -> None:
         self._pending += 1
         self._idle.clear()
         self._passages.put_nowait(passage)
 
-    def _has_been_said(self, passage: Passage | None) -> None:
-        self._characters -= len(passage.text) if passage else 0
+    def _has_been_said(self, passage: Passage | Begin | None) -> None:
+        self._characters -= len(passage.text) if isinstance(passage, Passage) else 0
         self._pending -= 1
         if not self._pending:
             self._idle.set()
@@ -250,17 +285,23 @@ class _Session:
                 await self._skip_utterance()
 
     async def _speak_utterance(self) -> None:
-        """Says passages up to an `end`."""
+        """Says passages up to an `end`; a `begin` before them is answered at once."""
         encoder: Encoder | None = None
+        begun = False
         samples, gap = 0, 0.0
         self._detected = ""
         self._ignored_is_told = False
         while (passage := await self._passages.get()) is not None:
+            if isinstance(passage, Begin):
+                begun = True
+                self._has_been_said(passage)
+                await self._emit_begin(passage)
+                continue
             try:
                 if encoder is None:
                     encoder = Encoder(passage.settings.response_format)
-                    begin = {"type": "begin", "media_type": encoder.media_type}
-                    await self._emit(begin)
+                    if not begun:
+                        await self._emit_begin(passage.settings)
                 silence = np.zeros(round(gap * SAMPLE_RATE), np.float32)
                 samples += await self._send(encoder, silence)
                 samples += await self._pass(encoder, passage, samples)
@@ -272,6 +313,10 @@ class _Session:
             await self._emit(encoder.finish())
         await self._emit({"type": "done", "seconds": samples / SAMPLE_RATE})
         self._has_been_said(None)
+
+    async def _emit_begin(self, settings: Begin) -> None:
+        media_type = RESPONSE_FORMATS[settings.response_format]
+        await self._emit({"type": "begin", "media_type": media_type})
 
     async def _skip_utterance(self) -> None:
         while (passage := await self._passages.get()) is not None:

@@ -114,10 +114,12 @@ class VoiceObject(BaseModel):
 
 
 class VoiceList(BaseModel):
-    """All voices, the model's first."""
+    """All voices, the model's first; `voices` is the same list under the name that Open WebUI and
+    clients of Kokoro read."""
 
     object: Literal["list"] = "list"
     data: list[VoiceObject]
+    voices: list[VoiceObject]
 
 
 class VoiceDeleted(BaseModel):
@@ -133,7 +135,7 @@ def list_voices(server: ServerContext) -> VoiceList:
     """The voices of the model and of the voice folder."""
     own = [VoiceObject(id=name, name=name, source="model") for name in server.engine.facts.voices]
     kept = [_kept(server, name) for name in server.voices.names()]
-    return VoiceList(data=own + kept)
+    return VoiceList(data=own + kept, voices=own + kept)
 
 
 @voices.post("", status_code=201, responses=described(400, 401, 403, 409, 413, 429, 503))

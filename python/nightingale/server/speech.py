@@ -29,11 +29,12 @@ from .errors import ApiError, described
 from .framing import FRAMINGS, StreamFormat
 from .jobs import EngineStoppedError, EngineThread, Work
 from .throttle import REST, WORK_BEFORE_REST
+from .tolerance import TolerantModel, allow_null, number_or_text
 
 logger = logging.getLogger(__name__)
 router = APIRouter(tags=["speech"])
 
-ResponseFormat = Literal["mp3", "opus", "aac", "flac", "wav", "pcm"]
+ResponseFormat = Literal["mp3", "opus", "ogg", "aac", "flac", "wav", "pcm"]
 assert set(get_args(ResponseFormat)) == set(RESPONSE_FORMATS)
 
 # Programs written for OpenAI name these; all are the model that is loaded.
@@ -89,10 +90,10 @@ class Preparing:
             raise CancelledError
 
 
-class _Speaking(BaseModel):
+class _Speaking(TolerantModel):
     """What requests have beside the options of speech."""
 
-    model_config = ConfigDict(extra="ignore", strict=True)
+    model_config = ConfigDict(extra="ignore", strict=True, json_schema_extra=allow_null)
 
     response_format: ResponseFormat = "mp3"
 
@@ -100,6 +101,11 @@ class _Speaking(BaseModel):
     def markup(self) -> str | None:
         """How the text is written; None: its beginning tells."""
         return SpeechOptions(**{name: getattr(self, name) for name in MARKUP_NAMES}).markup
+
+    @property
+    def voice_name(self) -> str | None:
+        voice: VoiceId | str | None = getattr(self, "voice", None)
+        return voice.id if isinstance(voice, VoiceId) else voice
 
     @model_validator(mode="after")
     def _check_markup(self) -> _Speaking:
@@ -112,9 +118,7 @@ class _Speaking(BaseModel):
         """Says a text with these options, step by step; for the engine's thread. markup: in place
         of what they say about it."""
         options = {option.name: getattr(self, option.name) for option in OPTIONS}
-        voice = options["voice"]
-        name = voice.id if isinstance(voice, VoiceId) else voice
-        options["voice"] = server.find_voice(name, tts.voices)
+        options["voice"] = server.find_voice(self.voice_name, tts.voices)
         chosen = SpeechOptions(**options, lexicon=server.settings.lexicon)
         markup = chosen.markup if markup is None else markup
         find_named = partial(_named_voice, server, tts.voices)
@@ -151,7 +155,7 @@ def request_field(option: Option, ids: bool = True) -> tuple[Any, Any]:
         kind = Annotated[str, Field(max_length=option.max_length)]
         kind = kind | VoiceId if option.by_name and ids else kind
     elif kind is not bool:
-        kind = Annotated[kind, Field(**bounds)]
+        kind = number_or_text(Annotated[kind, Field(**bounds)])
     help = option.by_name or option.help
     description = f"{help[0].upper()}{help[1:]}."
     if option.unset:
@@ -205,14 +209,15 @@ def controls(defaults: Mapping[str, Any], ignored: Collection[str] = ()) -> list
 class SpeechRequest(SpeechSettings):
     """OpenAI's request for speech, with the options of these models."""
 
-    model: str = Field(max_length=200, examples=[MODEL_NAME])
+    model: str = Field(MODEL_NAME, max_length=200, examples=[MODEL_NAME])
     input: str = Field(min_length=1, examples=["Hello there."])
     stream_format: StreamFormat = "audio"
     instructions: str | None = Field(None, description="Has no effect with these models.")
 
 
-def check_model(name: str) -> None:
-    if name not in MODEL_NAMES:
+def check_model(name: str, strict: bool = True) -> None:
+    """ApiError where a request names a model that is not there, if that matters."""
+    if strict and name not in MODEL_NAMES:
         message = f"there is no model {name!r}; this server has {MODEL_NAME!r}"
         raise ApiError(404, message, param="model", code="model_not_found")
 
@@ -359,6 +364,6 @@ SOUND = {
 )
 async def speak(body: SpeechRequest, request: Request, server: ServerContext) -> Response:
     """Says a text. The body of the answer comes while the speech is made, in one container."""
-    check_model(body.model)
+    check_model(body.model, server.settings.strict_model)
     check_length(body.input, server.settings.max_characters)
     return SoundResponse(server, request, body, partial(body.work, body.input, server))
