@@ -18,7 +18,6 @@ import numpy as np
 
 import nightingale
 from nightingale import SpeechOptions
-from nightingale.streaming import SentenceSound
 from nightingale.validate.log_mel import HOP, correlation, log_mel
 
 from . import harness
@@ -125,12 +124,19 @@ def sound(
 ) -> tuple[list[np.ndarray], np.ndarray]:
     """The chunks of a sentence's tokens and its mel."""
     voice = tts._voice(None)
-    made = SentenceSound(tts._engine, voice, tts._resolved(options, voice))
+    made = tts._engine.sentence_sound(voice, tts._resolved(options, voice))
     parts: list[np.ndarray] = []
+
+    def advance(end: int, last: bool) -> None:
+        tts._engine.begin_chunk(made, tokens[:end].tolist(), last)
+        while (samples := tts._engine.step(made)) is None:
+            pass
+        parts.append(samples)
+
     for end in range(1, len(tokens) + 1):
-        if made.ready(tokens[:end]):
-            parts += [part for part in made.advance(tokens[:end], False) if part is not None]
-    parts += [part for part in made.advance(tokens, True) if part is not None]
+        if made.ready(end):
+            advance(end, last=False)
+    advance(len(tokens), last=True)
     return parts, made.mel
 
 

@@ -12,8 +12,8 @@ import pytest
 import soundfile
 
 import nightingale
-from nightingale import conversion, long_recording
-from nightingale.conversion import ConvertedSound, Converter
+from nightingale import _core, conversion, long_recording
+from nightingale.conversion import Converter
 from nightingale.long_recording import RATE, LongRecording
 from nightingale.options import SpeechOptions
 
@@ -180,29 +180,26 @@ def test_no_token_is_lost_or_doubled_where_windows_meet(
 def test_memory_does_not_grow_with_the_recording(
     quick_tts: nightingale.TTS, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of two minutes, made up block by block, with a flow that costs nothing."""
+    """Of half a minute, which is long where 4 s are."""
+    monkeypatch.setattr(conversion, "WHOLE", 100)
+    monkeypatch.setattr(conversion, "SECTION", 60)
     held: list[int] = []
+    step = quick_tts._loaded.step
 
-    def advance(sound: ConvertedSound, tokens: list[int], last: bool) -> Iterator[Any]:
-        frames = 2 * (len(tokens) if last else sound._cut)  # type: ignore[operator]
-        sound.mel = np.concatenate(
-            [sound.mel, np.zeros((frames - sound._first - len(sound.mel), 80))]
-        )
-        sound._settled = sound._fed = frames
-        sound._cut = next(sound._cuts, None)
+    def noted(sound: _core.SentenceSound) -> np.ndarray | None:
+        samples = step(sound)
         held.append(len(sound.mel))
-        yield np.zeros(1, np.float32)
+        return samples
 
-    monkeypatch.setattr(ConvertedSound, "advance", advance)
+    monkeypatch.setattr(quick_tts._loaded, "step", noted)
     block = fast(10)
-    recording = LongRecording("long", 0, lambda: (block for _ in range(12)))
+    recording = LongRecording("long", 0, lambda: (block for _ in range(3)))
     for first_chunk in (None, 10):
         held.clear()
-        options = SpeechOptions(first_chunk=first_chunk)
-        for chunk in quick_tts.convert_stepwise(recording, options):
-            assert chunk is None or len(chunk.samples) == 1
-        assert len(held) >= 6
-        assert max(held) <= 2 * 750
+        options = SpeechOptions(first_chunk=first_chunk, steps=1)
+        chunks = [c for c in quick_tts.convert_stepwise(recording, options) if c is not None]
+        assert len(chunks) >= 8
+        assert 2 * 50 <= max(held) <= 2 * 150
 
 
 def test_a_recording_that_changes_meanwhile_is_told(quick_tts: nightingale.TTS) -> None:

@@ -9,7 +9,6 @@ import sys
 import tempfile
 import textwrap
 import threading
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,12 +18,12 @@ import pytest
 
 import nightingale
 from nightingale import _core
-from nightingale.engine import Engine
-from nightingale.streaming import CROSS_FADE, FRAME_SAMPLES, chunk_ends
+from nightingale.engine import FRAME_SAMPLES, Engine
 
 from .folders import with_settings
 from .recordings import speech
 
+CROSS_FADE = 480  # samples over which a chunk goes over into the next
 TEXT = "The birch canoe slid on the smooth planks. Glue the sheet to the dark blue background!"
 SHORT = {"max_tokens": 60, "steps": 2}
 
@@ -104,15 +103,6 @@ def test_seams_are_no_rougher_than_the_rest(tts: nightingale.TTS) -> None:
     seams = np.cumsum([len(chunk.samples) for chunk in chunks])[:-1] - 1
     assert len(seams) >= 6
     assert jumps[seams].max() <= np.quantile(jumps, 0.999)
-
-
-def test_chunks_grow(tts: nightingale.TTS) -> None:
-    cuts = chunk_ends(nightingale.SpeechOptions())
-    ends = [next(cuts) for _ in range(8)]
-    lengths = np.diff([0, *ends])
-    assert list(lengths[:3]) == [10, 25, 38]
-    assert (np.diff(lengths) >= 0).all()
-    assert lengths[-1] == 100
 
 
 def test_a_text_shorter_than_a_chunk_is_solved_whole(tts: nightingale.TTS) -> None:
@@ -218,13 +208,13 @@ def test_closing_a_stream_ends_the_work(
     tts: nightingale.TTS, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     steps = []
-    real = type(tts._engine).step_mel
+    real = Engine.step
 
-    def counted(engine: Any, solver: Any) -> bool:
+    def counted(engine: Engine, session: Any) -> Any:
         steps.append(1)
-        return real(engine, solver)
+        return real(engine, session)
 
-    monkeypatch.setattr(type(tts._engine), "step_mel", counted)
+    monkeypatch.setattr(Engine, "step", counted)
     stream = tts.stream(TEXT, max_tokens=100)
     next(stream)
     done = len(steps)
@@ -238,11 +228,17 @@ def test_an_exception_in_the_middle_leaves_the_engine_usable(
 ) -> None:
     expected = digest(tts.generate("Still here.", **SHORT).samples)
 
-    def interrupted(*_: Any) -> bool:
-        raise KeyboardInterrupt
+    steps = []
+    real = Engine.step
+
+    def interrupted(engine: Engine, session: Any) -> Any:
+        steps.append(1)
+        if len(steps) > 40:  # it is at the flow then
+            raise KeyboardInterrupt
+        return real(engine, session)
 
     with monkeypatch.context() as patched:
-        patched.setattr(type(tts._engine), "step_mel", interrupted)
+        patched.setattr(Engine, "step", interrupted)
         with pytest.raises(KeyboardInterrupt):
             tts.generate("Still here.", **SHORT)
     assert digest(tts.generate("Still here.", **SHORT).samples) == expected
@@ -387,13 +383,13 @@ def test_generate_speaks_later_sentences_along_and_a_stream_does_not(
     quick_tts: nightingale.TTS, device: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     most: list[int] = []
-    plain = Engine.next_token
+    plain = Engine.step
 
-    def count(self: Engine, speech: object, ahead: Sequence[object] = ()) -> int | None:
-        most.append(len(ahead))
-        return plain(self, speech, ahead)
+    def count(self: Engine, session: _core.Session) -> _core.SpokenChunk | None:
+        most.append(session.speaking - 1)
+        return plain(self, session)
 
-    monkeypatch.setattr(Engine, "next_token", count)
+    monkeypatch.setattr(Engine, "step", count)
     text = "A word is said.\n\n" * 10
     list(quick_tts.stream(text, max_tokens=8))
     assert set(most) == {0}

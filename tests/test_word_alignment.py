@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import nightingale
+from nightingale import _core
 from nightingale.alignment import best_heads, followed_share, monotonic_path
 from nightingale.checkpoint import embedded_model
-from nightingale.text.traced import traced
-from nightingale.word_times import TOKENS_PER_SECOND, Word, WordTimes
+from nightingale.word_times import TOKENS_PER_SECOND, Word, spoken_words
 
 from .folders import with_settings
 
@@ -46,9 +46,9 @@ def edges(words: list[Word]) -> np.ndarray:
 
 def times(tts: nightingale.TTS, text: str, positions: list[int]) -> list[Word]:
     encoded = tts._tokenizer.encode_words(text, "en")
-    words = WordTimes(encoded.words, encoded.word_of)
+    words = _core.WordTimes(len(encoded.words), encoded.word_of)
     words.set_positions(positions)
-    return words.take_rest(len(positions) / TOKENS_PER_SECOND)
+    return spoken_words(encoded.words, words.take_rest(len(positions) / TOKENS_PER_SECOND))
 
 
 @embedded
@@ -62,7 +62,9 @@ def test_times_by_found_heads_are_those_by_the_model_s_own(
     for text in TEXTS:
         ids, tokens = own.tokenize(text), own.speech_tokens(text, seed=4)
         expected = times(own, text, own._engine.text_positions(ids, tokens, voice))
-        found = times(hidden, text, hidden._engine.follow(ids, tokens, voice, options, True))
+        heads = hidden._engine._found_heads
+        weights = hidden._engine._text_weights(ids, tokens, voice, options, heads)
+        found = times(hidden, text, (monotonic_path(weights.mean(axis=0)) + 1).tolist())
         assert [word.text for word in found] == [word.text for word in expected]
         errors.append(np.abs(edges(found) - edges(expected)).ravel())
     errors = np.concatenate(errors)
@@ -135,15 +137,3 @@ def test_heads_that_follow_the_text_are_found_among_others() -> None:
 def test_one_speech_token_or_one_text_token_has_a_path() -> None:
     assert monotonic_path(np.array([[0.2, 0.7]])).tolist() == [1]
     assert monotonic_path(np.full((3, 1), 0.5)).tolist() == [0, 0, 0]
-
-
-def test_words_that_were_given_stay_before_those_that_move() -> None:
-    words = WordTimes([traced("one"), traced("two"), traced("three")], [0, 1, 2])
-    words.set_positions([1, 1, 1, 1, 2, 2, 3])
-    first = words.take(0.16)
-    assert first == [Word("one", 0.0, 0.16, 0, 3)]
-    words.set_positions([1, 1, 2, 2, 2, 3, 3, 3])
-    assert words.take_rest(0.32) == [
-        Word("two", 0.16, 0.2, 0, 3),
-        Word("three", 0.2, 0.32, 0, 5),
-    ]

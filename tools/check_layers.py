@@ -20,8 +20,9 @@ EXTENSION = "nightingale._core"
 # What the files of a layer may include of csrc/nightingale, as folders; "." are the headers that
 # stand in none. The headers of ops are stricter than its sources, which choose a backend.
 LAYERS = {
-    "bindings": {".", "io", "mlx_internals", "models", "ops"},
+    "bindings": {".", "engine", "io", "mlx_internals", "models", "ops"},
     "bindings/testing.cpp": {".", "ops", "backends/cpu", "backends/reference"},  # for tests
+    "engine": {".", "engine", "models", "ops"},
     "models": {".", "io", "models", "ops"},
     "ops": {".", "ops", "backends", "backends/cpu", "backends/gpu", "backends/reference"},
     "ops headers": {".", "ops"},

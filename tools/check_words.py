@@ -100,7 +100,6 @@ ALLOWED = (
     Allowed("codes", "tests/test_text_front_ends.py", "Cangjie codes"),
     Allowed("codes", "tests/test_torch_pickle.py", "extension codes of the pickle format"),
     Allowed("codes", "tools/synthetic/*", "Cangjie codes; the codes of the speech tokenizer"),
-    Allowed("codes", "python/nightingale/speech.py", "the codes of the speech tokenizer (FSQ)"),
     Allowed("codes", "train/*", "the codes of the speech tokenizer (FSQ)"),
     Allowed("codes", "tests/test_errors.py", "a message about codes of languages"),
     Allowed("codes", "tests/test_text_english.py", "codes in telephone numbers"),

@@ -19,7 +19,8 @@ from pathlib import Path
 import numpy as np
 
 import nightingale
-from nightingale.word_times import TOKENS_PER_SECOND, WordTimes
+from nightingale import _core
+from nightingale.word_times import TOKENS_PER_SECOND
 
 from .alignment import spoken_words
 from .clips import RATE, cut_silence, read_index
@@ -61,11 +62,10 @@ def model_starts(tts: nightingale.TTS, said: TeacherClip) -> np.ndarray:
     tokens = tts.bake_voice(said.clip, RATE).prompt_token
     voice = tts._voice(said.voice if said.voice in tts.voices else None)
     text, words, word_of, _ = tts._tokenizer.encode_words(said.text, "en")
-    times = WordTimes(words, word_of)
-    for position in tts._engine.text_positions(text, tokens, voice):
-        times.add_token(position)
+    times = _core.WordTimes(len(words), word_of)
+    times.set_positions(tts._engine.text_positions(text, tokens, voice))
     end = len(tokens) / TOKENS_PER_SECOND
-    starts = [word.start for word in times.take_rest(end)]
+    starts = [start for _, start, _ in times.take_rest(end)]
     return np.array(starts + [end] * (len(words) - len(starts)))
 
 

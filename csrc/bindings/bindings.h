@@ -24,6 +24,7 @@ namespace mx = mlx::core;
 
 void bind_checkpoint(nb::module_& m);
 void bind_core_call(nb::module_& m);
+void bind_engine(nb::module_& m);
 void bind_flow(nb::module_& m);
 void bind_testing(nb::module_& m);
 void bind_t3(nb::module_& m);

@@ -132,4 +132,5 @@ NB_MODULE(_core, m) {
   bind_t3(m);
   bind_vocoder(m);
   bind_voice(m);
+  bind_engine(m);
 }

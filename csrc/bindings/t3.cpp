@@ -1,7 +1,5 @@
-#include "nightingale/models/t3/t3.h"
-#include "bindings.h"
+#include "t3.h"
 #include "nightingale/io/dtype.h"
-#include "nightingale/models/t3/speech_tokens.h"
 #include "nightingale/models/t3/text_positions.h"
 
 using namespace nightingale;
@@ -17,13 +15,6 @@ T3Voice make_voice(
       prompt ? to_vector(*prompt) : std::vector<int>{},
       emotion};
 }
-
-// A draft in one voice, and what its utterances so far have taught.
-struct BoundDraft {
-  MakeDraft make;
-  std::shared_ptr<ProposalLength> length =
-      std::make_shared<ProposalLength>(std::nullopt);
-};
 
 std::vector<AlignmentHead> heads_from(
     const std::vector<std::pair<int, int>>& pairs) {
@@ -67,6 +58,15 @@ Info describe(const T3& model) {
 }
 
 } // namespace
+
+nb::typed<nb::dict, nb::str, int> speculation_info(
+    const SpeculationCounts& counts) {
+  nb::typed<nb::dict, nb::str, int> info;
+  info["rounds"] = counts.rounds;
+  info["proposed"] = counts.proposed;
+  info["accepted"] = counts.accepted;
+  return info;
+}
 
 void bind_t3(nb::module_& m) {
   m.def(
@@ -296,11 +296,6 @@ void bind_t3(nb::module_& m) {
       .def_prop_ro("text_position", &SpeechTokens::text_position)
       .def_prop_ro("stop_forced", &SpeechTokens::stop_forced)
       .def_prop_ro("speculation", [](const SpeechTokens& speech) {
-        const auto& counts = speech.speculation();
-        nb::typed<nb::dict, nb::str, int> info;
-        info["rounds"] = counts.rounds;
-        info["proposed"] = counts.proposed;
-        info["accepted"] = counts.accepted;
-        return info;
+        return speculation_info(speech.speculation());
       });
 }

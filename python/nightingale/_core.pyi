@@ -256,3 +256,141 @@ class VoiceBaker:
 
     def bake(self, at_24k: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], at_16k: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], prompt_tokens: int) -> dict[str, numpy.ndarray]:
         """What the models make of a recording, by the names of a voice's fields."""
+
+class NotFiniteError(Error):
+    pass
+
+class FlowVoice:
+    """What a voice gives to the flow."""
+
+    def __init__(self, prompt_tokens: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], prompt_mel: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], speaker: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None: ...
+
+class Model:
+    """The networks of one checkpoint."""
+
+    def __init__(self, t3: T3, flow: Flow, vocoder: Vocoder, *, lookahead: int, temperature: float) -> None: ...
+
+class SentenceSound:
+    """The sound of one sentence."""
+
+    def __init__(self, model: Model, voice: FlowVoice, options: object, *, cuts: Sequence[int] | None = None, drop_last_token: bool = True) -> None:
+        """cuts: token counts at which a chunk ends; None: as the options say."""
+
+    def ready(self, tokens: int) -> bool:
+        """Whether a chunk can be made of so many tokens, with more to come."""
+
+    def begin(self, tokens: Sequence[int], last: bool) -> None:
+        """Begins the next chunk of the sentence's tokens so far."""
+
+    @property
+    def busy(self) -> bool: ...
+
+    def step(self) -> numpy.ndarray | None:
+        """One step of the flow; after the last one, the chunk's samples."""
+
+    def forget(self) -> None: ...
+
+    @property
+    def solved(self) -> int: ...
+
+    @property
+    def sent(self) -> int: ...
+
+    @property
+    def flow_seconds(self) -> float: ...
+
+    @property
+    def vocoder_seconds(self) -> float: ...
+
+    @property
+    def mel(self) -> numpy.ndarray: ...
+
+def fade_in(samples: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> numpy.ndarray:
+    """The samples of a sentence without what spills over from the prompt."""
+
+class WordTimes:
+    """The times of words, by the places of speech tokens."""
+
+    def __init__(self, words: int, word_of: Sequence[int], speed: float = 1.0) -> None: ...
+
+    def set_positions(self, positions: Sequence[int]) -> None: ...
+
+    def take(self, until: float) -> list[tuple[int, float, float]]:
+        """Number, start and end of the words that have ended by then."""
+
+    def take_rest(self, end: float) -> list[tuple[int, float, float]]:
+        """Those of the words left, when the sentence ends then."""
+
+def monotonic_path(weights: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], to_end: bool) -> list[int]:
+    """
+    The text position of each query, never going back, that has most of the attention.
+    """
+
+class Manner:
+    """A voice and the options to speak with."""
+
+    def __init__(self, voice: KvCache, draft: Draft | None, flow_voice: FlowVoice, options: object) -> None: ...
+
+class SpokenChunk:
+    @property
+    def segment(self) -> int: ...
+
+    @property
+    def offset(self) -> float: ...
+
+    @property
+    def text_tokens(self) -> int: ...
+
+    @property
+    def spoken(self) -> int:
+        """Samples so far, its own included."""
+
+    @property
+    def samples(self) -> numpy.ndarray: ...
+
+    @property
+    def tokens(self) -> numpy.ndarray: ...
+
+    @property
+    def words(self) -> list[tuple[int, float, float]]:
+        """Number, start and end of each, in seconds of the segment."""
+
+    @property
+    def seconds(self) -> dict[str, float]: ...
+
+class EndedSegment:
+    @property
+    def segment(self) -> int: ...
+
+    @property
+    def silent(self) -> bool: ...
+
+    @property
+    def speculation(self) -> dict[str, int]: ...
+
+class Session:
+    """Says a text, segment by segment."""
+
+    def __init__(self, model: Model, *, together: bool, analyser: bool, min_tokens: int, closing_tokens: Sequence[int], followed: Sequence[tuple[int, int]] | None) -> None: ...
+
+    @property
+    def wants_segment(self) -> bool: ...
+
+    @property
+    def done(self) -> bool: ...
+
+    @property
+    def speaking(self) -> int:
+        """Segments, now."""
+
+    def add(self, manner: Manner, text_tokens: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], words: int, word_of: Sequence[int], silence: int) -> None:
+        """A further segment, and the samples of silence after it."""
+
+    def add_silence(self, samples: int) -> None: ...
+
+    def step(self) -> SpokenChunk | None:
+        """
+        A token, a step of the flow or a chunk's sound; gives a chunk when one is complete.
+        """
+
+    def take_ended(self) -> list[EndedSegment]: ...

@@ -6,14 +6,14 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from . import _core
+
 # Said once by a model whose files do not name the heads that follow the text.
 CALIBRATION_TEXTS = (
     "The quick brown fox jumps over the lazy dog near the river bank.",
     "She sells sea shells by the sea shore every summer morning.",
 )
 HEADS = 3  # that are followed together
-_SKIP = 0.5  # what a text token that is passed over costs, in nats of attention
-_FLOOR = 1e-3  # of the attention: a head that looks away for a moment is not lost
 
 
 def monotonic_path(weights: np.ndarray, to_end: bool = True) -> np.ndarray:
@@ -22,25 +22,8 @@ def monotonic_path(weights: np.ndarray, to_end: bool = True) -> np.ndarray:
     weights: [queries, text]. Begins at the start of the text; to_end: ends at its end, else
     anywhere.
     """
-    gain = np.log(weights.astype(np.float64) + _FLOOR)
-    queries, text = gain.shape
-    places = np.arange(text)
-    best = gain[0] - _SKIP * places
-    came_from = np.zeros((queries, text), np.int64)
-    for query in range(1, queries):
-        # Of all earlier positions the best one to come from, each text token between at its cost.
-        ahead = best + _SKIP * places
-        leader = np.maximum.accumulate(np.where(ahead >= np.maximum.accumulate(ahead), places, 0))
-        moved = np.full(text, -np.inf)
-        moved[1:] = ahead[leader[:-1]] - _SKIP * places[:-1]
-        moves = moved > best
-        came_from[query, 1:] = np.where(moves[1:], leader[:-1], places[1:])
-        best = np.where(moves, moved, best) + gain[query]
-    path = np.empty(queries, np.int64)
-    path[-1] = int(np.argmax(best + _SKIP * places if to_end else best))
-    for query in range(queries - 1, 0, -1):
-        path[query - 1] = came_from[query, path[query]]
-    return path
+    rows = np.ascontiguousarray(weights, np.float32)
+    return np.array(_core.monotonic_path(rows, to_end), np.int64)
 
 
 def followed_share(weights: np.ndarray) -> float:

@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
+from . import _core
 from ._core import Error
 from .audio import SAMPLE_RATE, Audio
 from .engine import Engine, flow_side
 from .long_recording import MOST_SECONDS, Level, LongRecording
 from .options import SpeechOptions, conversion_names
 from .speech import Chunk
-from .streaming import SentenceSound, chunk_ends, fade_out
 from .voice import Voice
 
 # The speech tokenizer hears 30 s at most. Windows of a longer recording overlap by 4 s, and the
@@ -53,13 +53,6 @@ def conversion_options(
 _DEFAULTS = vars(SpeechOptions())
 
 
-class ConvertedSound(SentenceSound):
-    """The sound of a recording's tokens, whose end is the recording's own: nothing is cut off."""
-
-    def _ended(self, samples: np.ndarray, tokens: int) -> np.ndarray:
-        return fade_out(samples)
-
-
 class Converter:
     """Converts a recording. `run` yields None after each part of the work, and chunks.
 
@@ -85,27 +78,28 @@ class Converter:
     def run(self) -> Iterator[Chunk | None]:
         heard = yield from self._hear_all()
         cuts = _cuts(self._options, heard.tokens)
-        sound = ConvertedSound(
-            self._engine, self._voice, self._options, seconds=self._seconds, cuts=cuts
+        # The end is the recording's own: nothing is cut off.
+        sound = self._engine.sentence_sound(
+            self._voice, self._options, cuts=cuts, drop_last_token=False
         )
         tokens: list[int] = []
         for found in self._tokens(heard):
             tokens += found
             yield None
-            while sound.ready(tokens):
+            while sound.ready(len(tokens)):
                 yield from self._advance(sound, tokens, last=False)
         yield from self._advance(sound, tokens, last=True)
 
     def _advance(
-        self, sound: ConvertedSound, tokens: list[int], last: bool
+        self, sound: _core.SentenceSound, tokens: list[int], last: bool
     ) -> Iterator[Chunk | None]:
         told = sound.solved
-        for samples in sound.advance(tokens, last):
-            if samples is None:
-                yield None
-                continue
-            sound.forget()
-            yield self._chunk(samples, tokens[told : sound.solved], sound.sent)
+        self._engine.begin_chunk(sound, tokens, last)
+        while (samples := self._engine.step(sound)) is None:
+            yield None
+        sound.forget()
+        self._seconds |= {"flow": sound.flow_seconds, "vocoder": sound.vocoder_seconds}
+        yield self._chunk(samples, tokens[told : sound.solved], sound.sent)
 
     def _chunk(self, samples: np.ndarray, tokens: list[int], sent: int) -> Chunk:
         total = time.perf_counter() - self._started
@@ -153,12 +147,11 @@ class Converter:
             raise Error(f"{self._recording.name} changed while it was converted")
 
 
-def _cuts(options: SpeechOptions, tokens: int) -> Iterator[int]:
-    """Token counts at which a chunk ends."""
+def _cuts(options: SpeechOptions, tokens: int) -> list[int] | None:
+    """Token counts at which a chunk ends; None: as the options say."""
     if options.first_chunk is not None:
-        yield from chunk_ends(options)
-    elif tokens > WHOLE:
-        yield from range(SECTION, tokens - SECTION // 2, SECTION)
+        return None
+    return list(range(SECTION, tokens - SECTION // 2, SECTION)) if tokens > WHOLE else []
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -44,10 +45,10 @@ class Drafts:
             return _core.Draft.layers(self._t3)
         return _core.Draft.ngram(prompt_tokens)
 
-    def count(self, speech: _core.SpeechTokens) -> None:
+    def count(self, speculation: Mapping[str, int]) -> None:
         """Adds what came of an utterance that has ended."""
         self._counts["utterances"] += 1
-        for name, value in speech.speculation.items():
+        for name, value in speculation.items():
             self._counts[name] += value
 
     @property

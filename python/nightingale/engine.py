@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Generator, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ import numpy as np
 
 from . import _core
 from ._core import Error
-from .alignment import best_heads, monotonic_path
+from .alignment import best_heads
 from .arguments import floats, token_ids
 from .checkpoint import VOICE_ENCODER_FILES, Checkpoint
 from .draft import Drafts
@@ -24,6 +24,7 @@ from .option import number
 from .options import LoadOptions, SpeechOptions
 from .quantized_cache import load_t3
 from .recording import Recording
+from .text.segment import Encoded
 from .torch_file import open_tensors
 from .voice import Voice
 from .warm_up import GpuTurn, Turn
@@ -34,9 +35,11 @@ MELS = 80
 HARMONICS = 9
 START_SPEECH = 6561
 FRAME_SAMPLES = 480
+FRAMES_PER_TOKEN = 2
 GPU_CACHE_BYTES = 2 << 30  # every length of text has its own sizes, which MLX would all keep
 HEAD_SIZE = 64
 MOST_CALIBRATION_TOKENS = 150  # of a text that heads are found with
+S3GEN_PREFIXES = {"flow": "flow.", "vocoder": "mel2wav."}  # of the tensors of its stages
 KEPT_CONDITIONS = 8  # of 8 MB each at full size in float32
 
 
@@ -67,6 +70,9 @@ class Engine:
             self.flow, unknown = _core.Flow.load(file, options)
             self.vocoder, unknown_too = _core.Vocoder.load(file, options)
             _warn_of(sorted({*unknown, *unknown_too}), checkpoint.s3gen)
+            self._model = _core.Model(
+                self.t3, self.flow, self.vocoder, **asdict(checkpoint.settings.flow)
+            )
         self.settings = self.t3.describe()
         self.rules = RULES[self.settings["backbone"]]
         self._found_heads: list[tuple[int, int]] | None = None  # None: they were not looked for
@@ -135,7 +141,7 @@ class Engine:
         with self._turn:
             token = speech.next(list(ahead))
             if token is None and self.drafts is not None:
-                self.drafts.count(speech)
+                self.drafts.count(speech.speculation)
             return token
 
     def tokens(
@@ -164,8 +170,55 @@ class Engine:
             cache = self._condition(voice, options.exaggeration).cache
             before = np.array([START_SPEECH, *spoken[:-1]], np.int32)
             logits = self.t3.logits(text_tokens, before, cache)
-        if not np.isfinite(logits).all():
-            raise Error(not_finite("T3 model", self.checkpoint.t3, ""))
+        self._check_finite(logits, "T3 model")
+
+    def session(self, together: bool = False, min_tokens: int = 0) -> _core.Session:
+        """What says the segments that `add` gives it, step by step."""
+        self.s3gen()
+        has_positions = self.follows_while_speaking or self._found_heads == []
+        return _core.Session(
+            self._model,
+            together=together and self.speaks_together,
+            analyser=self.settings["analyser"],
+            min_tokens=min_tokens,
+            closing_tokens=list(self.rules.closing_tokens),
+            followed=None if has_positions else self._found_heads or [],
+        )
+
+    def add(
+        self,
+        session: _core.Session,
+        encoded: Encoded,
+        voice: Voice,
+        options: SpeechOptions,
+        silence: int,
+    ) -> None:
+        """Gives a session its next segment, in this voice and with these options, resolved, and
+        the samples of silence after it."""
+        with self._turn:
+            condition = self._condition(voice, options.exaggeration)
+            manner = _core.Manner(condition.cache, condition.draft, flow_voice(voice), options)
+            session.add(manner, encoded.ids, len(encoded.words), encoded.word_of, silence)
+
+    def sentence_sound(
+        self, voice: Voice, options: SpeechOptions, **request: Any
+    ) -> _core.SentenceSound:
+        """What makes sound of speech tokens, chunk by chunk. request: further arguments of the
+        core's."""
+        self.s3gen()
+        return _core.SentenceSound(self._model, flow_voice(voice), options, **request)
+
+    def begin_chunk(self, sound: _core.SentenceSound, tokens: list[int], last: bool) -> None:
+        with self._turn:
+            sound.begin(tokens, last)
+
+    def step(self, work: _core.Session | _core.SentenceSound) -> Any:
+        """One token, one step of the flow, or what that completes: a chunk, or its samples."""
+        with self._turn:
+            try:
+                return work.step()
+            except _core.NotFiniteError as error:
+                raise Error(self._not_finite(str(error))) from None
 
     def logits(
         self, text_tokens: np.ndarray, speech_tokens: np.ndarray, voice: Voice
@@ -208,23 +261,6 @@ class Engine:
                 spoken.append(self._text_weights(text, tokens, voice, options, heads))
         self._found_heads = [heads[i] for i in best_heads(spoken)] if spoken else []
 
-    def follow(
-        self,
-        text_tokens: np.ndarray,
-        spoken: Sequence[int] | np.ndarray,
-        voice: Voice,
-        options: SpeechOptions,
-        to_end: bool,
-    ) -> list[int]:
-        """Where in the text each token was spoken, counted from 1; none where no head is known.
-        to_end: they are all tokens of the text."""
-        if not len(spoken) or self._found_heads == []:
-            return []
-        heads = self._found_heads or []  # none: those of the files
-        weights = self._text_weights(text_tokens, spoken, voice, options, heads)
-        path = monotonic_path(weights.mean(axis=0), to_end)
-        return [int(position) + 1 for position in path]
-
     def _text_weights(
         self,
         text_tokens: np.ndarray,
@@ -259,7 +295,7 @@ class Engine:
             yield
         with self._turn:
             mel = solver.mel()
-        self._check_finite(mel, "flow", "flow.")
+        self._check_finite(mel, "flow")
         return mel
 
     def step_mel(self, solver: _core.MelSolver) -> bool:
@@ -276,7 +312,7 @@ class Engine:
         _, vocoder = self.s3gen()
         with self._turn:
             samples = vocoder.feed(state, np.ascontiguousarray(frames), last=last)
-        self._check_finite(samples, "vocoder", "mel2wav.")
+        self._check_finite(samples, "vocoder")
         return samples
 
     def bake(self, recording: Recording) -> dict[str, Any]:
@@ -298,11 +334,15 @@ class Engine:
         with self._turn:
             return self._speech_tokenizer().tokens(np.ascontiguousarray(log_mel), loudest)
 
-    def _check_finite(self, values: np.ndarray, stage: str, prefix: str) -> None:
-        """An Error where a stage of S3Gen gave NaN or infinity; prefix: of its tensors' names."""
-        path = self.checkpoint.s3gen
-        if path is not None and not np.isfinite(values).all():
-            raise Error(not_finite(stage, path, prefix))
+    def _check_finite(self, values: np.ndarray, stage: str) -> None:
+        """An Error where a stage gave NaN or infinity."""
+        if not np.isfinite(values).all():
+            raise Error(self._not_finite(stage))
+
+    def _not_finite(self, stage: str) -> str:
+        if stage in S3GEN_PREFIXES and self.checkpoint.s3gen is not None:
+            return not_finite(stage, self.checkpoint.s3gen, S3GEN_PREFIXES[stage])
+        return not_finite(stage, self.checkpoint.t3, "")
 
     def _voice_baker(self) -> _core.VoiceBaker:
         """Loaded when first asked for: few programs bake, and it is a quarter of the weights."""
@@ -376,6 +416,10 @@ def flow_side(voice: Voice) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         floats("the voice's prompt_feat", voice.prompt_feat, (None, MELS)),
         floats("the voice's embedding", voice.embedding, (None,)),
     )
+
+
+def flow_voice(voice: Voice) -> _core.FlowVoice:
+    return _core.FlowVoice(*flow_side(voice))
 
 
 def _t3_side(voice: Voice) -> tuple[np.ndarray, np.ndarray | None]:

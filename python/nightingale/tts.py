@@ -29,7 +29,6 @@ from .options import SPEEDS, LoadOptions, SpeechOptions
 from .recording import Recording, read_recording
 from .sound_file import Source
 from .speech import Chunk, Manner, Speaker
-from .streaming import fade_in
 from .text import Segment, open_tokenizer, prepare
 from .text.detection import detect, is_auto
 from .text.lexicon import Lexicon, LexiconSource
@@ -382,7 +381,7 @@ class TTS:
         start = time.perf_counter()
         mel = self.mel(sound, voice, steps=steps, seed=seed)
         solved = time.perf_counter()
-        samples = fade_in(self.vocode(mel, seed=seed))
+        samples = _core.fade_in(self.vocode(mel, seed=seed))
         end = time.perf_counter()
         timings = {
             "flow": solved - start,

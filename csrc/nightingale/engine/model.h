@@ -1,0 +1,29 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "nightingale/error.h"
+#include "nightingale/models/hift/vocoder.h"
+#include "nightingale/models/s3gen/flow.h"
+#include "nightingale/models/t3/t3.h"
+
+namespace nightingale {
+
+// The networks of one checkpoint and what its settings say. Const after
+// loading: all that changes while it speaks belongs to a Session.
+struct Model {
+  std::shared_ptr<const T3> t3;
+  std::shared_ptr<const Flow> flow;
+  std::shared_ptr<const Vocoder> vocoder;
+  int lookahead = kLookaheadTokens; // tokens that a stream waits for past a cut
+  float flow_temperature = 1; // what the flow's noise is multiplied with
+};
+
+// A stage gave NaN or infinity. The message is the stage: T3, flow or vocoder.
+class NotFinite : public Error {
+ public:
+  using Error::Error;
+};
+
+} // namespace nightingale

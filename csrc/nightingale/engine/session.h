@@ -1,0 +1,139 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "nightingale/engine/model.h"
+#include "nightingale/engine/sentence_sound.h"
+#include "nightingale/engine/word_times.h"
+#include "nightingale/models/t3/speech_tokens.h"
+
+namespace nightingale {
+
+// In which voice and with which options something is said.
+struct Manner {
+  KvCache voice; // T3::condition
+  std::shared_ptr<const FlowVoice> flow_voice;
+  SpeechOptions options; // resolved
+  double speed = 1; // the option, with all its digits
+  MakeDraft draft = nullptr;
+  std::shared_ptr<ProposalLength> proposal_length = nullptr;
+};
+
+// Text that is spoken as one utterance, and the silence after it.
+struct Segment {
+  std::shared_ptr<const Manner> manner; // none: only silence
+  std::vector<int> text_tokens; // without start and stop
+  int words = 0;
+  std::vector<int> word_of; // for each text token, which word it is part of
+  int64_t silence = 0; // samples
+};
+
+struct StageSeconds {
+  double t3 = 0;
+  double flow = 0;
+  double vocoder = 0;
+};
+
+// A part of the speech as it comes.
+struct SpokenChunk {
+  int segment = 0; // to which it belongs
+  std::vector<float> samples;
+  std::vector<int> tokens; // new since the last chunk
+  std::vector<WordTime> words; // that ended in it
+  double offset = 0; // seconds at which its segment begins
+  int text_tokens = 0; // of the segment that begins with it
+  StageSeconds stages; // so far
+  int64_t spoken = 0; // samples so far, its own included
+};
+
+struct SessionOptions {
+  // Later segments are spoken while an earlier one is, in one pass of T3.
+  bool together = false;
+  bool analyser = false;
+  int min_tokens = 0; // of a segment
+  std::vector<int> closing_tokens; // that follow T3's in each segment
+  // Heads whose attention gives the words' times where the analyser does not;
+  // empty: those that the model's files name.
+  std::optional<std::vector<AlignmentHead>> followed;
+};
+
+// Says a text, segment by segment. Nothing is computed before it is asked for,
+// so that dropping the object is all that cancelling takes.
+class Session {
+ public:
+  Session(std::shared_ptr<const Model> model, SessionOptions options);
+
+  // Whether there is work that needs a further segment, if one is left.
+  bool wants_segment() const;
+  void add(Segment segment);
+
+  // Whether all segments so far have been said.
+  bool done() const {
+    return utterances_.empty();
+  }
+
+  // Segments that are being spoken.
+  int speaking() const;
+
+  // One token, one step of the flow or one chunk's sound; gives a chunk where
+  // one is complete. Throws NotFinite.
+  std::optional<SpokenChunk> step();
+
+  // The segments that ended since the last call: without a sound where the
+  // model said nothing.
+  struct Ended {
+    int segment;
+    bool silent;
+    SpeculationCounts speculation;
+  };
+  std::vector<Ended> take_ended();
+
+ private:
+  struct Utterance {
+    int number;
+    Segment segment;
+    std::shared_ptr<SpeechTokens> speech; // none: only silence
+    WordTimes words;
+    std::vector<int> tokens;
+    std::vector<int> positions; // of them in the text
+    bool spoken = false; // to its end
+    bool sounded = false; // to its end
+    int told = 0; // tokens that chunks have brought
+    int untold_text = 0; // text tokens, until its first chunk
+    double offset = 0;
+  };
+
+  std::optional<SpokenChunk> advance(Utterance& utterance);
+  void speak(Utterance& utterance);
+  void end_speech(Utterance& utterance);
+  SpokenChunk heard(Utterance& utterance, std::vector<float> samples);
+  SpokenChunk silence(Utterance& utterance);
+  void follow(Utterance& utterance, bool to_end);
+  void check_finite(const Utterance& utterance) const;
+  SpokenChunk finished(SpokenChunk chunk);
+
+  std::shared_ptr<const Model> model_;
+  SessionOptions options_;
+  int added_ = 0; // segments
+  std::deque<Utterance> utterances_; // the first is heard
+  std::optional<SentenceSound> sound_; // of the first
+  std::vector<Ended> ended_;
+  StageSeconds stages_; // but for what sound_ knows
+  int64_t samples_ = 0;
+};
+
+// How many of the last tokens the analyser's forced stop came too late for: at
+// most the look-ahead, which no chunk has brought yet. positions: of the tokens
+// in the text; end: of the text, with start and stop; forced: a sum of
+// ops::AlignmentFault.
+int count_astray(
+    const std::vector<int>& tokens,
+    const std::vector<int>& positions,
+    int end,
+    int forced);
+
+} // namespace nightingale
