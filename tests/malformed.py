@@ -67,17 +67,19 @@ def upload(name: bytes, sample: bytes) -> bytes:
     return multipart(parts)
 
 
-def multipart(parts: list[tuple[str, bytes]]) -> bytes:
+def multipart(parts: list[tuple[str, bytes]], path: str = VOICES) -> bytes:
     """A form; what follows a field's name can close its quotes and go on."""
     body = b"".join(
         b'--xx\r\nContent-Disposition: form-data; name="%s"\r\n\r\n%s\r\n' % (name.encode(), value)
         for name, value in parts
     )
-    return form(body + b"--xx--\r\n")
+    return form(body + b"--xx--\r\n", path=path)
 
 
-def form(body: bytes, content_type: str = "multipart/form-data; boundary=xx") -> bytes:
-    return request("POST", VOICES, body, {"Content-Type": content_type})
+def form(
+    body: bytes, content_type: str = "multipart/form-data; boundary=xx", path: str = VOICES
+) -> bytes:
+    return request("POST", path, body, {"Content-Type": content_type})
 
 
 def broken_json() -> Iterator[Malformed]:

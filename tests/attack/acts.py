@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import json
+import logging
 import socket
 import struct
 import time
@@ -15,7 +16,18 @@ from random import Random
 from websockets.exceptions import WebSocketException
 from websockets.sync.client import ClientConnection, connect
 
-from ..malformed import JSON, LIVE, SPEECH, VOICES, Malformed, binary, broken_json, request, upload
+from ..malformed import (
+    JSON,
+    LIVE,
+    SPEECH,
+    VOICES,
+    Malformed,
+    binary,
+    broken_json,
+    multipart,
+    request,
+    upload,
+)
 from ..malformed_http import below_bodies, broken_off
 from ..recordings import speech as recording
 from ..recordings import wav_bytes
@@ -23,7 +35,9 @@ from ..recordings import wav_bytes
 PATIENCE = 60.0  # seconds for an answer
 FORM = {"Content-Type": "multipart/form-data; boundary=xx"}
 LONG = "This is one sentence of many that are to be said. " * 100
+FORMATS = ("pcm", "mp3", "opus", "wav", "flac", "aac")
 PAUSES = "Hi." + "[pause 30s]" * 100
+CONVERSIONS = "/v1/audio/conversions"
 PATHS = ("/", "/health", "/metrics", "/v1/models", VOICES, "/openapi.json", "/page/page.js")
 
 
@@ -63,7 +77,19 @@ class Target:
 
     def open_socket(self) -> ClientConnection:
         url = f"ws://{self.host}:{self.port}{LIVE}"
-        return connect(url, open_timeout=PATIENCE, close_timeout=1, max_size=None, proxy=None)
+        times = {"open_timeout": PATIENCE, "close_timeout": 1}
+        try:
+            return connect(url, max_size=None, proxy=None, logger=_unheard(), **times)
+        except AssertionError as error:  # the library's, where the server hangs up meanwhile
+            raise ConnectionError(f"no connection to {url}") from error
+
+
+@functools.cache
+def _unheard() -> logging.Logger:
+    """The library logs a traceback wherever a connection breaks."""
+    logger = logging.getLogger("tests.attack.unheard")
+    logger.disabled = True
+    return logger
 
 
 def status_of(answer: bytes) -> int:
@@ -162,7 +188,7 @@ def huge(target: Target, draw: Random) -> int:
 def cancels(target: Target, draw: Random) -> int:
     """A long text, of which some is heard."""
     text = draw.choice((LONG, PAUSES, "a" * 9999, "\u65e5\u672c\u8a9e" * 3000))
-    settings = {"response_format": draw.choice(("pcm", "mp3", "opus", "wav", "flac", "aac"))}
+    settings = {"response_format": draw.choice(FORMATS)}
     settings |= {"stream_format": draw.choice(("audio", "sse"))}
     with target.connect(small=draw.random() < 0.3) as connection:
         connection.sendall(speech_request(text, **settings))
@@ -242,6 +268,27 @@ def uploads(target: Target, draw: Random) -> int:
     return status
 
 
+def converts(target: Target, draw: Random) -> int:
+    """A recording, or what is none, in another format or voice, heard to the end or not."""
+    sound = draw.choice((_sample(), _sample(), _sample()[: draw.randint(0, 60_000)]))
+    data = conversion_request(
+        sound,
+        response_format=draw.choice(("pcm", "mp3", "opus")),
+        voice=draw.choice(("default", "default", "Ada")),
+    )
+    if draw.random() < 0.5:
+        return target.exchange(data)
+    with target.connect(small=True) as connection:
+        connection.sendall(data)
+        time.sleep(draw.uniform(0.05, 3))
+    return 0
+
+
+def conversion_request(sound: bytes, **fields: str) -> bytes:
+    parts = [(name, value.encode()) for name, value in fields.items()]
+    return multipart([*parts, ('file"; filename="a.wav', sound)], CONVERSIONS)
+
+
 @functools.cache
 def _sample() -> bytes:
     return wav_bytes(recording(2, 24000), 24000)
@@ -270,7 +317,18 @@ def _reset(connection: socket.socket) -> None:
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 
 
+def succeed(target: Target, draw: Random) -> int:
+    """What the acts ask for in many ways, once as it should be, so that whatever is loaded when it
+    is first needed has been."""
+    target.exchange(upload(b"Zoe", _sample()))
+    target.exchange(speech_request("Hi.", voice="Zoe"))
+    for kind in FORMATS:
+        target.exchange(speech_request("Hi.", response_format=kind))
+    target.exchange(conversion_request(_sample(), voice="Zoe"))
+    return target.exchange(request("DELETE", f"{VOICES}/Zoe"))
+
+
 ACTS: tuple[Act, ...] = (
     trickle, broken, broken, breaks_off, huge, cancels, cancels, reads_nothing, live, live, pings,
-    uploads, uses_a_voice, looks_around, idles,
+    uploads, uses_a_voice, converts, looks_around, idles,
 )  # fmt: skip

@@ -26,6 +26,7 @@ def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(attacker, "PATIENCE", 3.0)
     monkeypatch.setattr(acts, "PATIENCE", 3.0)
     monkeypatch.setattr(attacker, "SETTLE_SECONDS", 1.0)
+    monkeypatch.setattr(attacker, "REST_SECONDS", 0.0)
     monkeypatch.setattr(attacker, "ACTS", (acts.looks_around, acts.uses_a_voice))
 
 

@@ -1,4 +1,4 @@
-"""Memory that was used is given back."""
+"""Memory that was used is given back, and no request takes much of it."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import asyncio
 import os
 import sys
 import time
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -14,13 +15,18 @@ import uvicorn
 
 import nightingale
 from nightingale import _core
+from nightingale.checkpoint import EMBEDDED
 from nightingale.long_recording import BLOCK_SAMPLES, LongRecording
 from nightingale.server import http_server
 from nightingale.server.http_server import HttpServer, Rest
 
-from ..process import anonymous
+from ..process import anonymous, peak_resident, resident
+from ..recordings import speech, wav_bytes
+from ..serving import serving, until
+from .acts import Target, conversion_request
 
 on_linux = pytest.mark.skipif(sys.platform != "linux", reason="Linux tells of a process")
+MOST_GROWTH = 300_000_000  # bytes
 REST = 0.05  # seconds
 
 
@@ -90,3 +96,24 @@ def test_samples_to_convert_come_in_blocks_that_are_no_copies() -> None:
         assert [len(block) for block in blocks] == [BLOCK_SAMPLES, BLOCK_SAMPLES, 5]
         assert all(np.shares_memory(block, samples) for block in blocks)
         np.testing.assert_array_equal(np.concatenate(blocks), samples)
+
+
+@on_linux
+@pytest.mark.nightly
+def test_a_conversion_of_ten_minutes_takes_little_memory(tmp_path: Path) -> None:
+    data = conversion_request(wav_bytes(speech(590, 16000), 16000), response_format="pcm")
+    with serving(EMBEDDED, tmp_path) as server:
+        host, port = server.url.removeprefix("http://").split(":")
+        pid = server.process.pid
+        idle = resident(pid)
+        with Target(host, int(port)).connect() as connection:
+            connection.sendall(data)
+            heard = 0
+            while heard < 60 * 48_000:
+                part = connection.recv(2**16)
+                assert part
+                heard += len(part)
+        grown = peak_resident(pid) - idle
+        print(f"{grown / 1e6:.0f} MB above {idle / 1e6:.0f} MB")
+        assert grown < MOST_GROWTH
+        until(server.idle)
