@@ -26,6 +26,7 @@ using Command = std::vector<std::string>;
 // Given by CMake.
 const std::string kCompiler =
     NIGHTINGALE_KERNEL_COMPILER; // its words, with | between
+const std::string kLinker = NIGHTINGALE_KERNEL_LINKER; // or the compiler
 const std::string kAddr2line = NIGHTINGALE_ADDR2LINE;
 const std::string kHeaders = NIGHTINGALE_EMULATOR_HEADERS;
 const fs::path kBuildCache = NIGHTINGALE_KERNEL_CACHE;
@@ -86,15 +87,13 @@ const Command kRun{
     "-gline-tables-only",
     "-w",
     "-fPIC",
-    "-shared",
-    "-nostdlib",
+    "-c",
     "-fvisibility=hidden",
     "-fno-math-errno",
     "-fsanitize-coverage=func,trace-pc,trace-loads,trace-stores",
     "-fsanitize=array-bounds,alignment,shift-exponent,signed-integer-overflow,"
     "integer-divide-by-zero,float-cast-overflow,bool",
-    "-fsanitize-recover=all",
-    "-fno-sanitize-link-runtime"};
+    "-fsanitize-recover=all"};
 
 std::string read(const fs::path& path) {
   std::ifstream in(path, std::ios::binary);
@@ -150,49 +149,111 @@ Command with(Command command, const Command& more) {
   return command;
 }
 
-// The library, compiled unless it has been. Files have names of their own until
-// they are whole, because other processes may compile the same.
+std::string headers() {
+  std::string all;
+  for (auto header : {"machine.h", "msl.h", "hooks.h", "hooks.inl"}) {
+    all += read(fs::path(kHeaders) / header);
+  }
+  return all;
+}
+
+std::string joined(const Command& command) {
+  std::string all;
+  for (const auto& word : command) {
+    all += word + "\n";
+  }
+  return all;
+}
+
+// A file of the build's cache or else of this process's.
+fs::path cached(const std::string& name) {
+  for (const fs::path& folder : {kBuildCache, kernel_cache()}) {
+    if (fs::exists(folder / name)) {
+      return folder / name;
+    }
+  }
+  return {};
+}
+
+// Names of files while they are made, as other processes may make the same.
+struct OwnFiles {
+  fs::path stem;
+  std::vector<const char*> suffixes;
+
+  explicit OwnFiles(const std::string& key, std::vector<const char*> all)
+      : stem(kernel_cache() / (key + "." + std::to_string(getpid()))),
+        suffixes(std::move(all)) {
+    fs::create_directories(kernel_cache());
+  }
+  ~OwnFiles() {
+    for (auto suffix : suffixes) {
+      std::error_code ignored;
+      fs::remove(file(suffix), ignored);
+    }
+  }
+  fs::path file(const char* suffix) const {
+    return fs::path(stem) += suffix;
+  }
+};
+
+[[noreturn]] void fail_to_compile(const std::string& log) {
+  throw std::runtime_error("does not compile: " + log);
+}
+
+// The object that every kernel is linked with.
+fs::path compiled_hooks() {
+  auto build = with(with(compiler(), kLanguage), kRun);
+  auto key = hex_hash(joined(build) + headers());
+  if (auto object = cached(key + ".o"); !object.empty()) {
+    return object;
+  }
+  OwnFiles own(key, {".log", ".o"});
+  auto source = (fs::path(kHeaders) / "hooks.inl").string();
+  auto command = with(build, {source, "-o", own.file(".o").string()});
+  if (!succeeds(start(command, own.file(".log")))) {
+    fail_to_compile(read(own.file(".log")));
+  }
+  auto object = kernel_cache() / (key + ".o");
+  fs::rename(own.file(".o"), object);
+  return object;
+}
+
+// A linker of its own spares the compiler two more processes.
+Command linker() {
+  auto command =
+      kLinker.empty() ? with(compiler(), {"-nostdlib"}) : Command{kLinker};
+  return with(command, {"-shared"});
+}
+
+// The library, compiled unless it has been.
 fs::path compiled(const std::string& typed, const std::string& run) {
   auto check = with(with(compiler(), kLanguage), kTyped);
   auto build = with(with(compiler(), kLanguage), kRun);
-  std::string all = typed + run;
-  for (const auto& word : with(check, build)) {
-    all += word + "\n";
+  auto words = joined(with(with(check, build), linker()));
+  auto key = hex_hash(typed + run + words + headers());
+  if (auto library = cached(key + ".so"); !library.empty()) {
+    return library;
   }
-  for (auto header : {"machine.h", "msl.h", "hooks.h"}) {
-    all += read(fs::path(kHeaders) / header);
-  }
-  auto key = hex_hash(all);
-  for (const fs::path& folder : {kBuildCache, kernel_cache()}) {
-    if (fs::exists(folder / (key + ".so"))) {
-      return folder / (key + ".so");
-    }
+  auto hooks = compiled_hooks();
+  OwnFiles own(
+      key, {".typed.cpp", ".cpp", ".typed.log", ".log", ".ll", ".o", ".so"});
+  auto name = [&](const char* suffix) { return own.file(suffix).string(); };
+  write(name(".typed.cpp"), typed);
+  write(name(".cpp"), run);
+  auto checking = start(
+      with(check, {name(".typed.cpp"), "-o", name(".ll")}), name(".typed.log"));
+  auto building =
+      start(with(build, {name(".cpp"), "-o", name(".o")}), name(".log"));
+  bool correct = succeeds(checking);
+  bool built = succeeds(building) &&
+      succeeds(start(
+          with(linker(), {name(".o"), hooks.string(), "-o", name(".so")}),
+          name(".log")));
+  if (!correct || !built) {
+    fail_to_compile(read(name(correct ? ".log" : ".typed.log")));
   }
   auto library = kernel_cache() / (key + ".so");
-  fs::create_directories(kernel_cache());
-  auto own = kernel_cache() / (key + "." + std::to_string(getpid()));
-  auto file = [&](const char* suffix) { return fs::path(own) += suffix; };
-  write(file(".typed.cpp"), typed);
-  write(file(".cpp"), run);
-  auto checking = start(
-      with(check, {file(".typed.cpp").string(), "-o", file(".ll").string()}),
-      file(".typed.log"));
-  auto building = start(
-      with(build, {file(".cpp").string(), "-o", file(".so").string()}),
-      file(".log"));
-  bool correct = succeeds(checking);
-  bool built = succeeds(building);
-  auto log = read(correct ? file(".log") : file(".typed.log"));
-  if (correct && built) {
-    fs::rename(file(".so"), library);
-  }
-  for (auto suffix :
-       {".typed.cpp", ".cpp", ".typed.log", ".log", ".ll", ".so"}) {
-    fs::remove(file(suffix));
-  }
-  if (!correct || !built) {
-    throw std::runtime_error("does not compile: " + log);
-  }
+  fs::rename(name(".so"), library);
   return library;
 }
 
