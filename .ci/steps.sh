@@ -3,8 +3,10 @@
 
 work=$(mktemp -d)
 background=()
-# Python compiles what it imports; most of what pip installs never is.
+# Python compiles what it imports; most of what pip installs never is. It must be free to keep the
+# result, or every process that a test starts compiles all over again.
 export PIP_NO_COMPILE=1
+unset PYTHONDONTWRITEBYTECODE
 
 clean_up() {
   local group
@@ -144,16 +146,16 @@ plain_tests() {
     -DNIGHTINGALE_LIBRARY="$(built_library)"
 }
 
-# Of the models and of the tests.
-kernel_texts() {
-  python3 -m tools.kernel_texts check --tests "$work/plain/csrc/tests/nightingale_tests" \
-    --mlx "$work/unpacked/mlx/include" --also "$work/plain/texts" --jobs 2
-}
-
 # As far as it goes without a Mac, with what has been built.
 first_mac() {
   (. "$work/venv/bin/activate" &&
     tools/first_mac.sh --short --build "$work/plain" --report "$work/first-mac")
+}
+
+# Of the models, as first_mac wrote them, and of the tests.
+kernel_texts() {
+  python3 -m tools.kernel_texts check --dumped "$work/first-mac/texts" \
+    --mlx "$work/unpacked/mlx/include" --also "$work/plain/texts" --jobs 2
 }
 
 # The kernel tests on GPUs that take smaller and smaller groups.

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tools.kernel_texts import xcrun
-from tools.kernel_texts.__main__ import mlx_headers
+from tools.kernel_texts.__main__ import main, mlx_headers, written
 from tools.kernel_texts.instances import Instance, digests
 from tools.kernel_texts.opencl import Compiler
 
@@ -144,3 +144,15 @@ def test_metals_own_compiler_is_asked_for_each_version_it_has(
 def test_a_text_of_another_form_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="not a text as MLX generates it"):
         _ = Instance("odd", "kernel void odd() {}").parts
+
+
+def test_texts_that_were_dumped_before_are_read(tmp_path: Path) -> None:
+    found = [instance("y[0] = x[0];", threads=threads) for threads in (32, 64)]
+    for one in found:
+        (tmp_path / f"{one.name}.metal").write_text(one.text)
+    assert written(None, tmp_path) == sorted(found, key=lambda one: one.name)
+
+
+def test_a_dump_needs_the_program_with_the_tests(tmp_path: Path) -> None:
+    with pytest.raises(SystemExit):
+        main(["dump", "--dumped", str(tmp_path)])

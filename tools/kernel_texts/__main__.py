@@ -32,7 +32,9 @@ def main(argv: list[str] | None = None) -> int:
         prog="tools.kernel_texts", description=(__doc__ or "").splitlines()[0]
     )
     parser.add_argument("command", choices=("check", "refresh", "dump", "metal"))
-    parser.add_argument("--tests", type=Path, required=True, help="the program with the C++ tests")
+    texts = parser.add_mutually_exclusive_group(required=True)
+    texts.add_argument("--tests", type=Path, help="the program with the C++ tests")
+    texts.add_argument("--dumped", type=Path, help="a folder that dump has written before")
     parser.add_argument("--folder", type=Path, default=Path("kernel-texts"), help="where to dump")
     parser.add_argument(
         "--also", type=Path, help="a folder of texts that check compiles too, as tests write them"
@@ -42,11 +44,12 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     args = parser.parse_args(argv)
     if args.command == "dump":
+        if args.dumped:
+            parser.error("dump needs --tests")
         dump(args.tests, args.folder)
         describe(read_instances(args.folder))
         return 0
-    with dumped(args.tests) as folder:
-        instances = read_instances(folder)
+    instances = written(args.tests, args.dumped)
     describe(instances)
     if args.command == "refresh":
         GOLDEN.write_text(golden_text(instances))
@@ -57,6 +60,15 @@ def main(argv: list[str] | None = None) -> int:
     if args.also:
         instances = distinct([*instances, *read_instances(args.also)])
     return different | compile_all(instances, args)
+
+
+def written(tests: Path | None, before: Path | None) -> list[Instance]:
+    """The texts of a folder, or those that the test program writes now."""
+    if before:
+        return read_instances(before)
+    assert tests
+    with dumped(tests) as folder:
+        return read_instances(folder)
 
 
 def distinct(instances: list[Instance]) -> list[Instance]:
