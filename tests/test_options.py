@@ -281,8 +281,8 @@ def test_a_new_option_is_one_field(tmp_path: Path) -> None:
     assert "--pitch PITCH" in found["help"]
     assert "semitones up; between -12 and 12 (default: 0)" in " ".join(found["help"].split())
     assert "--cores CORES" in found["help"]
-    assert found["http"]["minimum"] == -12
-    assert found["http"]["maximum"] == 12
+    assert found["http"]["anyOf"][0]["minimum"] == -12
+    assert found["http"]["anyOf"][0]["maximum"] == 12
     assert found["http"]["description"] == "Semitones up."
     assert found["websocket"] is True
     assert found["manifest"] == {"pitch": 2.0}
