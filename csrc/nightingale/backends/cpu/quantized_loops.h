@@ -50,12 +50,21 @@ struct QuantizedRows {
   int taps = 1;
   int64_t row_step = groups;
   int64_t tap_step = 0;
+  // The same integers as QuantizedLoops::split gives them, for loops that have
+  // it.
+  const int8_t* bytes = nullptr; // [rows, groups, 2, kQuantizedGroup]
+  const int32_t* totals = nullptr; // [rows, groups]
 
   QuantizedRows from_row(int row) const {
     QuantizedRows part = *this;
-    part.integers += row * row_step * kQuantizedGroup;
-    part.scales += row * row_step;
-    part.sums += row * row_step;
+    int64_t groups_before = row * row_step;
+    part.integers += groups_before * kQuantizedGroup;
+    part.scales += groups_before;
+    part.sums += groups_before;
+    if (bytes) {
+      part.bytes += groups_before * 2 * kQuantizedGroup;
+      part.totals += groups_before;
+    }
     part.rows -= row;
     return part;
   }
@@ -90,6 +99,16 @@ struct QuantizedLoops {
       int16_t* integers,
       float* scales,
       float* sums);
+
+  // Null where tiles are multiplied by the integers. Otherwise splits each,
+  // 256 * upper + lower, into bytes with signs: the upper ones of a group, then
+  // the lower, four at a time in the order of kQuantizedOrder. totals: the sum
+  // of each group's integers.
+  void (*split)(
+      const int16_t* integers,
+      int groups,
+      int8_t* bytes,
+      int32_t* totals);
 
   // Indexed by quantized_index.
   void (*tile[2])(const QuantizedTileArgs& args);

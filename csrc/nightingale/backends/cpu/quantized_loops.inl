@@ -198,5 +198,5 @@ void quantized_tile(const QuantizedTileArgs& a) {
 #include "nightingale/backends/cpu/quantize_loops.inl"
 
 constexpr QuantizedLoops quantized_loops() {
-  return {encode, to_integers, {quantized_tile<8>, quantized_tile<4>}};
+  return {encode, to_integers, nullptr, {quantized_tile<8>, quantized_tile<4>}};
 }

@@ -22,6 +22,8 @@ struct IntegerRows {
   int16_t* integers;
   float* scales;
   float* sums;
+  int8_t* bytes = nullptr;
+  int32_t* totals = nullptr;
 
   IntegerRows(int rows, int groups)
       : rows(rows),
@@ -29,13 +31,20 @@ struct IntegerRows {
         integers(
             scratch<Tag, int16_t>(size_t(rows) * groups * kQuantizedGroup)),
         scales(scratch<Scales>(2 * size_t(rows) * groups)),
-        sums(scales + int64_t(rows) * groups) {}
+        sums(scales + int64_t(rows) * groups) {
+    if (simd().quantized.split) {
+      size_t count = size_t(rows) * groups;
+      bytes = scratch<Bytes, int8_t>(2 * count * kQuantizedGroup);
+      totals = scratch<Totals, int32_t>(count);
+    }
+  }
 
   // Turns `count` groups of a row, from `first` on, into integers.
   void put(int row, int first, int count, const float* x) const {
     int64_t at = int64_t(row) * groups + first;
     simd().quantized.to_integers(
         x, count, integers + at * kQuantizedGroup, scales + at, sums + at);
+    split(at, count);
   }
 
   // A row of zeros.
@@ -45,14 +54,30 @@ struct IntegerRows {
         integers + at * kQuantizedGroup, groups * kQuantizedGroup, int16_t(0));
     std::fill_n(scales + at, groups, 0.0f);
     std::fill_n(sums + at, groups, 0.0f);
+    split(at, groups);
   }
 
   QuantizedRows view() const {
-    return {integers, scales, sums, rows, groups};
+    QuantizedRows view{integers, scales, sums, rows, groups};
+    view.bytes = bytes;
+    view.totals = totals;
+    return view;
   }
 
  private:
   struct Scales;
+  struct Bytes;
+  struct Totals;
+
+  void split(int64_t at, int count) const {
+    if (bytes) {
+      simd().quantized.split(
+          integers + at * kQuantizedGroup,
+          count,
+          bytes + at * 2 * kQuantizedGroup,
+          totals + at);
+    }
+  }
 };
 
 // Integers of rows that are used together: half of a core's second-level cache.

@@ -2,6 +2,11 @@
 
 #include <vector>
 
+#if defined(__aarch64__) && defined(__linux__)
+#include <asm/hwcap.h>
+#include <sys/auxv.h>
+#endif
+
 namespace nightingale::cpu {
 
 extern const Simd simd_plain;
@@ -11,6 +16,7 @@ extern const Simd simd_avx512;
 extern const QuantizedLoops quantized_loops_vnni;
 #elif defined(__aarch64__)
 extern const Simd simd_neon;
+extern const QuantizedLoops quantized_loops_dot;
 #endif
 
 namespace {
@@ -25,6 +31,25 @@ const Simd& simd_vnni() {
     return all;
   }();
   return table;
+}
+#elif defined(__aarch64__)
+// The table of NEON with the loops that its products of bytes make faster.
+const Simd& simd_dot() {
+  static const Simd table = [] {
+    Simd all = simd_neon;
+    all.name = "neondot";
+    all.quantized = quantized_loops_dot;
+    return all;
+  }();
+  return table;
+}
+
+bool has_dot_products() {
+#if defined(__linux__)
+  return getauxval(AT_HWCAP) & HWCAP_ASIMDDP;
+#else
+  return true; // every Apple processor with macOS has them
+#endif
 }
 #endif
 
@@ -47,6 +72,9 @@ std::vector<const Simd*> available() {
     tables.push_back(&simd_avx2);
   }
 #elif defined(__aarch64__)
+  if (has_dot_products()) {
+    tables.push_back(&simd_dot());
+  }
   tables.push_back(&simd_neon);
 #endif
   tables.push_back(&simd_plain);

@@ -43,13 +43,25 @@ struct Integers {
     }
   }
 
-  QuantizedRows view() const {
-    return {integers.data(), scales.data(), sums.data(), rows, kGroups};
+  // As `loops` read them.
+  QuantizedRows view(const QuantizedLoops& loops) {
+    QuantizedRows view{
+        integers.data(), scales.data(), sums.data(), rows, kGroups};
+    if (loops.split) {
+      bytes.resize(2 * integers.size());
+      totals.resize(scales.size());
+      loops.split(integers.data(), rows * kGroups, bytes.data(), totals.data());
+      view.bytes = bytes.data();
+      view.totals = totals.data();
+    }
+    return view;
   }
 
   int rows;
   std::vector<int16_t> integers;
   std::vector<float> scales, sums;
+  std::vector<int8_t> bytes;
+  std::vector<int32_t> totals;
 };
 
 // A tile of any quantized weights, with scales and biases of either sign.
@@ -147,7 +159,7 @@ TEST_CASE("a quantized tile is the sum of its groups, rounded once a step") {
     for_each_table([&](const QuantizedLoops& loops) {
       std::vector<float> y(2 * kQuantizedTile);
       QuantizedTileArgs a{
-          .x = rows.view(),
+          .x = rows.view(loops),
           .tiles = {tile.data(), nullptr},
           .y = {y.data(), nullptr},
           .y_stride = kQuantizedTile};
@@ -168,7 +180,7 @@ TEST_CASE("every table gives the same products, of any number of rows") {
       auto run = [&](const QuantizedLoops& loops) {
         std::vector<float> y(count * stride, -7.0f);
         QuantizedTileArgs a{
-            .x = rows.view(),
+            .x = rows.view(loops),
             .tiles = {tile.data(), nullptr},
             .y = {y.data(), nullptr},
             .y_stride = stride};
@@ -205,13 +217,13 @@ TEST_CASE("rows under taps have the products of rows laid side by side") {
         }
       }
       Integers rows(plain(), x), gathered(plain(), beside);
-      QuantizedRows windows = rows.view();
-      windows.rows = count;
-      windows.groups = 1;
-      windows.taps = taps;
-      windows.row_step = row_step;
-      windows.tap_step = tap_step;
       for_each_table([&](const QuantizedLoops& loops) {
+        QuantizedRows windows = rows.view(loops);
+        windows.rows = count;
+        windows.groups = 1;
+        windows.taps = taps;
+        windows.row_step = row_step;
+        windows.tap_step = tap_step;
         auto run = [&](const QuantizedRows& each) {
           std::vector<float> y(count * kQuantizedTile);
           loops.tile[quantized_index(bits)](
@@ -221,7 +233,7 @@ TEST_CASE("rows under taps have the products of rows laid side by side") {
                .y_stride = kQuantizedTile});
           return y;
         };
-        CHECK(same_bits(run(windows), run(gathered.view())));
+        CHECK(same_bits(run(windows), run(gathered.view(loops))));
       });
     }
   }
@@ -247,7 +259,7 @@ TEST_CASE("two tiles have the products that each has alone") {
           std::vector<float> y(2 * count * kQuantizedTile, -7.0f);
           float* behind = y.data() + count * kQuantizedTile;
           loops.tile[quantized_index(bits)](
-              {.x = rows.view(),
+              {.x = rows.view(loops),
                .tiles = {first, second},
                .y = {y.data(), second ? behind : nullptr},
                .y_stride = kQuantizedTile});
