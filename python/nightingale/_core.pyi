@@ -188,12 +188,17 @@ class T3:
         What each of these heads, in the order of their layers, gives to the text while each token is read: [heads, queries, framed text].
         """
 
-    def speak(self, text_tokens: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], voice: KvCache, options: object, *, analyser: bool, sentence: int = 0, min_tokens: int = 0, draft: Draft | None = None, proposals: int | None = None) -> SpeechTokens:
+    def speak(self, text_tokens: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], voice: KvCache, options: object, *, analyser: bool, sentence: int = 0, min_tokens: int = 0, draft: Draft | None = None, proposals: int | None = None, watched_heads: Sequence[tuple[int, int]] = []) -> SpeechTokens:
         """Begins to speak a text; options: a resolved SpeechOptions."""
 
 class SpeechTokens:
     def next(self, ahead: Sequence[SpeechTokens] = []) -> int | None:
         """The next token; where it is computed, so are those of `ahead`."""
+
+    def text_weights(self) -> numpy.ndarray:
+        """
+        What the watched heads, in the order of their layers, gave to the text when each token so far was chosen: [heads, tokens, framed text].
+        """
 
     @property
     def cache_bytes(self) -> int:
