@@ -20,6 +20,10 @@ LIVE_MELS = range(len(cases.MEL_CORNERS), len(cases.MEL_CORNERS) + 12)
 FULL_RUNS = [
     cases.MelRun(tokens, finalize) for tokens in (1, 10, 100, 400) for finalize in (True, False)
 ]
+TURBO_RUNS = [
+    *(cases.MelRun(tokens, steps=2) for tokens in (1, 10, 100, 400)),
+    cases.MelRun(100, finalize=False, steps=2),
+]
 SHORT_CLIP, LONG_CLIP = 200, 600  # frames: 4 s and 12 s
 
 
@@ -105,3 +109,9 @@ def test_full_size_mels_equal_the_reference(full_checkpoint: Path, device: str) 
 @pytest.mark.full_size
 def test_full_size_audio_equals_the_reference(full_checkpoint: Path, device: str) -> None:
     compare_audio(full_checkpoint, clips_of(full_checkpoint), device)
+
+
+@pytest.mark.full_size
+def test_full_size_turbo_mels_equal_the_reference(tmp_path: Path, device: str) -> None:
+    write_checkpoint(tmp_path / "turbo", size="full", model="turbo")
+    compare_mels(tmp_path / "turbo", TURBO_RUNS, device)

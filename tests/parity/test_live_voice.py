@@ -9,7 +9,6 @@ import pytest
 
 import nightingale
 from nightingale.loudness import integrated_loudness
-from nightingale.model_rules import RULES
 from tools.reference.client import run_reference
 from tools.synthetic import write_checkpoint
 
@@ -112,19 +111,19 @@ LOUD_AND_QUIET = (
 )
 
 
-def test_a_voice_of_turbo_s_rules_equals_the_reference(
-    checkpoint: Path, tmp_path: Path, device: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize("size", ["small", pytest.param("full", marks=pytest.mark.full_size)])
+def test_a_voice_of_turbo_equals_the_reference(size: str, tmp_path: Path, device: str) -> None:
     """375 tokens of prompt, at -27 LUFS."""
+    folder = tmp_path / "turbo"
+    write_checkpoint(folder, size=size, model="turbo")
     recordings = {each.name: each.write(tmp_path) for each in LOUD_AND_QUIET}
-    expected = reference_voices(checkpoint, recordings, turbo=True)
+    expected = reference_voices(folder, recordings, turbo=True)
     assert [len(voice["cond_prompt_speech_tokens"]) for voice in expected.values()] == [
         375,
         300,
         175,
     ]
-    tts = nightingale.load(checkpoint, device=device)
-    monkeypatch.setattr(tts._loaded, "rules", RULES["gpt2"])
+    tts = nightingale.load(folder, device=device)
     found = {
         name: voice_runs.agreement(tts.bake_voice(path), expected[name])
         for name, path in recordings.items()
