@@ -19,6 +19,8 @@ from nightingale.torch_file import open_tensors
 from tools.synthetic import write_checkpoint
 from tools.synthetic.mlx_conversion import write_conversion
 
+from .recordings import speech as recording
+
 MODEL = "model.safetensors"
 UNREAD = ("tokenizer.", "speaker_encoder.")
 MERGED = r"parametrizations\.weight\.original[01]"
@@ -163,6 +165,9 @@ def test_an_english_conversion_takes_other_options_of_loading(
     tts = nightingale.load(tmp_path, bits=8, variant="english", device="cpu")
     assert tts.info["t3"]["bits"] == 8
     assert not tts.info["bakes_voices"]
+    for hears in (tts.bake_voice, tts.convert):
+        with pytest.raises(nightingale.Error, match="has no tokenizer of recordings: bake"):
+            hears(recording(2.0, 24_000), sample_rate=24_000)
     with pytest.raises(nightingale.Error, match="has no variant 'v3'; it has english"):
         nightingale.load(tmp_path, variant="v3")
     with pytest.raises(nightingale.Error, match="is a conversion for MLX: load it with bits"):

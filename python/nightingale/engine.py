@@ -18,7 +18,7 @@ from .checkpoint import VOICE_ENCODER_FILES, Checkpoint
 from .draft import Drafts
 from .family import S3GEN_FILES
 from .finite import not_finite
-from .mlx_files import S3GEN, open_part
+from .mlx_files import S3GEN, is_conversion, open_part
 from .model_rules import RULES
 from .option import number
 from .options import LoadOptions, SpeechOptions
@@ -348,6 +348,7 @@ class Engine:
         """Loaded when first asked for: few programs bake, and it is a quarter of the weights."""
         if self._baker is None:
             self.s3gen()
+            self._check_hears()
             folder, s3gen = self.checkpoint.folder, self.checkpoint.s3gen
             encoder = self.checkpoint.voice_encoder
             if s3gen is None or encoder is None:
@@ -365,11 +366,21 @@ class Engine:
         """Loaded when first asked for, as baking is."""
         if self._tokenizer is None:
             self.s3gen()
+            self._check_hears()
             path = self.checkpoint.s3gen
             assert path is not None
             self._tokenizer, unknown = _core.SpeechTokenizer.load(open_tensors(path))
             _warn_of(unknown, path)
         return self._tokenizer
+
+    def _check_hears(self) -> None:
+        """An Error where the checkpoint has no tokenizer of recordings."""
+        path = self.checkpoint.s3gen
+        if path is not None and is_conversion(path):
+            raise Error(
+                f"{path} is a conversion for MLX, which has no tokenizer of recordings: bake "
+                "voices and convert recordings with the official files"
+            )
 
     def _condition(self, voice: Voice, emotion: float | None) -> _Condition:
         """What T3 makes of a voice, kept for the voices used last."""
