@@ -24,4 +24,6 @@ if(NIGHTINGALE_SANITIZE)
   add_library(nightingale_sanitized OBJECT ${sources})
   target_link_libraries(nightingale_sanitized PRIVATE nightingale)
   target_compile_options(nightingale_sanitized PRIVATE -Wall -Wextra -ffp-contract=off)
+  target_precompile_headers(nightingale_sanitized PRIVATE
+    <functional> <memory> <optional> <string> <vector> <mlx/array.h> <mlx/ops.h>)
 endif()
