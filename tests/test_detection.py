@@ -224,12 +224,12 @@ def test_http_and_websocket_detect_and_tell(quick_checkpoint: Path, letters: Non
 
     app = create_app(Settings(model=str(quick_checkpoint)))
     with TestClient(app, base_url="http://localhost") as client:
-        body = {"model": "nightingale", "input": "Café.", "language": "auto"}
+        body = {"model": "nightingale", "input": "Né.", "language": "auto"}
         answer = client.post("/v1/audio/speech", json=body | {"stream_format": "json"})
         assert answer.headers["nightingale-language"] == answer.json()["language"] == "fr"
         with client.websocket_connect("ws://localhost/v1/audio/speech/live") as socket:
             socket.send_json({"type": "begin", "language": "auto"})
-            socket.send_json({"type": "text", "text": "Café."})
+            socket.send_json({"type": "text", "text": "Né."})
             socket.send_json({"type": "end"})
             told = list(messages(socket))
         assert [m["language"] for m in told if m.get("type") == "language"] == ["fr"]

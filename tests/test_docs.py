@@ -96,7 +96,7 @@ def runnable(script: str) -> str:
 def folder(quick_checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Where a document's examples run: with a checkpoint, a recording and an empty home."""
     shutil.copytree(quick_checkpoint, tmp_path / "try", copy_function=os.link)  # links cost nothing
-    soundfile.write(tmp_path / "reference.wav", speech(10, 24000), 24000)
+    soundfile.write(tmp_path / "reference.wav", speech(6, 24000), 24000)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
@@ -125,7 +125,12 @@ def serve(script: str) -> subprocess.Popen[bytes]:
 
 
 # Documents whose examples take half a minute: what they show has tests of its own.
-LONG = ("docs/guide/validate.md", "docs/guide/speed.md", "docs/reference/command-line.md")
+LONG = (
+    "docs/guide/validate.md",
+    "docs/guide/speed.md",
+    "docs/guide/voices.md",
+    "docs/reference/command-line.md",
+)
 
 
 def examples() -> Iterator[Any]:

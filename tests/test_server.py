@@ -155,8 +155,8 @@ def test_settings_reach_the_model(server: Running, quick_tts: nightingale.TTS) -
         "language": "fr", "seed": 4, "temperature": 0.5, "cfg_weight": 0.3, "exaggeration": 0.9,
         "speed": 1.25,
     }  # fmt: skip
-    answer = server.speech("Bonjour.", instructions="Whisper.", **settings)
-    chunks = quick_tts.stream("Bonjour.", **settings)
+    answer = server.speech("Oui.", instructions="Whisper.", **settings)
+    chunks = quick_tts.stream("Oui.", **settings)
     assert answer.content == pcm(np.concatenate([chunk.samples for chunk in chunks]))
 
 

@@ -282,6 +282,7 @@ def test_a_model_is_used_first_in_another_thread_than_it_was_loaded_in(
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_hundreds_of_utterances_leave_nothing_behind(
     tts: nightingale.TTS,
