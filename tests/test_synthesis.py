@@ -182,7 +182,7 @@ def printed_by(script: str, environment: dict[str, str]) -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.alone
+@pytest.mark.nightly
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_a_hundred_calls_leave_memory_flat(quick_checkpoint: Path, device: str) -> None:
     script = textwrap.dedent(f"""

@@ -99,6 +99,7 @@ def test_samples_to_convert_come_in_blocks_that_are_no_copies() -> None:
 
 
 @on_linux
+@pytest.mark.slow
 @pytest.mark.nightly
 def test_a_conversion_of_ten_minutes_takes_little_memory(tmp_path: Path) -> None:
     data = conversion_request(wav_bytes(speech(590, 16000), 16000), response_format="pcm")
