@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import socket
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,12 @@ def add_commands(commands: Any) -> None:
     serve = commands.add_parser("serve", help="speak over HTTP, with OpenAI's interface and a page")
     serve.add_argument("--host", default="127.0.0.1", help="address to listen at (%(default)s)")
     serve.add_argument("--port", type=int, default=PORT, help="0: any free one (%(default)s)")
+    serve.add_argument(
+        "--wyoming",
+        metavar="HOST:PORT",
+        help="where to speak the Wyoming protocol, for Home Assistant; it has no keys",
+    )
+    serve.add_argument("--no-http", action="store_true", help="speak the Wyoming protocol only")
     serve.add_argument(
         "--workers", type=int, default=1, help="processes, each with the model (default: 1)"
     )
@@ -82,9 +89,40 @@ def _serve(args: Arguments) -> int:
         ) from None
     at_least(1, "--workers", args.workers)
     whole("--shutdown-timeout", args.shutdown_timeout, 0, MOST_SECONDS)
+    wyoming = _wyoming_address(args)
     settings = _settings(args)
-    with _listening(args.host, args.port) as listener:
-        return serving.serve(settings, listener, args.workers, args.shutdown_timeout, remark)
+    with ExitStack() as open_sockets:
+        http = (
+            None if args.no_http else open_sockets.enter_context(_listening(args.host, args.port))
+        )
+        other = None if wyoming is None else open_sockets.enter_context(_listening(*wyoming))
+        return serving.serve(settings, http, args.workers, args.shutdown_timeout, remark, other)
+
+
+def _wyoming_address(args: Arguments) -> tuple[str, int] | None:
+    """Where Wyoming is spoken, or a ValueError for what cannot be."""
+    if args.wyoming is None:
+        if args.no_http:
+            raise ValueError("--no-http needs --wyoming HOST:PORT, or there is nothing to serve")
+        return None
+    try:
+        import wyoming  # noqa: F401
+    except ModuleNotFoundError:
+        raise ValueError(
+            "--wyoming needs wyoming: pip install 'nightingale-tts[wyoming]'"
+        ) from None
+    host, _, port = args.wyoming.rpartition(":")
+    host = host.removeprefix("[").removesuffix("]")
+    if not host or not port.isdecimal():
+        raise ValueError(f"--wyoming takes HOST:PORT, such as 127.0.0.1:10200, not {args.wyoming}")
+    if args.workers > 1:
+        raise ValueError("--wyoming takes one worker")
+    if not _is_loopback(host) and not args.allow_unauthenticated:
+        raise ValueError(
+            f"{host} can be reached from other machines and Wyoming has no keys: give "
+            "--allow-unauthenticated if that is meant"
+        )
+    return host, int(port)
 
 
 def _settings(args: Arguments) -> Settings:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import mimetypes
+import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -43,16 +44,22 @@ def make_engine(settings: Settings) -> EngineThread:
     )
 
 
-def create_app(settings: Settings, engine: EngineThread | None = None) -> FastAPI:
+def create_app(
+    settings: Settings,
+    engine: EngineThread | None = None,
+    wyoming_listener: socket.socket | None = None,
+) -> FastAPI:
     """The server as an ASGI application. A given engine has been started; without one the
-    application starts its own, and stops either when it ends."""
+    application starts its own, and stops either when it ends. wyoming_listener: where it also
+    speaks the Wyoming protocol."""
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         if engine is None:
             await anyio.to_thread.run_sync(server.engine.start)
         server.metrics.watch(server.engine)
-        yield
+        async with _wyoming(server, wyoming_listener):
+            yield
         await anyio.to_thread.run_sync(server.engine.stop)
 
     app = FastAPI(
@@ -104,6 +111,14 @@ def create_app(settings: Settings, engine: EngineThread | None = None) -> FastAP
     if settings.trusted_proxies:
         app.add_middleware(ProxyHeadersMiddleware, trusted_hosts=list(settings.trusted_proxies))
     return app
+
+
+def _wyoming(server: Server, listener: socket.socket | None) -> AbstractAsyncContextManager[None]:
+    if listener is None:
+        return nullcontext()
+    from .wyoming import listening  # its package is an extra
+
+    return listening(server, listener)
 
 
 def _page(file: Path) -> Callable[[], Awaitable[FileResponse]]:

@@ -91,7 +91,11 @@ class Server:
 
     def submit(self, connection: HTTPConnection, work: Work) -> Job:
         """Puts work in the queue under the client's address; ApiError where it is full."""
-        job = Job(connection.client.host if connection.client else "", work)
+        return self.submit_for(connection.client.host if connection.client else "", work)
+
+    def submit_for(self, client: str, work: Work) -> Job:
+        """Puts work in the queue for the client of an address."""
+        job = Job(client, work)
         try:
             self.engine.submit(job)
         except Exception as error:

@@ -29,23 +29,27 @@ from .workers import Supervisor
 
 def serve(
     settings: Settings,
-    listener: socket.socket,
+    listener: socket.socket | None,
     workers: int,
     shutdown_timeout: int,
     tell: Callable[[str], None],
+    wyoming_listener: socket.socket | None = None,
 ) -> int:
-    """Serves at a socket that listens, until told to end; `tell` hears where that is. Gives the
-    status to exit with."""
-    address = _address(listener)
+    """Serves at sockets that listen, one for HTTP and one for Wyoming, until told to end; `tell`
+    hears where that is. Gives the status to exit with."""
     if workers == 1:
         engine = make_engine(settings)
         engine.start()
-        tell(f"nightingale: listening on {address}")
-        app = functools.partial(create_app, settings, engine)
+        if wyoming_listener is not None:
+            tell(f"nightingale: Wyoming at {_address(wyoming_listener, 'tcp')}")
+        if listener is not None:
+            tell(f"nightingale: listening on {_address(listener)}")
+        app = functools.partial(create_app, settings, engine, wyoming_listener)
         config = _Config(app, settings, shutdown_timeout)
         server = HttpServer(config)
-        server.run([listener])  # raises the signal that ended it
+        server.run([] if listener is None else [listener])  # raises the signal that ended it
         return server.status
+    assert listener is not None, "several workers share one socket, HTTP's"
     # A model that is not there is told here, once, and not by every worker again and again.
     find_model(settings.model, settings.load.offline, False, settings.load.variant)
     with tempfile.TemporaryDirectory() as shared:
@@ -53,7 +57,7 @@ def serve(
         app = functools.partial(create_app, settings)
         config = _Config(app, settings, shutdown_timeout)
         config.workers = workers
-        tell(f"nightingale: listening on {address} with {workers} workers")
+        tell(f"nightingale: listening on {_address(listener)} with {workers} workers")
         supervisor = Supervisor(config, sockets=[listener])
         supervisor.run()
         return supervisor.status
@@ -84,9 +88,9 @@ class _Config(uvicorn.Config):
         self.patience = settings.stall_timeout  # seconds
 
 
-def _address(listener: socket.socket) -> str:
+def _address(listener: socket.socket, scheme: str = "http") -> str:
     host, port = listener.getsockname()[:2]
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+    return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
 
 
 class _Impatient(asyncio.Protocol):
