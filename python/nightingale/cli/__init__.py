@@ -25,6 +25,7 @@ COMMANDS = (
     "voices",
     "models",
     "serve",
+    "mcp",
     "batch",
     "bench",
     "doctor",

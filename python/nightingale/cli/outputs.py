@@ -72,7 +72,7 @@ def open_output(path: str | None, raw_format: str) -> Iterator[Output]:
             write = partial(_write_raw, raw_format)
         elif path is None:
             try:
-                write = stack.enter_context(_speakers())
+                write = stack.enter_context(speakers())
             except NoSpeakersError as reason:
                 replaced = ", in place of the one that was there" if UNPLAYED.exists() else ""
                 remark(f"nightingale: cannot play: {reason}; writing {UNPLAYED}{replaced}")
@@ -100,7 +100,7 @@ class NoSpeakersError(Exception):
 
 
 @contextmanager
-def _speakers() -> Iterator[Write]:
+def speakers() -> Iterator[Write]:
     """Plays in a thread, so that what comes next is made meanwhile; ends when all was heard."""
     with closing(_open_stream()) as stream:
         player = _Player(stream)
