@@ -1,0 +1,133 @@
+"""Packages that people use with OpenAI's speech interface, and requests as other programs send
+them, against a real server."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+import pytest
+
+import nightingale
+
+from .serving import PATIENCE, Running, pcm, serving
+
+pytestmark = pytest.mark.slow
+
+TEXT = "Hi."
+
+
+@pytest.fixture(scope="module")
+def server(quick_checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    with serving(quick_checkpoint, tmp_path_factory.mktemp("voices")) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def said(quick_tts: nightingale.TTS) -> np.ndarray:
+    return np.concatenate([chunk.samples for chunk in quick_tts.stream(TEXT)])
+
+
+def test_open_webui(server: Running) -> None:
+    """What its router of audio sends and reads."""
+    listed = httpx.get(f"{server.url}/v1/audio/voices", timeout=PATIENCE).json()
+    assert {voice["id"]: voice["name"] for voice in listed["voices"]} == {"default": "default"}
+    headers = {"Content-Type": "application/json", "Authorization": "Bearer sk-x",
+               "X-OpenWebUI-User-Name": "Ann", "X-OpenWebUI-User-Role": "admin"}  # fmt: skip
+    body = {"model": "tts-1", "input": TEXT, "voice": "alloy"}
+    answer = httpx.post(
+        f"{server.url}/v1/audio/speech", json=body, headers=headers, timeout=PATIENCE
+    )
+    assert answer.status_code == 200
+    assert answer.headers["content-type"] == "audio/mpeg"
+
+
+def test_clients_of_kokoro(server: Running, said: np.ndarray) -> None:
+    """All fields of its request, with its defaults."""
+    body = {
+        "model": "kokoro", "input": TEXT, "voice": "default", "response_format": "pcm",
+        "download_format": None, "speed": 1.0, "stream": True, "return_download_link": False,
+        "lang_code": "a", "volume_multiplier": 1.0,
+        "normalization_options": {"normalize": True, "unit_normalization": False},
+    }  # fmt: skip
+    answer = httpx.post(f"{server.url}/v1/audio/speech", json=body, timeout=PATIENCE)
+    assert answer.content == pcm(said)
+    body |= {"lang_code": None, "normalization_options": None, "volume_multiplier": None}
+    answer = httpx.post(f"{server.url}/v1/audio/speech", json=body, timeout=PATIENCE)
+    assert answer.content == pcm(said)
+
+
+@pytest.mark.nightly
+@pytest.mark.filterwarnings("ignore")
+def test_pipecat(server: Running, said: np.ndarray) -> None:
+    pytest.importorskip("pipecat", reason="pip install 'pipecat-ai[openai]'")
+    from pipecat.frames.frames import (
+        EndFrame,
+        ErrorFrame,
+        TTSAudioRawFrame,
+        TTSSpeakFrame,
+    )
+    from pipecat.pipeline.pipeline import Pipeline
+    from pipecat.pipeline.runner import PipelineRunner
+    from pipecat.pipeline.task import PipelineParams, PipelineTask
+    from pipecat.processors.frame_processor import FrameProcessor
+    from pipecat.services.openai.tts import OpenAITTSService
+
+    frames: list[Any] = []
+
+    class Keep(FrameProcessor):
+        async def process_frame(self, frame: Any, direction: Any) -> None:
+            await super().process_frame(frame, direction)
+            frames.append(frame)
+            await self.push_frame(frame, direction)
+
+    async def talk() -> None:
+        service = OpenAITTSService(
+            api_key="any",
+            base_url=f"{server.url}/v1",
+            settings=OpenAITTSService.Settings(voice="nova", instructions="Calmly.", speed=1.0),
+        )
+        task = PipelineTask(
+            Pipeline([service, Keep()]), params=PipelineParams(audio_out_sample_rate=24000)
+        )
+        await task.queue_frames([TTSSpeakFrame(TEXT), EndFrame()])
+        await PipelineRunner(handle_sigint=False).run(task)
+
+    asyncio.run(asyncio.wait_for(talk(), PATIENCE))
+    assert not [frame for frame in frames if isinstance(frame, ErrorFrame)]
+    sound = b"".join(frame.audio for frame in frames if isinstance(frame, TTSAudioRawFrame))
+    expected = pcm(said)
+    assert sound[: len(expected)] == expected
+    assert not any(sound[len(expected) :])  # its last frame is filled up
+
+
+@pytest.mark.nightly
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("model", ["tts-1", "gpt-4o-mini-tts"])
+def test_livekit(server: Running, said: np.ndarray, model: str) -> None:
+    """Every format it can ask for: as bytes with tts-1, in events with the other."""
+    livekit = pytest.importorskip("livekit.plugins.openai", reason="livekit-plugins-openai")
+
+    async def speak(response_format: str) -> np.ndarray:
+        tts = livekit.TTS(
+            base_url=f"{server.url}/v1",
+            api_key="any",
+            model=model,
+            voice="alloy",
+            response_format=response_format,
+        )
+        async with tts.synthesize(TEXT) as stream:
+            frames = [event.frame async for event in stream]
+        await tts.aclose()
+        assert {frame.sample_rate for frame in frames} == {24000}
+        return np.concatenate([np.frombuffer(frame.data, "<i2") for frame in frames])
+
+    for response_format in ("mp3", "opus", "aac", "flac", "wav", "pcm"):
+        heard = asyncio.run(asyncio.wait_for(speak(response_format), PATIENCE))
+        assert abs(len(heard) - len(said)) <= 4800, response_format
+        if response_format in ("wav", "pcm"):
+            assert heard[: len(said)].tobytes() == pcm(said), response_format
