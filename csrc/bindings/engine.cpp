@@ -78,7 +78,15 @@ void bind_model(nb::module_& m) {
           nb::arg("vocoder"),
           nb::kw_only(),
           nb::arg("lookahead"),
-          nb::arg("temperature"));
+          nb::arg("temperature"))
+      .def_prop_ro(
+          "t3_passes",
+          [](const Model& model) { return model.scheduler->passes(); },
+          "Passes of T3 for sessions so far.")
+      .def_prop_ro(
+          "t3_steps",
+          [](const Model& model) { return model.scheduler->steps(); },
+          "Tokens and parts of prompts that they were for.");
 }
 
 void bind_sound(nb::module_& m) {

@@ -275,6 +275,14 @@ class Model:
 
     def __init__(self, t3: T3, flow: Flow, vocoder: Vocoder, *, lookahead: int, temperature: float) -> None: ...
 
+    @property
+    def t3_passes(self) -> int:
+        """Passes of T3 for sessions so far."""
+
+    @property
+    def t3_steps(self) -> int:
+        """Tokens and parts of prompts that they were for."""
+
 class SentenceSound:
     """The sound of one sentence."""
 

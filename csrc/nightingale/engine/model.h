@@ -3,6 +3,7 @@
 #include <memory>
 #include <vector>
 
+#include "nightingale/engine/scheduler.h"
 #include "nightingale/error.h"
 #include "nightingale/models/hift/vocoder.h"
 #include "nightingale/models/s3gen/flow.h"
@@ -18,6 +19,7 @@ struct Model {
   std::shared_ptr<const Vocoder> vocoder;
   int lookahead = kLookaheadTokens; // tokens that a stream waits for past a cut
   float flow_temperature = 1; // what the flow's noise is multiplied with
+  std::shared_ptr<Scheduler> scheduler = std::make_shared<Scheduler>();
 };
 
 // A stage gave NaN or infinity. The message is the stage: T3, flow or vocoder.

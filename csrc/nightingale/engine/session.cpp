@@ -68,23 +68,26 @@ int count_astray(
 }
 
 Session::Session(std::shared_ptr<const Model> model, SessionOptions options)
-    : model_(std::move(model)), options_(std::move(options)) {}
+    : model_(std::move(model)),
+      options_(std::move(options)),
+      wanted_tokens_(ops::queues_ahead(model_->t3->stream()) ? 2 : 1) {}
 
 bool Session::wants_segment() const {
   if (!options_.together) {
-    return utterances_.empty();
+    return parts_.empty();
   }
   return speaking() < kTogether;
 }
 
 int Session::speaking() const {
   return std::ranges::count_if(
-      utterances_, [](const Utterance& each) { return bool(each.speech); });
+      parts_, [](const Part& each) { return bool(each.speech); });
 }
 
 void Session::add(Segment segment) {
+  std::lock_guard turn(model_->scheduler->turn());
   Stopwatch watch;
-  std::shared_ptr<SpeechTokens> speech;
+  std::shared_ptr<Utterance> speech;
   if (segment.manner) {
     const auto& manner = *segment.manner;
     SpeechRequest request{
@@ -97,12 +100,13 @@ void Session::add(Segment segment) {
         manner.draft,
         std::nullopt,
         manner.proposal_length};
-    speech = std::make_shared<SpeechTokens>(model_->t3, std::move(request));
+    speech = std::make_shared<Utterance>(model_->t3, std::move(request));
+    model_->scheduler->join(speech);
   }
   double speed = segment.manner ? segment.manner->speed : 1;
   WordTimes words(segment.words, segment.word_of, speed);
   int text_tokens = segment.text_tokens.size();
-  utterances_.push_back(
+  parts_.push_back(
       {.number = added_++,
        .segment = std::move(segment),
        .speech = std::move(speech),
@@ -115,17 +119,18 @@ void Session::add(Segment segment) {
 
 std::optional<SpokenChunk> Session::step() {
   require(!done(), "the session has nothing left to say");
-  auto& utterance = utterances_.front();
-  auto chunk = advance(utterance);
-  if (utterance.sounded && utterance.segment.silence == 0) {
+  std::lock_guard turn(model_->scheduler->turn());
+  auto& part = parts_.front();
+  auto chunk = advance(part);
+  if (part.sounded && part.segment.silence == 0) {
     SpeculationCounts counts;
-    if (utterance.speech) {
-      counts = utterance.speech->speculation();
+    if (part.speech) {
+      counts = part.speech->tokens.speculation();
     }
-    bool silent = utterance.speech && utterance.tokens.empty();
-    ended_.push_back({utterance.number, silent, counts});
+    bool silent = part.speech && part.tokens.empty();
+    ended_.push_back({part.number, silent, counts});
     sound_.reset();
-    utterances_.pop_front();
+    parts_.pop_front();
   }
   return chunk;
 }
@@ -134,75 +139,92 @@ std::vector<Session::Ended> Session::take_ended() {
   return std::exchange(ended_, {});
 }
 
-std::optional<SpokenChunk> Session::advance(Utterance& utterance) {
-  if (!utterance.speech) {
-    utterance.sounded = true;
+std::optional<SpokenChunk> Session::advance(Part& part) {
+  if (!part.speech) {
+    part.sounded = true;
   }
-  if (utterance.sounded) {
-    return utterance.segment.silence > 0 ? std::optional(silence(utterance))
-                                         : std::nullopt;
+  if (part.sounded) {
+    return part.segment.silence > 0 ? std::optional(silence(part))
+                                    : std::nullopt;
   }
   if (!sound_) {
-    const auto& manner = *utterance.segment.manner;
-    utterance.offset = double(samples_) / kSampleRate;
+    const auto& manner = *part.segment.manner;
+    part.offset = double(samples_) / kSampleRate;
     sound_.emplace(
         model_,
         SoundRequest{
             .voice = manner.flow_voice,
             .options = manner.options,
             .speed = manner.speed,
-            .sentence = uint32_t(utterance.number),
+            .sentence = uint32_t(part.number),
             .cuts = std::nullopt});
   }
   if (!sound_->busy()) {
-    speak(utterance);
+    speak(part);
     return std::nullopt;
   }
   double flow = sound_->flow_seconds(), vocoder = sound_->vocoder_seconds();
   auto samples = sound_->step();
   stages_.flow += sound_->flow_seconds() - flow;
   stages_.vocoder += sound_->vocoder_seconds() - vocoder;
-  return samples ? std::optional(heard(utterance, std::move(*samples)))
+  return samples ? std::optional(heard(part, std::move(*samples)))
                  : std::nullopt;
+}
+
+// Whether the next token, or the end, is known after one pass of T3 at most.
+bool Session::has_token(Part& part) {
+  auto& speech = *part.speech;
+  if (speech.tokens.queued() < wanted_tokens_ && !speech.tokens.has_ended()) {
+    std::vector<std::shared_ptr<Utterance>> group;
+    for (const auto& each : parts_) {
+      if (each.speech && (options_.together || group.empty())) {
+        group.push_back(each.speech);
+      }
+    }
+    model_->scheduler->advance(group);
+  }
+  if (speech.failure) {
+    std::rethrow_exception(speech.failure);
+  }
+  return speech.tokens.queued() >= wanted_tokens_ || speech.tokens.has_ended();
 }
 
 // Asks T3 for the next token, and begins the sound of what has become enough
 // for a chunk.
-void Session::speak(Utterance& utterance) {
+void Session::speak(Part& part) {
   Stopwatch watch;
-  std::vector<std::shared_ptr<SpeechTokens>> ahead;
-  for (size_t i = 1; options_.together && i < utterances_.size(); ++i) {
-    if (utterances_[i].speech) {
-      ahead.push_back(utterances_[i].speech);
-    }
+  if (!has_token(part)) { // a part of the prompt
+    stages_.t3 += watch.seconds();
+    return;
   }
-  auto token = utterance.speech->next(ahead);
+  auto token = part.speech->tokens.take_queued();
   if (token && *token < kStartSpeech) {
-    utterance.tokens.push_back(*token);
-    check_finite(utterance);
-    utterance.positions.push_back(utterance.speech->text_position());
-    utterance.words.add_token(utterance.positions.back());
+    part.tokens.push_back(*token);
+    check_finite(part);
+    part.positions.push_back(part.speech->tokens.text_position());
+    part.words.add_token(part.positions.back());
   }
   stages_.t3 += watch.seconds();
+  part.speech->waiting = token.has_value();
   double flow = sound_->flow_seconds();
   if (!token) {
-    end_speech(utterance);
-  } else if (sound_->ready(utterance.tokens.size())) {
-    sound_->begin(utterance.tokens, false);
+    end_speech(part);
+  } else if (sound_->ready(part.tokens.size())) {
+    sound_->begin(part.tokens, false);
   }
   stages_.flow += sound_->flow_seconds() - flow;
 }
 
-void Session::end_speech(Utterance& utterance) {
-  auto& tokens = utterance.tokens;
-  int end = utterance.segment.text_tokens.size() + 2;
-  int forced = utterance.speech->stop_forced();
+void Session::end_speech(Part& part) {
+  auto& tokens = part.tokens;
+  int end = part.segment.text_tokens.size() + 2;
+  int forced = part.speech->tokens.stop_forced();
   tokens.resize(
-      tokens.size() - count_astray(tokens, utterance.positions, end, forced));
-  utterance.spoken = true;
+      tokens.size() - count_astray(tokens, part.positions, end, forced));
+  part.spoken = true;
   if (tokens.empty()) {
-    utterance.segment.silence = 0;
-    utterance.sounded = true;
+    part.segment.silence = 0;
+    part.sounded = true;
     return;
   }
   auto solved = tokens;
@@ -212,37 +234,36 @@ void Session::end_speech(Utterance& utterance) {
 }
 
 // A chunk of these samples; the last one of a segment begins the silence.
-SpokenChunk Session::heard(Utterance& utterance, std::vector<float> samples) {
-  bool last = utterance.spoken;
-  follow(utterance, last);
+SpokenChunk Session::heard(Part& part, std::vector<float> samples) {
+  bool last = part.spoken;
+  follow(part, last);
   double until = double(sound_->sent()) / kSampleRate;
-  const auto& tokens = utterance.tokens;
+  const auto& tokens = part.tokens;
   int solved = std::min<int>(sound_->solved(), tokens.size());
   SpokenChunk chunk;
-  chunk.segment = utterance.number;
+  chunk.segment = part.number;
   chunk.samples = std::move(samples);
-  chunk.tokens.assign(tokens.begin() + utterance.told, tokens.begin() + solved);
-  chunk.words =
-      last ? utterance.words.take_rest(until) : utterance.words.take(until);
-  chunk.offset = utterance.offset;
-  chunk.text_tokens = std::exchange(utterance.untold_text, 0);
-  utterance.told = solved;
+  chunk.tokens.assign(tokens.begin() + part.told, tokens.begin() + solved);
+  chunk.words = last ? part.words.take_rest(until) : part.words.take(until);
+  chunk.offset = part.offset;
+  chunk.text_tokens = std::exchange(part.untold_text, 0);
+  part.told = solved;
   if (last) {
-    auto& silence = utterance.segment.silence;
+    auto& silence = part.segment.silence;
     int64_t added = std::min(silence, kLongestSilence);
     chunk.samples.resize(chunk.samples.size() + added, 0.0f);
     silence -= added;
-    utterance.sounded = true;
+    part.sounded = true;
   }
   return finished(std::move(chunk));
 }
 
-SpokenChunk Session::silence(Utterance& utterance) {
-  auto& left = utterance.segment.silence;
+SpokenChunk Session::silence(Part& part) {
+  auto& left = part.segment.silence;
   int64_t count = std::min(left, kLongestSilence);
   left -= count;
   SpokenChunk chunk;
-  chunk.segment = utterance.number;
+  chunk.segment = part.number;
   chunk.samples.resize(count, 0.0f);
   return finished(std::move(chunk));
 }
@@ -256,31 +277,31 @@ SpokenChunk Session::finished(SpokenChunk chunk) {
 
 // Tells the words where in the text the tokens are, where that is not known as
 // they come. to_end: they are all tokens of the text.
-void Session::follow(Utterance& utterance, bool to_end) {
+void Session::follow(Part& part, bool to_end) {
   if (!options_.followed) {
     return;
   }
   Stopwatch watch;
-  const auto& text = utterance.segment.text_tokens;
+  const auto& text = part.segment.text_tokens;
   auto weights = model_->t3->text_weights(
       text,
-      queries_of(utterance.tokens),
-      utterance.segment.manner->voice,
+      queries_of(part.tokens),
+      part.segment.manner->voice,
       *options_.followed);
-  int count = utterance.tokens.size(), length = text.size();
+  int count = part.tokens.size(), length = text.size();
   auto path =
       monotonic_path(mean_weights(weights, count, length), length, to_end);
   for (int& position : path) {
     ++position; // the start token comes first
   }
-  utterance.words.set_positions(path);
+  part.words.set_positions(path);
   stages_.t3 += watch.seconds();
 }
 
 // The sampler chooses token 0 again and again where T3 computes NaN or
 // infinity, so that only the second in a row has it computed once more.
-void Session::check_finite(const Utterance& utterance) const {
-  const auto& tokens = utterance.tokens;
+void Session::check_finite(const Part& part) const {
+  const auto& tokens = part.tokens;
   int zeros = 0;
   while (zeros < 3 && zeros < std::ssize(tokens) &&
          tokens[tokens.size() - 1 - zeros] == 0) {
@@ -290,9 +311,9 @@ void Session::check_finite(const Utterance& utterance) const {
     return;
   }
   auto logits = model_->t3->logits(
-      utterance.segment.text_tokens,
+      part.segment.text_tokens,
       queries_of(tokens),
-      utterance.segment.manner->voice,
+      part.segment.manner->voice,
       0);
   if (!all_finite(host_floats(logits))) {
     throw NotFinite("T3 model");

@@ -61,8 +61,9 @@ struct SessionOptions {
   std::optional<std::vector<AlignmentHead>> followed;
 };
 
-// Says a text, segment by segment. Nothing is computed before it is asked for,
-// so that dropping the object is all that cancelling takes.
+// Says a text, segment by segment. Nothing but a token or two is computed
+// before it is asked for, so that dropping the object is all that cancelling
+// takes. Sessions of one model may be used by different threads.
 class Session {
  public:
   Session(std::shared_ptr<const Model> model, SessionOptions options);
@@ -73,7 +74,7 @@ class Session {
 
   // Whether all segments so far have been said.
   bool done() const {
-    return utterances_.empty();
+    return parts_.empty();
   }
 
   // Segments that are being spoken.
@@ -93,10 +94,10 @@ class Session {
   std::vector<Ended> take_ended();
 
  private:
-  struct Utterance {
+  struct Part {
     int number;
     Segment segment;
-    std::shared_ptr<SpeechTokens> speech; // none: only silence
+    std::shared_ptr<Utterance> speech; // none: only silence
     WordTimes words;
     std::vector<int> tokens;
     std::vector<int> positions; // of them in the text
@@ -107,19 +108,21 @@ class Session {
     double offset = 0;
   };
 
-  std::optional<SpokenChunk> advance(Utterance& utterance);
-  void speak(Utterance& utterance);
-  void end_speech(Utterance& utterance);
-  SpokenChunk heard(Utterance& utterance, std::vector<float> samples);
-  SpokenChunk silence(Utterance& utterance);
-  void follow(Utterance& utterance, bool to_end);
-  void check_finite(const Utterance& utterance) const;
+  std::optional<SpokenChunk> advance(Part& part);
+  void speak(Part& part);
+  bool has_token(Part& part);
+  void end_speech(Part& part);
+  SpokenChunk heard(Part& part, std::vector<float> samples);
+  SpokenChunk silence(Part& part);
+  void follow(Part& part, bool to_end);
+  void check_finite(const Part& part) const;
   SpokenChunk finished(SpokenChunk chunk);
 
   std::shared_ptr<const Model> model_;
   SessionOptions options_;
+  size_t wanted_tokens_; // that are queued before one is read
   int added_ = 0; // segments
-  std::deque<Utterance> utterances_; // the first is heard
+  std::deque<Part> parts_; // the first is heard
   std::optional<SentenceSound> sound_; // of the first
   std::vector<Ended> ended_;
   StageSeconds stages_; // but for what sound_ knows

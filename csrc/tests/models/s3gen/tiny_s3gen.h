@@ -36,11 +36,12 @@ struct TinyS3Gen {
         Flow::load(TensorFile::open(path), dtype, s, nullptr));
   }
 
-  std::shared_ptr<const Vocoder> load_vocoder() const {
+  std::shared_ptr<const Vocoder> load_vocoder(
+      mx::Stream s = cpu_stream()) const {
     TempDir dir;
     std::string path = dir.write("s3gen.safetensors", checkpoint());
     return std::make_shared<const Vocoder>(
-        Vocoder::load(TensorFile::open(path), cpu_stream(), nullptr));
+        Vocoder::load(TensorFile::open(path), s, nullptr));
   }
 
  private:
