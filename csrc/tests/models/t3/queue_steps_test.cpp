@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include "backends/gpu/emulated_gpu.h"
 #include "mlx/ops.h"
 #include "mlx/transforms.h"
 #include "nightingale/models/t3/speech_tokens.h"
@@ -258,4 +259,19 @@ TEST_CASE("a prompt that is read in parts has the bits of a whole one") {
       check_parts(model, text, 2);
     }
   }
+}
+
+TEST_CASE("on a GPU every utterance makes its steps alone, without waiting") {
+  EmulatedGpu as_gpu;
+  auto model = TinyT3{}.load(mx::float32, std::nullopt, kernel_stream());
+  std::vector<SpeechRequest> requests;
+  for (int number = 0; number < 2; ++number) {
+    SpeechRequest r;
+    r.text_tokens = {30 + number, 31, 32, 33, 34, 35, 36};
+    r.voice = model->condition(tiny_voice());
+    r.sentence = number;
+    r.options.max_tokens = 3 + number;
+    requests.push_back(r);
+  }
+  check_steps(model, requests);
 }
