@@ -35,13 +35,16 @@ UNKNOWN = "[UNK]"
 def tokenised(tts: TTS) -> Result:
     """Tokens of a sentence in each language, none of which may be unknown to the tokenizer.
 
-    A language whose package is not installed is passed over, with its reason.
+    A language whose package is not installed is passed over, with its reason. A tokenizer of bytes
+    knows every text.
     """
     name = "languages"
     counts: dict[str, int] = {}
     missing: dict[str, str] = {}
     failed: dict[str, str] = {}
     unknown_id = tts._tokenizer._tokenizer.token_to_id(UNKNOWN)
+    if unknown_id is None:
+        return skipped(name, "to this model's tokenizer no text is unknown: it spells bytes")
     for language in tts.languages:
         try:
             tokens = tts.tokenize(SENTENCES[language], language)
