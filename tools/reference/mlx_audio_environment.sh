@@ -11,8 +11,10 @@ fi
 [ -x "$1/bin/python" ] || "${PYTHON:-python3}" -m venv "$1"
 python="$1/bin/python"
 
-# What its Chatterbox models and their converter import; playback needs more.
+# What its Chatterbox models and their converter import; playback needs more. The converter of Turbo
+# is in a fork that has the same name to Python.
 "$python" -m pip install --no-deps mlx-audio==0.6.2
+"$python" -m pip install --no-deps --target "$1/plus" --upgrade mlx-audio-plus==0.1.8
 "$python" -m pip install mlx==0.32.4 mlx-cpu==0.32.4 huggingface_hub jinja2 miniaudio numpy \
     safetensors scipy sentencepiece tokenizers tqdm transformers
 
