@@ -6,7 +6,7 @@ import logging
 import os
 import time
 import warnings
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import AsyncGenerator, Callable, Generator, Iterator, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
@@ -17,25 +17,26 @@ import numpy as np
 from . import _core
 from ._core import Error
 from .alignment import CALIBRATION_TEXTS
-from .arguments import floats, token_ids
-from .audio import SAMPLE_RATE, Audio
+from .audio import Audio
 from .checkpoint import find_checkpoint
+from .chunks import warn_of, whole_audio, with_warnings, without_steps
 from .conversion import Converter, conversion_options, whole
-from .engine import FRAME_SAMPLES, HARMONICS, MELS, Engine
+from .engine import Engine
 from .long_recording import LongRecording
 from .model_rules import IgnoredOptionWarning, ignored_text
 from .option import shown
 from .options import SPEEDS, LoadOptions, SpeechOptions
 from .recording import Recording, read_recording
 from .sound_file import Source
+from .speaking_together import batch_requests, in_threads, in_turns
 from .speech import Chunk, Manner, Speaker
+from .stages import Stages
 from .text import Segment, open_tokenizer, prepare
 from .text.detection import detect, is_auto
 from .text.lexicon import Lexicon, LexiconSource
 from .text.markup import without_markup
 from .text.segment import PLAIN, Style
 from .text.tokenized import tokenized_segments
-from .text.unspoken import UnspokenWarning, named
 from .voice import Voice
 from .warm_up import WarmUp
 
@@ -49,7 +50,7 @@ logger = logging.getLogger(__name__)
 FindVoice = Callable[[str], "Voice | str | None"]  # what a name stands for; None: the default
 
 
-class TTS:
+class TTS(Stages):
     """A loaded checkpoint. Calls from several threads take turns, token by token."""
 
     def __init__(self, folder: Path, options: LoadOptions) -> None:
@@ -163,19 +164,31 @@ class TTS:
         options = SpeechOptions.merged("generate", options, overrides)
         spoken = self._speak(text, replace(options, first_chunk=None), find_voice, together=True)
         chunks = [chunk for chunk in spoken if chunk is not None]
-        if not chunks:
-            raise Error("the model said nothing: try another seed or a longer text")
-        _warn_of(chunks[0])
-        return Audio(
-            np.concatenate([chunk.samples for chunk in chunks]),
-            np.concatenate([chunk.tokens for chunk in chunks]),
-            chunks[-1].timings,
-            text=text,
-            language=chunks[0].language,
-            written=without_markup(text, chunks[0].language, options.markup),
-            unspoken=chunks[0].unspoken,
-            words=[word for chunk in chunks for word in chunk.words],
-        )
+        audio = whole_audio(chunks, text, options)
+        warn_of(chunks[0])
+        return audio
+
+    def generate_batch(
+        self,
+        texts: Sequence[str | tuple[str, SpeechOverrides]],
+        options: SpeechOptions | None = None,
+        *,
+        find_voice: FindVoice | None = None,
+        **overrides: Unpack[SpeechOverrides],
+    ) -> list[Audio]:
+        """Speaks several texts at once; each has the tokens and samples of `generate`.
+
+        texts: strings, or pairs of a string and overrides of its own, which win over the others.
+        """
+        requests = batch_requests(texts, options, overrides)
+        made: dict[int, Audio] = {}
+        for number, chunks in in_turns(
+            partial(self._speak, text, replace(own, first_chunk=None), find_voice, together=True)
+            for text, own in requests
+        ):
+            made[number] = whole_audio(chunks, *requests[number])
+            warn_of(chunks[0])
+        return [made[number] for number in range(len(requests))]
 
     def stream(
         self,
@@ -190,7 +203,22 @@ class TTS:
         Tokens and number of samples are those of `generate`. Closing the iterator ends the work.
         """
         options = SpeechOptions.merged("stream", options, overrides)
-        return _without_steps(self._speak(text, options, find_voice))
+        return without_steps(self._speak(text, options, find_voice))
+
+    def astream(
+        self,
+        text: str,
+        options: SpeechOptions | None = None,
+        *,
+        find_voice: FindVoice | None = None,
+        **overrides: Unpack[SpeechOverrides],
+    ) -> AsyncGenerator[Chunk, None]:
+        """`stream` for asyncio: the work is done in threads of the event loop's executor.
+
+        Closing the iterator, or cancelling who waits for it, ends the work.
+        """
+        options = SpeechOptions.merged("astream", options, overrides)
+        return in_threads(with_warnings(self._speak(text, options, find_voice)))
 
     def stepwise(
         self,
@@ -283,7 +311,7 @@ class TTS:
         ends the work.
         """
         chosen = conversion_options("convert_stream", options, overrides, chunks=True)
-        return _without_steps(self.convert_stepwise(source, chosen, sample_rate))
+        return without_steps(self.convert_stepwise(source, chosen, sample_rate))
 
     def convert_stepwise(
         self,
@@ -295,101 +323,6 @@ class TTS:
         recording = LongRecording.of(source, sample_rate)
         voice = self._voice(options.voice)
         return Converter(self._engine, recording, voice, self._resolved(options, voice)).run()
-
-    def t3_logits(
-        self,
-        text_tokens: np.ndarray,
-        speech_tokens: np.ndarray,
-        voice: Voice | str | Path | None = None,
-    ) -> np.ndarray:
-        """Teacher-forced logits, float32 [2, n, vocabulary]: the text's row, then the zeroed one.
-
-        speech_tokens[0] is the start of speech at position 0; out[:, i] follows the first i + 1.
-        """
-        return self._engine.logits(
-            token_ids("text_tokens", text_tokens),
-            token_ids("speech_tokens", speech_tokens),
-            self._voice(voice),
-        )
-
-    def mel(
-        self,
-        tokens: np.ndarray,
-        voice: Voice | str | Path | None = None,
-        *,
-        steps: int | None = None,
-        noise: np.ndarray | None = None,
-        finalize: bool = True,
-        seed: int = 0,
-    ) -> np.ndarray:
-        """The mel of speech tokens in a voice, float32 [80, frames], 50 frames a second.
-
-        steps: of the flow; None is the model's own (10), 8 is the faster setting. noise:
-        float32 [80, prompt frames + frames] to start from as it is, in place of the seed's times
-        the model's temperature. finalize=False: more tokens follow; the last three only serve as
-        context, and 0 frames may come.
-        """
-        self._engine.s3gen()
-        sound = self._sound_tokens(tokens)
-        chosen = self._voice(voice)
-        options = self._resolved(SpeechOptions(steps=steps, seed=seed), chosen)
-        if noise is not None:
-            noise = np.ascontiguousarray(floats("noise", noise, (MELS, None)).T)
-        solving = self._engine.mel(sound, chosen, options, finalize=bool(finalize), noise=noise)
-        while True:
-            try:
-                next(solving)
-            except StopIteration as solved:
-                return np.ascontiguousarray(solved.value.T)
-
-    def vocode(
-        self,
-        mel: np.ndarray,
-        phase: np.ndarray | None = None,
-        noise: np.ndarray | None = None,
-        *,
-        seed: int = 0,
-    ) -> np.ndarray:
-        """The audio of a mel [80, frames]: float32 [480 * frames] at 24 kHz.
-
-        phase: float32 [9], the harmonics' initial phases in radians, the first 0; noise: float32
-        [9, 480 * frames], unit normal; None draws them by the seed.
-        """
-        self._engine.s3gen()
-        frames = np.ascontiguousarray(floats("mel", mel, (MELS, None)).T)
-        if not len(frames):
-            raise ValueError("mel has no frames")
-        if phase is not None:
-            phase = floats("phase", phase, (HARMONICS,))
-        if noise is not None:
-            expected = (HARMONICS, FRAME_SAMPLES * len(frames))
-            noise = np.ascontiguousarray(floats("noise", noise, expected).T)
-        checked = SpeechOptions(seed=seed)
-        state = self._engine.begin_sound(checked.seed, phase=phase, noise=noise)
-        return self._engine.sound(state, frames, last=True)
-
-    def synthesize(
-        self,
-        tokens: np.ndarray,
-        voice: Voice | str | Path | None = None,
-        *,
-        steps: int | None = None,
-        seed: int = 0,
-    ) -> Audio:
-        """The audio of speech tokens in a voice; the same seed gives the same audio."""
-        sound = self._sound_tokens(tokens)
-        start = time.perf_counter()
-        mel = self.mel(sound, voice, steps=steps, seed=seed)
-        solved = time.perf_counter()
-        samples = _core.fade_in(self.vocode(mel, seed=seed))
-        end = time.perf_counter()
-        timings = {
-            "flow": solved - start,
-            "vocoder": end - solved,
-            "total": end - start,
-            "rtf": (end - start) / max(len(samples) / SAMPLE_RATE, 1e-9),
-        }
-        return Audio(samples, sound, timings)
 
     def _speak(
         self,
@@ -468,18 +401,6 @@ class TTS:
         defaults = self._loaded.speech_defaults | {"exaggeration": voice.emotion_adv}
         return self._loaded.rules.without_ignored(options).resolved(defaults)
 
-    def _sound_tokens(self, tokens: Any) -> np.ndarray:
-        """What is sound among the tokens, between start and stop."""
-        ids = token_ids("tokens", tokens)
-        sound, dropped = _core.sound_tokens(ids)
-        if dropped:
-            logger.warning(
-                "%d of %d speech tokens are not sound and are dropped", dropped, len(ids)
-            )
-        if not sound:
-            raise ValueError("there is no sound among the speech tokens")
-        return np.array(sound, np.int32)
-
     def _own_voice(self, name: str) -> Voice:
         """A voice of the model by its name, never by a path."""
         if name in self._voices:
@@ -514,19 +435,3 @@ def _is_prepared(text: Any) -> TypeIs[list[Segment]]:
     return isinstance(text, list) and all(
         isinstance(part, Segment) and (part.encoded is not None or not part.text) for part in text
     )
-
-
-def _without_steps(spoken: Iterator[Chunk | None]) -> Generator[Chunk, None, None]:
-    for chunk in spoken:
-        if chunk is not None:
-            _warn_of(chunk)
-            yield chunk
-
-
-def _warn_of(chunk: Chunk) -> None:
-    """For whoever called the caller."""
-    if chunk.unspoken:
-        message = f"left out of the speech: {named(chunk.unspoken)}"
-        warnings.warn(message, UnspokenWarning, stacklevel=3)
-    if chunk.ignored:
-        warnings.warn(ignored_text(chunk.ignored), IgnoredOptionWarning, stacklevel=3)

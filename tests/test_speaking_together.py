@@ -1,0 +1,181 @@
+"""Several texts at once, and streams of an event loop: the same tokens and audio as one by one."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import itertools
+import random
+import threading
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import mlx.core as mx
+import numpy as np
+import pytest
+
+import nightingale
+from nightingale.speaking_together import in_turns
+
+TEXTS = ["One is said.", "Two is said, at more length.", "Three.", "Four is the last one."]
+SETTINGS = {"max_tokens": 14, "steps": 2}
+
+
+@pytest.fixture(scope="module")
+def alone(quick_tts: nightingale.TTS) -> dict[tuple[str, int], nightingale.Audio]:
+    return {
+        (text, seed): quick_tts.generate(text, seed=seed, **SETTINGS)
+        for text in TEXTS
+        for seed in range(3)
+    }
+
+
+def assert_same(found: nightingale.Audio, expected: nightingale.Audio) -> None:
+    np.testing.assert_array_equal(found.tokens, expected.tokens)
+    np.testing.assert_array_equal(found.samples, expected.samples)
+    assert found.words == expected.words
+
+
+def test_a_batch_has_the_audio_of_each_text(
+    quick_tts: nightingale.TTS, alone: dict[tuple[str, int], nightingale.Audio]
+) -> None:
+    model = quick_tts._engine._model
+    passes, steps = model.t3_passes, model.t3_steps
+    texts = [(text, {"seed": seed}) for seed in range(3) for text in TEXTS]
+    batch = quick_tts.generate_batch([*texts, TEXTS[0]], **SETTINGS)
+    for found, (text, own) in zip(batch, texts, strict=False):
+        assert_same(found, alone[text, own["seed"]])
+        assert found.text == text
+    assert_same(batch[-1], alone[TEXTS[0], 0])
+    if quick_tts.info["device"] == "cpu":  # several tokens in a pass
+        assert model.t3_steps - steps > 2 * (model.t3_passes - passes)
+
+
+def test_a_batch_checks_its_texts_first(quick_tts: nightingale.TTS) -> None:
+    assert quick_tts.generate_batch([]) == []
+    with pytest.raises(ValueError, match="texts must be a list of texts, not one text"):
+        quick_tts.generate_batch("Hello.")
+    for wrong in (3, ("Hello.", 3), ("Hello.",)):
+        with pytest.raises(ValueError, match=r"texts\[1\] must be a text, or a text and a dict"):
+            quick_tts.generate_batch(["Hello.", wrong])
+    with pytest.raises(TypeError, match="no option 'sed'; did you mean 'seed'"):
+        quick_tts.generate_batch([("Hello.", {"sed": 1})])
+    with pytest.raises(ValueError, match="speed"):
+        quick_tts.generate_batch(["Hello."], speed=9)
+
+
+def test_works_take_turns_and_few_run_at_once() -> None:
+    running: set[int] = set()
+    most = 0
+
+    def begin(number: int) -> Iterator[int | None]:
+        nonlocal most
+        running.add(number)
+        most = max(most, len(running))
+        return work(number)
+
+    def work(number: int) -> Iterator[int | None]:
+        for step in range(number % 5):
+            yield None if step % 2 else number
+        running.remove(number)
+
+    found = dict(in_turns(partial(begin, n) for n in range(30)))
+    assert found == {n: [n] * ((n % 5 + 1) // 2) for n in range(30)}
+    assert most == 8
+
+
+def compared_at_random(tts: nightingale.TTS, texts: list[str], seeds: range) -> int:
+    """Streams that come, stall and are cancelled at random; how many came to their end, each as if
+    it were alone."""
+    chance = random.Random(5)
+    waiting = [(text, seed) for seed in seeds for text in texts]
+    running: list[tuple[str, int, Iterator[nightingale.Chunk | None], list[nightingale.Chunk]]] = []
+    compared = 0
+    while waiting or running:
+        if waiting and (not running or chance.random() < 0.05):
+            text, seed = waiting.pop()
+            steps = tts.stepwise(text, seed=seed, first_chunk=6, **SETTINGS)
+            running.append((text, seed, steps, []))
+        text, seed, steps, chunks = chosen = chance.choice(running)
+        try:
+            chunk = next(steps)
+        except StopIteration:
+            running.remove(chosen)
+            alone = list(tts.stream(text, seed=seed, first_chunk=6, **SETTINGS))
+            assert len(chunks) == len(alone)
+            for one, other in zip(chunks, alone, strict=True):
+                np.testing.assert_array_equal(one.tokens, other.tokens)
+                np.testing.assert_array_equal(one.samples, other.samples)
+            compared += 1
+        else:
+            chunks += [chunk] if chunk is not None else []
+            if chance.random() < 0.01:
+                running.remove(chosen)
+    return compared
+
+
+def test_streams_at_random_are_those_alone(quick_tts: nightingale.TTS) -> None:
+    assert compared_at_random(quick_tts, TEXTS, range(3)) >= 6
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("bits", [None, 8])
+def test_many_streams_at_random_are_those_alone(quick_checkpoint: Path, bits: int | None) -> None:
+    tts = nightingale.load(quick_checkpoint, bits=bits)
+    texts = [f"{TEXTS[n % 4][:-1]} and number {n}." for n in range(200)]
+    assert compared_at_random(tts, texts, range(3)) >= 300
+
+
+def memory_after(tts: nightingale.TTS, streams: int) -> int:
+    """MLX's, after so many streams, of which every other one is closed early."""
+    for seed in range(streams):
+        steps = tts.stepwise(TEXTS[seed % 4], seed=seed, **SETTINGS)
+        for _ in itertools.islice(steps, 10 if seed % 2 else None):
+            pass
+    del steps
+    gc.collect()
+    return mx.get_active_memory()
+
+
+def test_memory_does_not_grow_with_streams(quick_tts: nightingale.TTS) -> None:
+    first = memory_after(quick_tts, 6)
+    assert memory_after(quick_tts, 12) <= first
+
+
+@pytest.mark.nightly
+def test_memory_does_not_grow_with_a_thousand_streams(quick_tts: nightingale.TTS) -> None:
+    first = memory_after(quick_tts, 10)
+    assert memory_after(quick_tts, 1000) <= first
+
+
+def test_a_stream_of_an_event_loop_is_that_of_a_thread(quick_tts: nightingale.TTS) -> None:
+    text = " ".join(TEXTS)
+
+    async def streamed() -> list[nightingale.Chunk]:
+        return [chunk async for chunk in quick_tts.astream(text, first_chunk=6, **SETTINGS)]
+
+    async def several() -> list[list[nightingale.Chunk]]:
+        return await asyncio.gather(*(streamed() for _ in range(3)))
+
+    expected = list(quick_tts.stream(text, first_chunk=6, **SETTINGS))
+    for found in asyncio.run(several()):
+        assert len(found) == len(expected)
+        for one, other in zip(found, expected, strict=True):
+            np.testing.assert_array_equal(one.samples, other.samples)
+
+
+def test_cancelling_who_waits_ends_a_stream(quick_tts: nightingale.TTS) -> None:
+    async def cancelled() -> None:
+        stream = quick_tts.astream("A long text. " * 200)
+        task = asyncio.ensure_future(anext(stream))
+        await asyncio.sleep(0.05)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        await stream.aclose()
+
+    before = threading.active_count()
+    asyncio.run(cancelled())  # which waits for its threads
+    gc.collect()
+    assert threading.active_count() <= before
