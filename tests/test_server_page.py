@@ -476,10 +476,17 @@ def test_the_interface_is_shown_as_a_page(
     with visit(browser, server.url, **options) as visiting:
         page = visiting.page
         page.goto(f"{server.url}/docs")
-        expect(page.get_by_role("article")).to_have_count(9)
+        expect(page.get_by_role("article")).to_have_count(10)
         speak = page.get_by_role("article").filter(has_text="POST /v1/audio/speech")
         expect(speak.get_by_role("row", name="response_format")).to_contain_text("mp3, opus")
         expect(speak.get_by_role("row", name="429")).to_be_visible()
+        expect(speak).to_contain_text(f"curl -s {server.url}/v1/audio/speech -H ")
+        speak.get_by_role("button", name="Try POST /v1/audio/speech").click()
+        sound = speak.locator("audio")
+        expect(sound).to_be_visible()
+        page.wait_for_function("sound => sound.duration > 0.3", arg=sound.element_handle())
+        live = page.get_by_role("article").filter(has_text="WS /v1/audio/speech/live")
+        expect(live.get_by_role("row", name="cancel stops at once")).to_be_visible()
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
         assert_accessible(page)
         page.screenshot(path=artefacts / "docs.png")

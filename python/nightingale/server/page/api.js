@@ -67,7 +67,8 @@ function toJson(object) {
   return `{${members.join(",")}}`;
 }
 
-async function request(path, { headers = {}, ...options } = {}) {
+/** The response to a request with the key; throws a Refusal. */
+export async function request(path, { headers = {}, ...options } = {}) {
   if (key) headers = { ...headers, Authorization: `Bearer ${key}` };
   let response;
   try {

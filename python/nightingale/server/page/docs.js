@@ -1,8 +1,10 @@
 // The server's interface as a page, from its OpenAPI schema.
 
+import { examples } from "./try_it.js";
+
 const schema = await (await fetch("openapi.json")).json();
 
-document.querySelector("#operations").append(
+document.querySelector("#operations").prepend(
   ...Object.entries(schema.paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, operation]) => article(path, method, operation)),
   ),
@@ -19,6 +21,8 @@ function article(path, method, operation) {
       (parameter) => [code(parameter.name), typeOf(parameter.schema)],
     )));
   }
+  const json = operation.requestBody?.content["application/json"];
+  found.append(...examples(path, method, operation, resolved(json?.schema)));
   for (const [mediaType, body] of Object.entries(operation.requestBody?.content ?? {})) {
     found.append(element("h3", "Body, ", code(mediaType)), fields(`Body of ${name}`, resolved(body.schema)));
   }
