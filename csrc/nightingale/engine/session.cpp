@@ -24,19 +24,22 @@ std::vector<int> queries_of(const std::vector<int>& tokens) {
   return queries;
 }
 
-// [heads, queries, framed text] to the mean over the heads of the last `count`
-// queries' weights on the text itself.
-std::vector<float> mean_weights(const mx::array& weights, int count, int text) {
-  int heads = weights.shape(0), queries = weights.shape(1);
+// [heads, drawn, framed text] to the mean over the heads of the weights on the
+// text itself, of each of `draws`.
+std::vector<float> mean_weights(
+    const mx::array& weights,
+    const std::vector<int>& draws,
+    int text) {
+  int heads = weights.shape(0), drawn = weights.shape(1);
   int framed = weights.shape(2), begin = (framed - text) / 2;
   auto values = host_floats(weights);
-  std::vector<float> mean(size_t(count) * text, 0.0f);
+  std::vector<float> mean(draws.size() * text, 0.0f);
   for (int head = 0; head < heads; ++head) {
-    for (int query = 0; query < count; ++query) {
+    for (size_t token = 0; token < draws.size(); ++token) {
       const float* row = values.data() +
-          (size_t(head) * queries + queries - count + query) * framed + begin;
+          (size_t(head) * drawn + draws[token]) * framed + begin;
       for (int i = 0; i < text; ++i) {
-        mean[size_t(query) * text + i] += row[i];
+        mean[token * text + i] += row[i];
       }
     }
   }
@@ -70,7 +73,13 @@ int count_astray(
 Session::Session(std::shared_ptr<const Model> model, SessionOptions options)
     : model_(std::move(model)),
       options_(std::move(options)),
-      wanted_tokens_(ops::queues_ahead(model_->t3->stream()) ? 2 : 1) {}
+      wanted_tokens_(ops::queues_ahead(model_->t3->stream()) ? 2 : 1) {
+  auto& followed = options_.followed;
+  if (followed && followed->empty()) {
+    followed = model_->t3->config().settings.alignment_heads;
+    require(!followed->empty(), "this model names no alignment heads");
+  }
+}
 
 bool Session::wants_segment() const {
   if (!options_.together) {
@@ -99,7 +108,8 @@ void Session::add(Segment segment) {
         options_.min_tokens,
         manner.draft,
         std::nullopt,
-        manner.proposal_length};
+        manner.proposal_length,
+        options_.followed.value_or(std::vector<AlignmentHead>{})};
     speech = std::make_shared<Utterance>(model_->t3, std::move(request));
     model_->scheduler->join(speech);
   }
@@ -198,8 +208,10 @@ void Session::speak(Part& part) {
     return;
   }
   auto token = part.speech->tokens.take_queued();
+  int draw = part.drawn++;
   if (token && *token < kStartSpeech) {
     part.tokens.push_back(*token);
+    part.draws.push_back(draw);
     check_finite(part);
     part.positions.push_back(part.speech->tokens.text_position());
     part.words.add_token(part.positions.back());
@@ -282,15 +294,11 @@ void Session::follow(Part& part, bool to_end) {
     return;
   }
   Stopwatch watch;
-  const auto& text = part.segment.text_tokens;
-  auto weights = model_->t3->text_weights(
-      text,
-      queries_of(part.tokens),
-      part.segment.manner->voice,
-      *options_.followed);
-  int count = part.tokens.size(), length = text.size();
+  int length = part.segment.text_tokens.size();
+  part.draws.resize(part.tokens.size());
+  auto weights = part.speech->tokens.text_weights();
   auto path =
-      monotonic_path(mean_weights(weights, count, length), length, to_end);
+      monotonic_path(mean_weights(weights, part.draws, length), length, to_end);
   for (int& position : path) {
     ++position; // the start token comes first
   }

@@ -101,6 +101,8 @@ class Session {
     WordTimes words;
     std::vector<int> tokens;
     std::vector<int> positions; // of them in the text
+    std::vector<int> draws; // of them; a token that is no sound has one too
+    int drawn = 0;
     bool spoken = false; // to its end
     bool sounded = false; // to its end
     int told = 0; // tokens that chunks have brought
