@@ -116,21 +116,24 @@ def binary() -> Iterator[Malformed]:
 
 def content_types() -> Iterator[Malformed]:
     body = json.dumps(BODY).encode()
+    # What programs send by themselves, and JSON is taken as.
+    usual = ("", "text/plain", "application/octet-stream", "application/x-www-form-urlencoded")
     for kind in (
-        "", "text/plain", "text/json", "application/xml", "application/octet-stream", "audio/wav",
-        "application/x-www-form-urlencoded", "multipart/form-data", "multipart/form-data; boundary",
-        "json", "/", "a/b/c", "application/json-patch+xml", "text/html; charset=utf-8", "image/*",
+        *usual, "text/json", "application/xml", "audio/wav", "multipart/form-data",
+        "multipart/form-data; boundary", "json", "/", "a/b/c", "application/json-patch+xml",
+        "text/html; charset=utf-8", "image/*",
     ):  # fmt: skip
-        yield Malformed(
-            f"speech as {kind!r}", request("POST", SPEECH, body, {"Content-Type": kind})
-        )
+        if kind not in usual:
+            yield Malformed(
+                f"speech as {kind!r}", request("POST", SPEECH, body, {"Content-Type": kind})
+            )
         yield Malformed(f"upload as {kind!r}", form(body, kind))
     yield Malformed("gzip", speech(b"\x1f\x8b\x08\0" + body, **{"Content-Encoding": "gzip"}))
 
 
 def wrong_values() -> Iterator[Malformed]:
     no_text = ["5", "-1.5", "true", "[]", "{}", '["a"]', '{"a": 1}', '"\\ud800"', '"a\\udfff"']
-    no_number = ["null", "true", '""', '"1"', '"fast"', "[]", "{}", "[1]", '{"a": 1}', '"NaN"']
+    no_number = ["true", '""', '"fast"', '"1 2"', '"0x1"', "[]", "{}", "[1]", '{"a": 1}', '"NaN"']
     no_number += [
         '"Infinity"',
         "NaN",
@@ -145,18 +148,18 @@ def wrong_values() -> Iterator[Malformed]:
     no_number += ["1" + "0" * 400, "1" + "0" * 5000, "-1" + "0" * 5000, "1e", "--1"]
     long = json.dumps("a" * 201)
     wrong = {
-        "model": [*no_text, "null", '""', '"gpt-9"', '"nightingale "', '"../nightingale"', long],
+        "model": [*no_text, '""', '"gpt-9"', '"nightingale "', '"../nightingale"', long],
         "input": [*no_text, "null", '""', '" "', '"\\n\\t"', json.dumps("a" * 101)],
         "instructions": no_text[:-2],
         "voice": [*no_text, '""', '{"id": 5}', '{"id": null}', '{"id": []}', '{"name": "a"}', long],
-        "response_format": [*no_text, "null", '""', '"ogg"', '"MP3"', '"wav "', '"pcm\\u0000"'],
-        "stream_format": [*no_text, "null", '""', '"SSE"', '"wav"', '"audio\\u0000"'],
-        "language": [*no_text, "null", '""', '"xx"', '"EN "', '"en\\u0000"', '"../en"', long],
+        "response_format": [*no_text, '""', '"oga"', '"MP3"', '"wav "', '"pcm\\u0000"'],
+        "stream_format": [*no_text, '""', '"SSE"', '"wav"', '"audio\\u0000"'],
+        "language": [*no_text, '""', '"xx"', '"e n"', '"en\\u0000"', '"../en"', long],
         "speed": [*no_number, "0", "0.49", "2.01"],
         "seed": [*no_number, "1.5", "1e-3", str(2**64)],
         "temperature": [*no_number, "5.01"],
-        "cfg_weight": [*no_number[1:], "10.01"],
-        "exaggeration": [*no_number[1:], "10.01"],
+        "cfg_weight": [*no_number, "10.01"],
+        "exaggeration": [*no_number, "10.01"],
     }
     for field, values in wrong.items():
         for value in values:

@@ -357,7 +357,8 @@ def test_the_signatures_of_the_api_are_those_there_are() -> None:
 
 
 def public(owner: Any) -> list[str]:
-    return [name for name in vars(owner) if not name.startswith("_")]
+    own = [each for each in owner.__mro__ if each.__module__.startswith("nightingale")]
+    return [name for each in own for name in vars(each) if not name.startswith("_")]
 
 
 def test_every_public_name_is_in_the_api() -> None:

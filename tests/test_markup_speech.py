@@ -282,6 +282,7 @@ def test_a_websocket_tells_of_an_error_and_goes_on(
     send(socket, "begin", markdown=True, html=True)
     messages, _ = received(socket, "error")
     assert "written in one way" in messages[-1]["error"]["message"]
+    send(socket, "begin")
     send(socket, "text", text="<speak>Hello <p>there")
     send(socket, "end")
     messages, sound = received(socket, "error")

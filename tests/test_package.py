@@ -112,12 +112,15 @@ def test_the_public_names() -> None:
 def test_the_package_is_installed_typed_and_versioned() -> None:
     assert (resources.files("nightingale") / "py.typed").is_file()
     assert re.fullmatch(r"\d+\.\d+\.\d+", metadata.version(DISTRIBUTION))
-    (script,) = (
-        entry
+    scripts = {
+        entry.name: entry.value
         for entry in metadata.distribution(DISTRIBUTION).entry_points
         if entry.group == "console_scripts"
-    )
-    assert (script.name, script.value) == ("nightingale", "nightingale.cli:main")
+    }
+    assert scripts == {
+        "nightingale": "nightingale.cli:main",
+        "sd_nightingale": "nightingale.speech_dispatcher:main",
+    }
 
 
 def test_the_licence_and_the_notices_are_installed() -> None:

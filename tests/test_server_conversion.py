@@ -30,7 +30,7 @@ def server(
     voices = tmp_path_factory.mktemp("voices")
     quick_tts.bake_voice(speech(3, 24000), 24000).save(voices / "Anna.safetensors")
     limits = ["--max-recording", str(MOST_SECONDS), "--max-upload", "6000000"]
-    with serving(quick_checkpoint, voices, *limits) as running:
+    with serving(quick_checkpoint, voices, *limits, "--strict-model") as running:
         yield running
 
 

@@ -72,6 +72,7 @@ def server(
     (voices / "link.safetensors").symlink_to(root / "secret.safetensors")
     (root / "key").write_text(KEY)
     options = ["--key-file", root / "key", "--max-characters", str(MOST_CHARACTERS)]
+    options += ["--strict-model"]
     with serving(quick_checkpoint, voices, *options) as running:
         yield Guarded(running, root)
 
@@ -212,6 +213,7 @@ def test_what_cannot_be_said_is_told_and_the_socket_lives(
     assert os.fspath(server.root) not in told["error"]["message"]
     live.send('{"type": "begin"}')
     live.send('{"type": "end"}')
+    assert json.loads(live.recv(PATIENCE))["type"] == "begin"
     assert json.loads(live.recv(PATIENCE)) == {"type": "done", "seconds": 0}
 
 

@@ -41,6 +41,8 @@ OPTIONAL = {
         "prometheus-client": "prometheus_client",
         "av": "av",
     },
+    "wyoming": {"wyoming": "wyoming"},
+    "mcp": {"mcp": "mcp"},
     "ray": {"ray": "ray"},
 }
 # The libraries of MLX: distributions that all bring the same file.
