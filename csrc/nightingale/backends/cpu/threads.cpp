@@ -11,6 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include <sys/mman.h>
+
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
@@ -63,19 +65,31 @@ struct InsideTile {
   }
 };
 
+// Whether a thread would leave some memory to the others. Where its stack takes
+// the last of it, the C library ends the process as soon as a thread asks for
+// data of its own.
+bool has_room() {
+  constexpr size_t kRoom = size_t(32) << 20;
+  void* room = mmap(nullptr, kRoom, PROT_NONE, MAP_PRIVATE | MAP_ANON, -1, 0);
+  if (room == MAP_FAILED) {
+    return false;
+  }
+  munmap(room, kRoom);
+  return true;
+}
+
 class ThreadPool {
  public:
   explicit ThreadPool(int workers) {
     workers_.reserve(workers);
-    try {
-      for (int i = 0; i < workers; ++i) {
-        workers_.emplace_back([this, i] { work(i); });
+    for (int i = 0; i < workers; ++i) {
+      if (!start(i)) {
+        // The system gives no more. Half of those that started do the work; the
+        // others are given back with their stacks, for the models need room and
+        // other parts of this process threads.
+        end_from(workers_.size() / 2);
+        break;
       }
-    } catch (const std::system_error&) {
-      // The system gives no more. Half of those that started do the work; the
-      // others are given back with their stacks, for the models need room and
-      // other parts of this process threads.
-      end_from(workers_.size() / 2);
     }
   }
 
@@ -112,6 +126,18 @@ class ThreadPool {
   }
 
  private:
+  bool start(int worker) {
+    if (!has_room()) {
+      return false;
+    }
+    try {
+      workers_.emplace_back([this, worker] { work(worker); });
+    } catch (const std::system_error&) {
+      return false;
+    }
+    return true;
+  }
+
   // Ends the workers from this one on.
   void end_from(size_t first) {
     kept_.store(static_cast<int>(first));
