@@ -263,10 +263,7 @@ void bind_session(nb::module_& m) {
                 std::move(closing_tokens),
                 std::nullopt};
             if (followed) {
-              options.followed.emplace();
-              for (auto [layer, head] : *followed) {
-                options.followed->push_back({layer, head});
-              }
+              options.followed = heads_from(*followed);
             }
             new (session) Session(model, std::move(options));
           },

@@ -16,15 +16,6 @@ T3Voice make_voice(
       emotion};
 }
 
-std::vector<AlignmentHead> heads_from(
-    const std::vector<std::pair<int, int>>& pairs) {
-  std::vector<AlignmentHead> heads;
-  for (auto [layer, head] : pairs) {
-    heads.push_back({layer, head});
-  }
-  return heads;
-}
-
 Info describe(const T3& model) {
   const auto& config = model.config();
   const auto& traits = config.traits();

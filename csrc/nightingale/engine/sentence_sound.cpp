@@ -4,7 +4,7 @@
 
 #include "nightingale/engine/fades.h"
 #include "nightingale/engine/host_floats.h"
-#include "nightingale/engine/stopwatch.h"
+#include "nightingale/stopwatch.h"
 
 namespace nightingale {
 

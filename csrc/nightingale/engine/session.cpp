@@ -4,9 +4,9 @@
 #include <utility>
 
 #include "nightingale/engine/host_floats.h"
-#include "nightingale/engine/stopwatch.h"
 #include "nightingale/engine/text_path.h"
 #include "nightingale/ops/alignment.h"
+#include "nightingale/stopwatch.h"
 
 namespace nightingale {
 

@@ -1,9 +1,9 @@
 #include "nightingale/models/t3/speech_tokens.h"
 #include "nightingale/error.h"
 #include "nightingale/family.h"
+#include "nightingale/stopwatch.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <limits>
 #include <sstream>
@@ -16,17 +16,6 @@
 namespace nightingale {
 
 namespace {
-
-class Stopwatch {
- public:
-  double seconds() const {
-    return std::chrono::duration<double>(Clock::now() - began_).count();
-  }
-
- private:
-  using Clock = std::chrono::steady_clock;
-  Clock::time_point began_ = Clock::now();
-};
 
 std::string bounds_text(const OptionRange& range) {
   auto shown = [](double bound) {
