@@ -40,6 +40,7 @@ class Row:
     samples: int
     phonemes: str
     durations: list[int] | None  # 25 ms frames of silence, of each phoneme, of silence
+    speed: float = 1.0  # the teacher's
 
 
 @dataclass(frozen=True, eq=False)
@@ -268,6 +269,7 @@ def _row(entry: dict) -> Row:
         samples=entry["samples"],
         phonemes=entry["phonemes"],
         durations=entry.get("durations"),
+        speed=entry["speed"],
     )
 
 

@@ -32,10 +32,17 @@ OTHER_VOICE = 0.08  # of the rows get another voice, so that any voice can speak
 NO_TEXT = 0.12  # of the rows have no text, for guidance
 CORRUPTED = 0.12  # of the input speech tokens
 SPEAKER_NOISE = 0.02
-EMOTION, EMOTION_SPREAD = 0.5, 0.2
+EMOTION = 0.5  # what T3's emotion input says at the usual speaking rate,
+EMOTION_PER_OCTAVE = 1.0  # and how much more for twice that rate
+EMOTION_SPREAD = 0.04
 WORKERS = 5  # processes that make batches for a GPU
 PREFETCH = 4  # batches per worker: a worker makes many at once, then none for a while
 POOL = 48  # batches whose rows are sorted by length together
+
+
+def emotion_of_rate(rate: np.ndarray) -> np.ndarray:
+    """What T3's emotion input says for speech at `rate` times the usual rate."""
+    return EMOTION + EMOTION_PER_OCTAVE * np.log2(rate)
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,6 +57,7 @@ class SpokenRow:
     timing_weight: float
     tag: int | None
     voice: str
+    speed: float = 1.0  # the teacher's
 
     @property
     def first(self) -> int:
@@ -85,6 +93,7 @@ def spoken_rows(
                 phonemes=phonemes.labels(row, len(speech)),
                 tag=tokenizer.tag(row.language),
                 voice=row.voice,
+                speed=row.speed,
                 **vars(timing),
             )
         )
@@ -101,6 +110,7 @@ class Example:
     phonemes: np.ndarray  # [tokens + 1]
     timing_weight: float
     rows: tuple[int, ...]  # their indices
+    speed: float
 
     @property
     def length(self) -> int:
@@ -140,6 +150,7 @@ def join(rows: Sequence[SpokenRow], places: tuple[int, ...], silence: int) -> Ex
         phonemes=np.append(np.concatenate(phonemes), silence).astype(np.int64),
         timing_weight=min(row.timing_weight for row in rows),
         rows=places,
+        speed=rows[0].speed,
     )
 
 
@@ -189,7 +200,7 @@ class Examples:
         self._corrupted = corrupted
         self._speakers, self._size, self._silence = speakers, size, silence
         self._of_voice = _positions_by_key(row.voice for row in rows)
-        self._alike = _positions_by_key((row.voice, row.tag) for row in rows)
+        self._alike = _positions_by_key((row.voice, row.tag, row.speed) for row in rows)
 
     def batches(self, positions: int, seed: int | Sequence[int]) -> Iterator[T3Batch]:
         """Endless, or once if not `augment`, of at most `positions` each, including padding."""
@@ -228,7 +239,7 @@ class Examples:
         places = [place]
         if rng is not None and rng.random() < JOINED:
             row = self.rows[place]
-            alike = self._alike[row.voice, row.tag]
+            alike = self._alike[row.voice, row.tag, row.speed]
             again = len(row.speech) < SHORT and rng.random() < REPEATED
             room = LONGEST - len(row.speech)
             others = _draw(alike, rng.integers(1, 4), rng)
@@ -253,10 +264,10 @@ class Examples:
         boundaries = _padded([example.boundaries for example in examples], np.float32, repeat=True)
         voices = [self._voice(example, rng) for example in examples]
         has_text = rng.random(rows) >= NO_TEXT if self.augment else np.ones(rows, bool)
-        emotion = np.full(rows, EMOTION)
+        emotion = emotion_of_rate(np.array([example.speed for example in examples]))
         prompt = counts = None
         if self.augment:
-            emotion = np.maximum(rng.normal(EMOTION, EMOTION_SPREAD, rows), 0)
+            emotion += rng.normal(0, EMOTION_SPREAD, rows)
         if not self.augment or rng.random() >= NO_PROMPT:
             prompts = [tokens for _, tokens in voices]
             prompt = torch.from_numpy(_padded(prompts, np.int64))

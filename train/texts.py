@@ -39,7 +39,9 @@ SHORT_ROWS = 0.12  # of the rows are a few words
 PARAGRAPHS = 0.3  # of the sentences are joined with others
 PARAGRAPH_LETTERS = 210  # about 15 s, the longest segment of the engine
 LINE_LETTERS = (25, 140)  # of an extra line
-SPEEDS, SPEED_WEIGHTS = (0.9, 1.0, 1.1), (15, 70, 15)
+# Of the teacher: T3 learns from them to speak slower and faster.
+SPEEDS = (0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.25, 1.45, 1.7)
+SPEED_WEIGHTS = (3, 4, 5, 8, 55, 8, 6, 6, 5)
 
 
 def clean_line(line: str) -> str:

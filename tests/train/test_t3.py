@@ -21,7 +21,15 @@ from train.data import Corpus, load_tokens  # noqa: E402
 from train.networks.t3 import SIZES, STOP_SPEECH, T3, gather_positions, pack_rows, text_attention  # noqa: E402
 from train.state import load_stage  # noqa: E402
 from train.t3 import T3WithPhonemeHead, alignment_loss, word_errors  # noqa: E402
-from train.t3_examples import LEAD, TAIL, Examples, SpokenRow, spoken_rows  # noqa: E402
+from train.t3_examples import (  # noqa: E402
+    EMOTION,
+    LEAD,
+    TAIL,
+    Examples,
+    SpokenRow,
+    emotion_of_rate,
+    spoken_rows,
+)
 from train.t3_generation import Sampling, generate  # noqa: E402
 from train.text_tokenizer import LANGUAGES, SPACE, UNKNOWN, TextTokenizer, tokenizer_json  # noqa: E402
 
@@ -319,3 +327,18 @@ def test_the_stage_also_trains_on_a_corpus_without_audio(
         counts.append([int(word) for word in words if word.isdigit()][:3])
     once, twice = np.array(counts)  # rows and tokens to train, rows to validate
     np.testing.assert_array_equal(twice, 2 * once)
+
+
+def test_the_emotion_input_tells_the_speaking_rate(rows: list[SpokenRow]) -> None:
+    rates = (0.5, 1.0, 2.0)
+    varied = [replace(row, speed=rates[i % 3]) for i, row in enumerate(rows)]
+    examples, rng = examples_of(varied, augment=True), np.random.default_rng(0)
+    made = [examples.example(i % len(varied), rng) for i in range(300)]
+    assert any(len(example.rows) > 1 for example in made)
+    for example in made:
+        assert {varied[row].speed for row in example.rows} == {example.speed}
+    plain = examples_of(varied, augment=False)
+    batch = plain.collate([plain.example(i) for i in range(3)], rng)
+    expected = emotion_of_rate(np.array(rates))
+    np.testing.assert_allclose(batch.emotion, expected, atol=1e-6)
+    assert expected[0] < expected[1] == EMOTION < expected[2]
