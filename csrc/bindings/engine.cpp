@@ -311,10 +311,11 @@ void bind_session(nb::module_& m) {
       .def(
           "step",
           [](Session& session) {
-            return without_gil([&] { return session.step(); });
+            CoreCall call; // the session looks for failed ops of its own
+            return session.step();
           },
-          "A token, a step of the flow or a chunk's sound; gives a chunk when "
-          "one is complete.")
+          "A pass of T3, a step of the flow or a chunk's sound; gives a chunk "
+          "when one is complete.")
       .def("take_ended", &Session::take_ended);
 }
 

@@ -13,6 +13,13 @@ class Error : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+// A stage gave NaN or infinity. The message is the stage: T3 model, flow or
+// vocoder.
+class NotFinite : public Error {
+ public:
+  using Error::Error;
+};
+
 // Throws std::invalid_argument where an argument does not meet `condition`.
 inline void require(bool condition, const std::string& message) {
   if (!condition) {

@@ -403,7 +403,7 @@ class Session:
 
     def step(self) -> SpokenChunk | None:
         """
-        A token, a step of the flow or a chunk's sound; gives a chunk when one is complete.
+        A pass of T3, a step of the flow or a chunk's sound; gives a chunk when one is complete.
         """
 
     def take_ended(self) -> list[EndedSegment]: ...

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -138,39 +139,16 @@ class Engine:
         self, speech: _core.SpeechTokens, ahead: Sequence[_core.SpeechTokens] = ()
     ) -> int | None:
         """The next token; where that takes a step, those `ahead` take theirs in the same pass."""
-        with self._turn:
+        with self._turn, self._naming_tensors():
             token = speech.next(list(ahead))
             if token is None and self.drafts is not None:
                 self.drafts.count(speech.speculation)
             return token
 
-    def tokens(
-        self, speech: _core.SpeechTokens, check: Callable[[list[int]], None] | None = None
-    ) -> Iterator[int]:
-        """All tokens; `check` is called with those so far."""
-        spoken: list[int] = []
+    def tokens(self, speech: _core.SpeechTokens) -> Iterator[int]:
+        """All tokens."""
         while (token := self.next_token(speech)) is not None:
-            spoken.append(token)
-            if check is not None:
-                check(spoken)
             yield token
-
-    def check_spoken(
-        self,
-        text_tokens: np.ndarray,
-        voice: Voice,
-        options: SpeechOptions,
-        spoken: list[int],
-    ) -> None:
-        """An Error where T3 computes NaN or infinity for what it has spoken so far. The sampler
-        then chooses token 0 again and again, so that only the second in a row has it computed."""
-        if spoken[-1] or spoken[-2:] != [0, 0] or spoken[-3:] == [0, 0, 0]:
-            return
-        with self._turn:
-            cache = self._condition(voice, options.exaggeration).cache
-            before = np.array([START_SPEECH, *spoken[:-1]], np.int32)
-            logits = self.t3.logits(text_tokens, before, cache)
-        self._check_finite(logits, "T3 model")
 
     def session(self, together: bool = False, min_tokens: int = 0) -> _core.Session:
         """What says the segments that `add` gives it, step by step."""
@@ -214,11 +192,8 @@ class Engine:
 
     def step(self, work: _core.Session | _core.SentenceSound) -> Any:
         """One token, one step of the flow, or what that completes: a chunk, or its samples."""
-        with self._turn:
-            try:
-                return work.step()
-            except _core.NotFiniteError as error:
-                raise Error(self._not_finite(str(error))) from None
+        with self._turn, self._naming_tensors():
+            return work.step()
 
     def logits(
         self, text_tokens: np.ndarray, speech_tokens: np.ndarray, voice: Voice
@@ -333,6 +308,14 @@ class Engine:
         """The speech tokens of a part of a recording, 30 s at most. loudest: of the whole."""
         with self._turn:
             return self._speech_tokenizer().tokens(np.ascontiguousarray(log_mel), loudest)
+
+    @contextmanager
+    def _naming_tensors(self) -> Iterator[None]:
+        """Adds to an error of NaN or infinity which tensors hold such values."""
+        try:
+            yield
+        except _core.NotFiniteError as error:
+            raise Error(self._not_finite(str(error))) from None
 
     def _check_finite(self, values: np.ndarray, stage: str) -> None:
         """An Error where a stage gave NaN or infinity."""

@@ -260,9 +260,7 @@ class TTS(Stages):
         if ignored := self._loaded.rules.ignored(options):
             warnings.warn(ignored_text(ignored), IgnoredOptionWarning, stacklevel=2)
         options = self._resolved(options, voice)
-        speech = self._engine.speak(text_tokens, voice, options)
-        check = partial(self._engine.check_spoken, text_tokens, voice, options)
-        return self._engine.tokens(speech, check)
+        return self._engine.tokens(self._engine.speak(text_tokens, voice, options))
 
     def bake_voice(
         self,

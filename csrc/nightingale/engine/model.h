@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "nightingale/engine/scheduler.h"
-#include "nightingale/error.h"
 #include "nightingale/models/hift/vocoder.h"
 #include "nightingale/models/s3gen/flow.h"
 #include "nightingale/models/t3/t3.h"
@@ -20,12 +19,6 @@ struct Model {
   int lookahead = kLookaheadTokens; // tokens that a stream waits for past a cut
   float flow_temperature = 1; // what the flow's noise is multiplied with
   std::shared_ptr<Scheduler> scheduler = std::make_shared<Scheduler>();
-};
-
-// A stage gave NaN or infinity. The message is the stage: T3, flow or vocoder.
-class NotFinite : public Error {
- public:
-  using Error::Error;
 };
 
 } // namespace nightingale

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "nightingale/error.h"
 #include "nightingale/ops/machine.h"
 
 namespace nightingale {
@@ -12,43 +11,47 @@ void Scheduler::join(const std::shared_ptr<Utterance>& utterance) {
   joined_.push_back(utterance);
 }
 
-// Utterances that wait for a token; they wait again after all others.
-std::vector<std::shared_ptr<Utterance>> Scheduler::waiting(size_t most) {
+uint64_t Scheduler::failed_ops() const {
+  return ops::failed_ops() - known_failures_;
+}
+
+// Those that get tokens along with the first of `group`, and are not in it.
+std::vector<std::shared_ptr<Utterance>> Scheduler::others(
+    const std::vector<std::shared_ptr<Utterance>>& group) {
+  auto now = Clock::now();
+  bool urgent = group.front()->due <= now;
   std::vector<std::shared_ptr<Utterance>> found;
-  std::vector<std::weak_ptr<Utterance>> left, served;
   for (const auto& each : joined_) {
-    auto utterance = each.lock();
-    if (!utterance) {
+    auto other = each.lock();
+    if (!other || other->failure || other->tokens.in_prompt() ||
+        other->tokens.queued() >= other->wanted ||
+        (urgent && other->due > now + kEnough) ||
+        !other->tokens.shares_passes() || other->tokens.has_ended() ||
+        std::ranges::find(group, other) != group.end()) {
       continue;
     }
-    bool serve = found.size() < most && utterance->waiting &&
-        !utterance->failure && utterance->tokens.queued() == 0;
-    (serve ? served : left).push_back(each);
-    if (serve) {
-      found.push_back(utterance);
-    }
+    found.push_back(std::move(other));
   }
-  joined_ = std::move(left);
-  joined_.insert(joined_.end(), served.begin(), served.end());
+  std::ranges::stable_sort(
+      found, {}, [](const auto& each) { return each->due; });
+  size_t most = std::max<size_t>(kUtterances, group.size()) - group.size();
+  found.resize(std::min(found.size(), most));
   return found;
 }
 
 void Scheduler::advance(
     const std::vector<std::shared_ptr<Utterance>>& utterances) {
   auto group = utterances;
-  const auto& first = utterances.front();
-  first->waiting = false; // it is in the group
-  if (first->shares_passes && !first->tokens.in_prompt() &&
-      group.size() < kUtterances) {
-    auto others = waiting(kUtterances - group.size());
-    group.insert(group.end(), others.begin(), others.end());
+  const auto& first = utterances.front()->tokens;
+  if (first.shares_passes() && !first.in_prompt()) {
+    auto more = others(group);
+    group.insert(group.end(), more.begin(), more.end());
   }
   std::vector<SpeechTokens*> tokens;
   for (const auto& each : group) {
     tokens.push_back(&each->tokens);
   }
-  auto failed_before = ops::failed_ops();
-  auto failed = queue_steps(tokens);
+  auto failed = queue_steps(tokens, &known_failures_);
   ++passes_;
   steps_ += group.size();
   for (const auto& step : failed) {
@@ -56,19 +59,6 @@ void Scheduler::advance(
       return &each->tokens == step.utterance;
     });
     (*owner)->failure = step.cause;
-  }
-  if (group.size() > 1) {
-    // An op that fails gives zeros and is counted. It is not known whose it
-    // was, so that all who were in the pass end.
-    for (const auto& each : group) {
-      each->tokens.has_ended(); // waits for its token
-    }
-    if (ops::failed_ops() != failed_before) {
-      auto cause = std::make_exception_ptr(Error(ops::last_failure()));
-      for (const auto& each : group) {
-        each->failure = cause;
-      }
-    }
   }
 }
 

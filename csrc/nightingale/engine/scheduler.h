@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <exception>
 #include <memory>
@@ -7,35 +8,37 @@
 #include <vector>
 
 #include "nightingale/models/t3/speech_tokens.h"
-#include "nightingale/ops/backend.h"
 
 namespace nightingale {
+
+using Clock = std::chrono::steady_clock;
 
 // An utterance whose tokens may be computed along with those of others.
 struct Utterance {
   Utterance(std::shared_ptr<const T3> model, SpeechRequest request)
-      : shares_passes(
-            !request.draft && ops::is_batch_invariant(model->stream())),
-        tokens(std::move(model), std::move(request)) {}
+      : tokens(std::move(model), std::move(request)) {}
 
-  bool shares_passes; // with results that are those it has alone
   SpeechTokens tokens;
-  bool waiting = false; // for its next token, with the prompt behind it
+  size_t wanted = 0; // tokens that others may have computed before it asks
+  Clock::time_point due; // when its listener will have heard all that was made
   std::exception_ptr failure; // of a pass that another one has asked for
 };
 
 // Whose tokens T3 computes in one pass. The weights are read once for all of
 // them.
 //
-// A session that needs its next token asks for it, and every other one that
-// waits for its own, of up to kUtterances, gets it in the same pass; it is kept
-// until it is asked for, so that a session whose listener does not take its
-// sound is one token ahead at most. Tokens are those that a session would have
-// alone. A failure ends the session that it belongs to.
+// A session that needs its next token asks for it. Other ones that want tokens,
+// of up to kUtterances, get theirs in the same pass, those first whose
+// listeners run out of sound first. They are kept until they are asked for:
+// what the session wants of them is bounded by its next chunk. One whose
+// listener has sound for longer than kEnough waits while another's has none.
+// Tokens are those that a session would have alone. A failure ends the session
+// that it belongs to.
 class Scheduler {
  public:
   // As many as have batch-invariant rows, two each with guidance.
   static constexpr int kUtterances = 8;
+  static constexpr std::chrono::seconds kEnough{2};
 
   // Held by a session while it makes a step: sessions of several threads take
   // turns.
@@ -49,8 +52,13 @@ class Scheduler {
 
   // Computes the next part of the prompt or the next token of the first of
   // `utterances`; those that follow it get their next tokens too, whether they
-  // wait for them or not.
+  // want them or not.
   void advance(const std::vector<std::shared_ptr<Utterance>>& utterances);
+
+  // Ops that have failed and whose failure is not that of a shared pass, which
+  // is known to whom it concerns. A session that sees more of them at the end
+  // of its step has failed.
+  uint64_t failed_ops() const;
 
   // Passes so far, and the tokens or parts of prompts they were for.
   uint64_t passes() const {
@@ -61,10 +69,12 @@ class Scheduler {
   }
 
  private:
-  std::vector<std::shared_ptr<Utterance>> waiting(size_t most);
+  std::vector<std::shared_ptr<Utterance>> others(
+      const std::vector<std::shared_ptr<Utterance>>& group);
 
   std::mutex turn_;
-  std::vector<std::weak_ptr<Utterance>> joined_; // who waits longest is first
+  std::vector<std::weak_ptr<Utterance>> joined_;
+  uint64_t known_failures_ = 0;
   uint64_t passes_ = 0;
   uint64_t steps_ = 0;
 };

@@ -11,6 +11,7 @@ namespace nightingale {
 namespace {
 
 constexpr int kCrossFade = 480; // samples over which a chunk becomes the next
+constexpr int kUndivided = 25; // tokens that are missing, as far as is known
 constexpr int kShortestCut = 8; // tokens from which the last one is dropped
 
 std::vector<float> from(const std::vector<float>& samples, int64_t begin) {
@@ -38,6 +39,15 @@ SentenceSound::SentenceSound(
 
 bool SentenceSound::ready(int tokens) const {
   return ends_.next() && tokens >= *ends_.next() + model_->lookahead;
+}
+
+int SentenceSound::missing(int tokens) const {
+  auto ends = ends_;
+  if (busy()) {
+    ends.advance();
+  }
+  return ends.next() ? std::max(0, *ends.next() + model_->lookahead - tokens)
+                     : kUndivided;
 }
 
 void SentenceSound::begin(std::vector<int> tokens, bool last) {

@@ -39,6 +39,10 @@ class SentenceSound {
   // Whether the next chunk can be made of so many tokens, with more to come.
   bool ready(int tokens) const;
 
+  // How many more tokens than these the next chunk takes that has not been
+  // begun; a second's where the sentence is not divided.
+  int missing(int tokens) const;
+
   // Begins the next chunk of the sentence's tokens so far. last: it is what is
   // left of the sentence.
   void begin(std::vector<int> tokens, bool last);

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <utility>
 
+#include "mlx/stream.h"
 #include "nightingale/engine/host_floats.h"
 #include "nightingale/engine/text_path.h"
 #include "nightingale/ops/alignment.h"
+#include "nightingale/ops/machine.h"
 #include "nightingale/stopwatch.h"
 
 namespace nightingale {
@@ -16,13 +18,6 @@ namespace {
 // guidance.
 constexpr int kTogether = 8;
 constexpr int64_t kLongestSilence = kSampleRate; // samples in a chunk
-
-// The start of speech and all tokens but the last: the queries that chose them.
-std::vector<int> queries_of(const std::vector<int>& tokens) {
-  std::vector<int> queries{kStartSpeech};
-  queries.insert(queries.end(), tokens.begin(), tokens.end() - 1);
-  return queries;
-}
 
 // [heads, drawn, framed text] to the mean over the heads of the weights on the
 // text itself, of each of `draws`.
@@ -124,14 +119,27 @@ void Session::add(Segment segment) {
        .tokens = {},
        .positions = {},
        .untold_text = text_tokens});
+  set_due();
   stages_.t3 += watch.seconds();
 }
 
 std::optional<SpokenChunk> Session::step() {
   require(!done(), "the session has nothing left to say");
-  std::lock_guard turn(model_->scheduler->turn());
+  auto& scheduler = *model_->scheduler;
+  std::lock_guard turn(scheduler.turn());
+  auto failed_before = scheduler.failed_ops();
+  if (!begun_) {
+    begun_ = Clock::now();
+    set_due();
+  }
   auto& part = parts_.front();
   auto chunk = advance(part);
+  if (scheduler.failed_ops() != failed_before) {
+    throw Error(ops::last_failure());
+  }
+  if (chunk) {
+    set_due();
+  }
   if (part.sounded && part.segment.silence == 0) {
     SpeculationCounts counts;
     if (part.speech) {
@@ -143,6 +151,18 @@ std::optional<SpokenChunk> Session::step() {
     parts_.pop_front();
   }
   return chunk;
+}
+
+// Tells the scheduler when a listener who began with the first step will have
+// heard all that was made.
+void Session::set_due() {
+  auto heard = std::chrono::duration<double>(double(samples_) / kSampleRate);
+  for (auto& part : parts_) {
+    if (part.speech) {
+      part.speech->due = begun_.value_or(Clock::now()) +
+          std::chrono::duration_cast<Clock::duration>(heard);
+    }
+  }
 }
 
 std::vector<Session::Ended> Session::take_ended() {
@@ -158,16 +178,8 @@ std::optional<SpokenChunk> Session::advance(Part& part) {
                                     : std::nullopt;
   }
   if (!sound_) {
-    const auto& manner = *part.segment.manner;
     part.offset = double(samples_) / kSampleRate;
-    sound_.emplace(
-        model_,
-        SoundRequest{
-            .voice = manner.flow_voice,
-            .options = manner.options,
-            .speed = manner.speed,
-            .sentence = uint32_t(part.number),
-            .cuts = std::nullopt});
+    begin_sound(part);
   }
   if (!sound_->busy()) {
     speak(part);
@@ -179,6 +191,18 @@ std::optional<SpokenChunk> Session::advance(Part& part) {
   stages_.vocoder += sound_->vocoder_seconds() - vocoder;
   return samples ? std::optional(heard(part, std::move(*samples)))
                  : std::nullopt;
+}
+
+void Session::begin_sound(const Part& part) {
+  const auto& manner = *part.segment.manner;
+  sound_.emplace(
+      model_,
+      SoundRequest{
+          .voice = manner.flow_voice,
+          .options = manner.options,
+          .speed = manner.speed,
+          .sentence = uint32_t(part.number),
+          .cuts = std::nullopt});
 }
 
 // Whether the next token, or the end, is known after one pass of T3 at most.
@@ -199,31 +223,42 @@ bool Session::has_token(Part& part) {
   return speech.tokens.queued() >= wanted_tokens_ || speech.tokens.has_ended();
 }
 
-// Asks T3 for the next token, and begins the sound of what has become enough
-// for a chunk.
-void Session::speak(Part& part) {
-  Stopwatch watch;
-  if (!has_token(part)) { // a part of the prompt
-    stages_.t3 += watch.seconds();
-    return;
-  }
+// Takes a token that is known; false at the end.
+bool Session::take_token(Part& part) {
   auto token = part.speech->tokens.take_queued();
   int draw = part.drawn++;
   if (token && *token < kStartSpeech) {
     part.tokens.push_back(*token);
     part.draws.push_back(draw);
-    check_finite(part);
     part.positions.push_back(part.speech->tokens.text_position());
     part.words.add_token(part.positions.back());
   }
+  return token.has_value();
+}
+
+// Has T3 compute the next token, takes all that are known, and begins the sound
+// of what has become enough for a chunk.
+void Session::speak(Part& part) {
+  Stopwatch watch;
+  const auto& speech = part.speech->tokens;
+  bool known = has_token(part), more = true, ready = false;
+  if (!known && !ops::queues_ahead(model_->t3->stream())) {
+    // A part of the prompt: no failure of it may come in another's step.
+    mx::synchronize(model_->t3->stream());
+  }
+  while (known && more && !ready) {
+    more = take_token(part);
+    ready = sound_->ready(part.tokens.size());
+    known = speech.queued() >= wanted_tokens_;
+  }
   stages_.t3 += watch.seconds();
-  part.speech->waiting = token.has_value();
   double flow = sound_->flow_seconds();
-  if (!token) {
+  if (!more) {
     end_speech(part);
-  } else if (sound_->ready(part.tokens.size())) {
+  } else if (ready) {
     sound_->begin(part.tokens, false);
   }
+  part.speech->wanted = more ? sound_->missing(part.tokens.size()) : 0;
   stages_.flow += sound_->flow_seconds() - flow;
 }
 
@@ -304,28 +339,6 @@ void Session::follow(Part& part, bool to_end) {
   }
   part.words.set_positions(path);
   stages_.t3 += watch.seconds();
-}
-
-// The sampler chooses token 0 again and again where T3 computes NaN or
-// infinity, so that only the second in a row has it computed once more.
-void Session::check_finite(const Part& part) const {
-  const auto& tokens = part.tokens;
-  int zeros = 0;
-  while (zeros < 3 && zeros < std::ssize(tokens) &&
-         tokens[tokens.size() - 1 - zeros] == 0) {
-    ++zeros;
-  }
-  if (zeros != 2) {
-    return;
-  }
-  auto logits = model_->t3->logits(
-      part.segment.text_tokens,
-      queries_of(tokens),
-      part.segment.manner->voice,
-      0);
-  if (!all_finite(host_floats(logits))) {
-    throw NotFinite("T3 model");
-  }
 }
 
 } // namespace nightingale

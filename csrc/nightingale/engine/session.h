@@ -61,9 +61,11 @@ struct SessionOptions {
   std::optional<std::vector<AlignmentHead>> followed;
 };
 
-// Says a text, segment by segment. Nothing but a token or two is computed
-// before it is asked for, so that dropping the object is all that cancelling
-// takes. Sessions of one model may be used by different threads.
+// Says a text, segment by segment, in the thread that asks for it. Before it is
+// asked for, at most the tokens of the next chunk are computed, and only along
+// with those of other sessions: dropping the object is all that cancelling
+// takes. Sessions of one model may be used by different threads; one that fails
+// disturbs no other.
 class Session {
  public:
   Session(std::shared_ptr<const Model> model, SessionOptions options);
@@ -80,8 +82,9 @@ class Session {
   // Segments that are being spoken.
   int speaking() const;
 
-  // One token, one step of the flow or one chunk's sound; gives a chunk where
-  // one is complete. Throws NotFinite.
+  // One pass of T3, one step of the flow or one chunk's sound; gives a chunk
+  // where one is complete. Throws NotFinite, and an Error where an op failed.
+  // On the CPU all that it began has been computed when it returns.
   std::optional<SpokenChunk> step();
 
   // The segments that ended since the last call: without a sound where the
@@ -111,13 +114,15 @@ class Session {
   };
 
   std::optional<SpokenChunk> advance(Part& part);
+  void begin_sound(const Part& part);
   void speak(Part& part);
   bool has_token(Part& part);
+  bool take_token(Part& part);
+  void set_due();
   void end_speech(Part& part);
   SpokenChunk heard(Part& part, std::vector<float> samples);
   SpokenChunk silence(Part& part);
   void follow(Part& part, bool to_end);
-  void check_finite(const Part& part) const;
   SpokenChunk finished(SpokenChunk chunk);
 
   std::shared_ptr<const Model> model_;
@@ -129,6 +134,7 @@ class Session {
   std::vector<Ended> ended_;
   StageSeconds stages_; // but for what sound_ knows
   int64_t samples_ = 0;
+  std::optional<Clock::time_point> begun_; // by the first step
 };
 
 // How many of the last tokens the analyser's forced stop came too late for: at

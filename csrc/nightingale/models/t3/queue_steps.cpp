@@ -3,7 +3,9 @@
 #include <algorithm>
 
 #include "mlx/transforms.h"
+#include "nightingale/error.h"
 #include "nightingale/models/t3/speech_tokens.h"
+#include "nightingale/ops/machine.h"
 
 namespace nightingale {
 
@@ -43,15 +45,30 @@ class SharedPass {
     }
   }
 
-  void queue() {
+  void compute() {
     std::vector<mx::array> all;
     for (size_t i = 0; i < group_.size(); ++i) {
       auto* each = group_[i];
-      each->cache_ = std::move(caches_[i]);
+      std::swap(each->cache_, caches_[i]);
+      before_.push_back(std::move(each->sampler_));
       auto results = each->queue_token(std::move(samplers_[i]), texts_[i]);
       all.insert(all.end(), results.begin(), results.end());
     }
-    mx::async_eval(std::move(all));
+    mx::eval(std::move(all));
+  }
+
+  // Makes the utterances what they were. Of their state, only the last position
+  // of the caches was written to, and it will be again.
+  void undo() {
+    for (size_t i = 0; i < group_.size(); ++i) {
+      auto* each = group_[i];
+      each->cache_ = std::move(caches_[i]);
+      each->sampler_ = std::move(before_[i]);
+      each->queue_.pop_back();
+      for (auto& steps : each->watched_) {
+        steps.pop_back();
+      }
+    }
   }
 
   const std::vector<SpeechTokens*>& group() const {
@@ -62,13 +79,40 @@ class SharedPass {
   std::shared_ptr<const T3> model_;
   std::vector<SpeechTokens*> group_;
   int rows_ = 0;
-  // What the utterances become.
+  // What the utterances become; after that, what they were.
   std::vector<KvCache> caches_;
+  std::vector<ops::Sampler> before_;
   std::vector<TextAttention> texts_;
   std::vector<ops::Sampler> samplers_;
 };
 
-std::vector<FailedStep> queue_steps(std::span<SpeechTokens* const> utterances) {
+namespace {
+
+// Whether the pass has given every utterance its token.
+bool computes(SharedPass& pass, uint64_t& known_failures) {
+  if (pass.group().size() < 2) {
+    return false;
+  }
+  try {
+    pass.build();
+  } catch (...) {
+    return false;
+  }
+  auto before = ops::failed_ops();
+  pass.compute();
+  auto failures = ops::failed_ops() - before;
+  if (failures > 0) {
+    known_failures += failures;
+    pass.undo();
+  }
+  return failures == 0;
+}
+
+} // namespace
+
+std::vector<FailedStep> queue_steps(
+    std::span<SpeechTokens* const> utterances,
+    uint64_t* known_failures) {
   std::vector<FailedStep> failed;
   auto queue_alone = [&](SpeechTokens* utterance) {
     try {
@@ -83,7 +127,7 @@ std::vector<FailedStep> queue_steps(std::span<SpeechTokens* const> utterances) {
     if (utterance->has_ended()) {
       continue;
     }
-    if (!utterance->goes_together()) {
+    if (utterance->in_prompt() || !utterance->shares_passes()) {
       alone.push_back(utterance);
       continue;
     }
@@ -94,22 +138,29 @@ std::vector<FailedStep> queue_steps(std::span<SpeechTokens* const> utterances) {
     }
     pass->add(utterance);
   }
+  uint64_t failures = 0;
   for (auto& pass : passes) {
-    bool built = pass.group().size() > 1;
-    try {
-      if (built) {
-        pass.build();
-      }
-    } catch (...) {
-      built = false; // each alone: that tells which one it was
+    if (computes(pass, failures)) {
+      continue;
     }
-    if (built) {
-      pass.queue();
-    } else {
-      std::ranges::for_each(pass.group(), queue_alone);
+    for (auto* utterance : pass.group()) {
+      auto before = ops::failed_ops();
+      queue_alone(utterance);
+      if (pass.group().size() < 2) {
+        continue;
+      }
+      utterance->has_ended(); // waits for its token
+      if (ops::failed_ops() != before) {
+        failures += ops::failed_ops() - before;
+        failed.push_back(
+            {utterance, std::make_exception_ptr(Error(ops::last_failure()))});
+      }
     }
   }
   std::ranges::for_each(alone, queue_alone);
+  if (known_failures) {
+    *known_failures += failures;
+  }
   return failed;
 }
 

@@ -227,7 +227,7 @@ void SpeechTokens::take(const mx::array& logits, const TextAttention& text) {
 
 mx::array SpeechTokens::text_weights() {
   const auto& s = model_->stream();
-  mx::Shape end{asked_for_, text_.count};
+  mx::Shape end{int(taken_.size()), text_.count};
   std::vector<mx::array> heads;
   for (auto& steps : watched_) {
     if (steps.size() > 1) {
@@ -290,20 +290,13 @@ bool SpeechTokens::has_ended() const {
   });
 }
 
-// Whether its next step may be computed beside those of others.
-bool SpeechTokens::goes_together() const {
-  return !prompt_ && !draft_ && ops::is_batch_invariant(model_->stream());
-}
-
 void SpeechTokens::queue_together(
     const std::vector<std::shared_ptr<SpeechTokens>>& ahead) {
   std::vector<SpeechTokens*> group{this};
   int rows = rows_;
   for (const auto& other : ahead) {
     require(
-        other->model_ == model_ && !other->draft_ &&
-            model_->kv().budget == 0.0f &&
-            ops::is_batch_invariant(model_->stream()),
+        other->model_ == model_ && other->shares_passes(),
         "only utterances of one model on the CPU, without drafts and with "
         "whole caches, are spoken together");
     if (rows + other->rows_ <= ops::kBatchInvariantRows &&
@@ -413,8 +406,30 @@ std::optional<int> SpeechTokens::take_queued() {
     stopped_ = true;
     return std::nullopt;
   }
-  ++asked_for_;
+  taken_.push_back(token);
+  check_finite();
   return token;
+}
+
+// The sampler chooses token 0 again and again where T3 computes NaN or
+// infinity, so that only the second in a row has it computed once more.
+void SpeechTokens::check_finite() const {
+  size_t zeros = 0;
+  while (zeros < std::min<size_t>(3, taken_.size()) &&
+         taken_[taken_.size() - 1 - zeros] == 0) {
+    ++zeros;
+  }
+  if (zeros != 2) {
+    return;
+  }
+  std::vector<int> queries{kStartSpeech}; // those that chose the tokens
+  queries.insert(queries.end(), taken_.begin(), taken_.end() - 1);
+  auto logits =
+      model_->logits(request_.text_tokens, queries, request_.voice, 0);
+  const auto& s = model_->stream();
+  if (!mx::all(mx::isfinite(logits, s), s).item<bool>()) {
+    throw NotFinite("T3 model");
+  }
 }
 
 } // namespace nightingale

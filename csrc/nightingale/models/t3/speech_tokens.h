@@ -62,7 +62,14 @@ struct FailedStep {
 // that each utterance says what it says alone. Gives those that failed, which
 // are to be dropped; every other one has made its step. What concerns none of
 // them, as a device that fails, is thrown.
-std::vector<FailedStep> queue_steps(std::span<SpeechTokens* const> utterances);
+//
+// A shared pass is waited for. Where an op of it fails, it is not known whose
+// it was: each utterance computes its token again, alone, and only one that
+// fails there has failed. known_failures: counts the failed ops of such passes
+// up, which are nobody else's.
+std::vector<FailedStep> queue_steps(
+    std::span<SpeechTokens* const> utterances,
+    uint64_t* known_failures = nullptr);
 
 // Speaks one request token by token; nothing is computed before it is asked
 // for, so that dropping the object is all that cancelling takes.
@@ -82,7 +89,7 @@ class SpeechTokens {
       const std::vector<std::shared_ptr<SpeechTokens>>& ahead);
 
   // The next token of those that are queued; none where none is, or where it
-  // is the stop token.
+  // is the stop token. Throws NotFinite where T3 computes NaN or infinity.
   std::optional<int> take_queued();
 
   // Tokens that are queued and have not been asked for.
@@ -99,6 +106,13 @@ class SpeechTokens {
   // one; on a GPU it is what is known without waiting, so that a stop token may
   // be followed by steps whose tokens nobody asks for.
   bool has_ended() const;
+
+  // Whether others' tokens may be computed in one pass with its own, each as it
+  // is alone.
+  bool shares_passes() const {
+    return !draft_ && model_->kv().budget == 0.0f &&
+        ops::is_batch_invariant(model_->stream());
+  }
 
   // Where in the text the last token was spoken: an index into the text tokens
   // with start and stop; -1 before the first token or without an analyser.
@@ -127,10 +141,10 @@ class SpeechTokens {
 
  private:
   friend std::vector<FailedStep> queue_steps(
-      std::span<SpeechTokens* const> utterances);
+      std::span<SpeechTokens* const> utterances,
+      uint64_t* known_failures);
   friend class SharedPass;
 
-  bool goes_together() const;
   void queue_alone();
   void queue_prompt();
   void queue_step();
@@ -146,6 +160,7 @@ class SpeechTokens {
   void queue_round();
   void check(const std::vector<int>& proposals, SpeculationRound& round);
   int choose(const mx::array& logits, const TextAttention& text);
+  void check_finite() const;
 
   std::shared_ptr<const T3> model_;
   SpeechRequest request_;
@@ -167,7 +182,7 @@ class SpeechTokens {
   };
   std::deque<Step> queue_;
   std::optional<mx::array> report_; // of the last token that was read
-  int asked_for_ = 0; // tokens
+  std::vector<int> taken_; // tokens that were asked for
   // Of each watched head: [n, text] of steps one after the other.
   std::vector<std::vector<mx::array>> watched_;
   bool stopped_ = false;

@@ -6,6 +6,7 @@
 #include "mlx/ops.h"
 #include "mlx/transforms.h"
 #include "nightingale/models/t3/speech_tokens.h"
+#include "nightingale/ops/machine.h"
 #include "tiny_t3.h"
 
 using namespace nightingale;
@@ -246,6 +247,46 @@ TEST_CASE("an utterance that fails is named and disturbs no other") {
   CHECK(named == std::vector<SpeechTokens*>{&broken, &drafted});
   for (size_t i = 0; i < 3; ++i) {
     CHECK(said[i] == spoken_alone(model, requests[i]));
+  }
+}
+
+TEST_CASE("an op that fails in a shared pass ends its own utterance only") {
+  auto model = aligned_t3();
+  auto requests = requests_of(*model, 4);
+  for (auto& r : requests) {
+    r.options.max_tokens = 12;
+  }
+  Speeches speeches;
+  std::vector<Said> said(4);
+  for (const auto& r : requests) {
+    speeches.push_back(std::make_unique<SpeechTokens>(model, r));
+  }
+  auto all = pointers(speeches);
+  std::vector<SpeechTokens*> named;
+  uint64_t known = 0;
+  auto failures = ops::failed_ops();
+  for (int step = 0; step < 20; ++step) {
+    if (step == 5) { // in a type that attention cannot write
+      auto& layer = const_cast<KvCache&>(all[1]->cache()).layers[1];
+      layer.keys = mx::astype(layer.keys, mx::int32, cpu_stream());
+      layer.values = mx::astype(layer.values, mx::int32, cpu_stream());
+    }
+    for (const auto& [utterance, cause] : queue_steps(all, &known)) {
+      named.push_back(utterance);
+      std::erase(all, utterance);
+      CHECK_THROWS_AS(std::rethrow_exception(cause), Error);
+    }
+    for (size_t i = 0; i < 4; ++i) {
+      read_queued(*speeches[i], said[i]);
+    }
+  }
+  CHECK(named == std::vector<SpeechTokens*>{speeches[1].get()});
+  CHECK(known >= 2); // in the shared pass, and alone
+  CHECK(ops::failed_ops() == failures + known);
+  for (size_t i = 0; i < 4; ++i) {
+    if (i != 1) {
+      CHECK(said[i] == spoken_alone(model, requests[i]));
+    }
   }
 }
 
