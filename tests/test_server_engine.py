@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import SimpleNamespace
@@ -13,13 +14,16 @@ import numpy as np
 import pytest
 
 from nightingale import Error
+from nightingale.server import jobs
 from nightingale.server.jobs import (
     AHEAD,
+    MOST_LATE,
     EngineStoppedError,
     EngineThread,
     FairQueue,
     Job,
     QueueFullError,
+    urgency,
 )
 
 RATE = 24000
@@ -61,6 +65,7 @@ class Model:
         "ignored_options": [],
         "defaults": {},
         "device": "cpu",
+        "session_bytes": 1 << 20,
     }
 
 
@@ -112,6 +117,58 @@ def test_the_job_whose_listener_runs_dry_first_has_the_turn() -> None:
     # Four seconds of the one are worth four turns of the other, which began a moment later.
     assert order[:6] == ["long", "short", "short", "short", "short", "long"]
     assert (order.count("long"), order.count("short")) == (4, 8)
+
+
+def job_due(seconds: float, last_turn: int) -> Any:
+    return SimpleNamespace(due=100 + seconds, last_turn=last_turn)
+
+
+def first_of(*jobs: Any) -> int:
+    return min(range(len(jobs)), key=lambda number: urgency(jobs[number], 100))
+
+
+def test_new_jobs_come_before_those_ahead_of_their_listeners() -> None:
+    ahead, new, late = job_due(5, 1), job_due(0, 7), job_due(-0.5, 8)
+    assert first_of(ahead, new) == 1
+    assert first_of(ahead, new, late) == 2
+    assert first_of(job_due(5, 9), job_due(4, 10)) == 1
+
+
+def test_jobs_that_are_late_take_turns_however_late_they_are() -> None:
+    very_late, late, less = job_due(-500, 12), job_due(-1, 11), job_due(-0.9, 1)
+    assert first_of(very_late, late, less) == 1
+    assert first_of(very_late, job_due(-2, 13)) == 0
+
+
+def test_a_job_that_never_keeps_up_holds_up_no_other() -> None:
+    def slow(model: Model) -> Iterator[Any]:
+        for _ in range(400):
+            time.sleep(0.01)
+            yield sound(0.0001)
+
+    async def run() -> None:
+        with started() as engine:
+            first, second = Job("a", slow), Job("b", lambda model: iter([None] * 20 + [sound(1)]))
+            engine.submit(first)
+            await asyncio.sleep(MOST_LATE + 0.2)  # it is late by more than that
+            engine.submit(second)
+            await asyncio.wait_for(second.next(), 2)  # not the 4 s of the first
+            assert engine.running == 2
+            engine.cancel(first)
+            engine.cancel(second)
+
+    asyncio.run(run())
+
+
+def test_as_many_run_as_half_of_the_memory_has_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jobs, "available_memory", lambda: 7 << 20)
+    with started() as engine:
+        assert engine.running_limit == 3
+    with started(running=2) as engine:
+        assert engine.running_limit == 2
+    monkeypatch.setattr(jobs, "available_memory", lambda: 1)
+    with started() as engine:
+        assert engine.running_limit == 1
 
 
 def test_a_job_is_not_made_far_ahead_of_its_client() -> None:

@@ -42,6 +42,7 @@ Info describe(const T3& model) {
   info["device"] = device_name(model.stream());
   info["weight_bytes"] = model.weight_bytes();
   info["step_bytes"] = model.step_bytes();
+  info["position_bytes"] = model.position_bytes();
   info["analyser"] = config.settings.analyser;
   info["alignment"] = !config.settings.alignment_heads.empty();
   info["repetition_penalty"] = config.settings.repetition_penalty;

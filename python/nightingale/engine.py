@@ -42,6 +42,10 @@ HEAD_SIZE = 64
 MOST_CALIBRATION_TOKENS = 150  # of a text that heads are found with
 S3GEN_PREFIXES = {"flow": "flow.", "vocoder": "mel2wav."}  # of the tensors of its stages
 KEPT_CONDITIONS = 8  # of 8 MB each at full size in float32
+# Positions of the KV cache of a sentence beside the voice: text, and speech by the default of
+# max_tokens.
+SENTENCE_POSITIONS = 250 + 1000
+SOUND_BYTES = 4 << 20  # of a sentence's mel and 30 s of sound
 
 
 class Engine:
@@ -95,6 +99,12 @@ class Engine:
     def bakes_voices(self) -> bool:
         """Whether the checkpoint has what baking a voice needs."""
         return self.flow is not None and self.checkpoint.voice_encoder is not None
+
+    @property
+    def session_bytes(self) -> int:
+        """Memory that a text takes at most while it is streamed."""
+        positions: int = self.settings["prompt_tokens"] + SENTENCE_POSITIONS
+        return int(self.settings["position_bytes"]) * positions + SOUND_BYTES
 
     @property
     def speech_defaults(self) -> dict[str, Any]:

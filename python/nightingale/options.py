@@ -330,7 +330,9 @@ class ServerOptions(Options):
         False, "answer 404 to requests that name another model than nightingale or OpenAI's"
     )
     max_queue: int = option(32, "requests that may wait; more get status 429", range=(1, None))
-    max_concurrent: int = option(4, "requests that are spoken in turns", range=(1, None))
+    max_concurrent: int = option(
+        8, "requests that are spoken at once; fewer where memory is short", range=(1, None)
+    )
     max_characters: int = option(10_000, "characters of a text", range=(1, None))
     max_upload: int = option(20_000_000, "bytes of a recording", range=(1, None))
     max_recording: float = option(600.0, "seconds of a recording to convert", **SECONDS)

@@ -104,6 +104,7 @@ class TTS(Stages):
             "threads": _core.threads(),
             "mlx": _core.mlx_version(),
             "bakes_voices": engine.bakes_voices,
+            "session_bytes": engine.session_bytes,
             "ignored_options": list(engine.rules.ignored_options),
             "sound_tags": list(self._tokenizer.tags.sounds),
             "style_tags": list(self._tokenizer.tags.styles),

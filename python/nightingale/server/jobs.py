@@ -6,12 +6,14 @@ import asyncio
 import gc
 import logging
 import math
+import os
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 import mlx.core as mx
@@ -22,6 +24,7 @@ from ..tts import TTS
 logger = logging.getLogger(__name__)
 
 AHEAD = 30.0  # seconds of sound that are made before the client has taken them
+MOST_LATE = 1.0  # seconds for which one that is later comes before one that is less late
 LONGEST_RETRY = 60
 REMEMBERED_JOBS = 20  # that the estimate of a job's length looks back on
 
@@ -55,6 +58,7 @@ class Job:
         self.cancelled = False
         self.begun = 0.0  # by time.monotonic
         self.busy = 0.0  # seconds of the engine's thread
+        self.last_turn = 0  # the number of its last turn
         self.awaited: Future[Any] | None = None
         self.taken_told: Callable[[], None] = lambda: None
         self._made = self._taken = 0.0  # seconds of sound
@@ -154,10 +158,34 @@ class ModelFacts:
     ignored_options: list[str]
     defaults: dict[str, Any]  # of SpeechOptions, where the model has its own
     device: str
+    session_bytes: int  # that a request takes at most while it is spoken
+
+
+def urgency(job: Job, now: float) -> tuple[float, int]:
+    """The job of which this is least has the turn: the one whose listener would run dry first. All
+    that are late by MOST_LATE or more take turns, so that none waits longer than that and a turn of
+    each other one."""
+    return max(job.due, now - MOST_LATE), job.last_turn
+
+
+def fitting(session_bytes: int) -> int:
+    """How many requests half of the memory has room for that the system can give now; one at
+    least."""
+    return max(1, available_memory() // 2 // session_bytes)
+
+
+def available_memory() -> int:
+    """Bytes that this process can still get without swapping, as far as the system tells."""
+    try:
+        lines = Path("/proc/meminfo").read_text().splitlines()
+        found = next(line for line in lines if line.startswith("MemAvailable:"))
+        return int(found.split()[1]) * 1024
+    except (OSError, StopIteration):
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
 class EngineThread:
-    """Runs jobs in turns of one step each, the one whose listener would run dry first.
+    """Runs jobs in turns of one step each, by their urgency.
 
     MLX's streams belong to a thread, so that the model is loaded, used and dropped in this one.
     """
@@ -167,15 +195,16 @@ class EngineThread:
         load: Callable[[], TTS],
         *,
         queue: int = 32,
-        running: int = 4,
+        running: int = 8,
         unload_after: float | None = None,
     ) -> None:
         self._load = load
         self._tts: TTS | None = None
         self._facts: ModelFacts | None = None
         self._queue: FairQueue[Job] = FairQueue(queue)
-        self._most_running = running
+        self._asked_running = self._most_running = running
         self._running: list[Job] = []
+        self._turns = 0
         self._unload_after = unload_after
         self._wake = threading.Condition()
         self._stopping = False
@@ -229,6 +258,15 @@ class EngineThread:
     @property
     def running(self) -> int:
         return len(self._running)
+
+    @property
+    def running_limit(self) -> int:
+        return self._most_running
+
+    @property
+    def session_bytes(self) -> int:
+        """What the requests that run take of memory at most."""
+        return self.running * self.facts.session_bytes
 
     @property
     def waiting(self) -> int:
@@ -290,7 +328,8 @@ class EngineThread:
                 self._end(job)
             ready = [job for job in self._running if not job.blocked]
             if ready:
-                self._step(min(ready, key=lambda job: job.due))
+                now = time.monotonic()
+                self._step(min(ready, key=lambda job: urgency(job, now)))
         for job in [*self._running, *self._queue.clear()]:
             job.give(EngineStoppedError())
             self._end(job)
@@ -311,6 +350,8 @@ class EngineThread:
 
     def _step(self, job: Job) -> None:
         began = time.monotonic()
+        self._turns += 1
+        job.last_turn = self._turns
         try:
             if job.steps is None:
                 job.begun = began
@@ -352,7 +393,9 @@ class EngineThread:
                 self._tts.info["ignored_options"],
                 self._tts.info["defaults"],
                 self._tts.info["device"],
+                self._tts.info["session_bytes"],
             )
+            self._most_running = min(self._asked_running, fitting(self._facts.session_bytes))
         return self._tts
 
     def _reloaded(self) -> TTS:

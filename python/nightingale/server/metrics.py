@@ -42,6 +42,8 @@ class Metrics:
             name: Gauge(f"nightingale_{name}", text, registry=registry, multiprocess_mode="livesum")
             for name, text in (
                 ("running", "Requests that take turns"),
+                ("running_limit", "Requests that take turns at most"),
+                ("session_bytes", "Memory that the requests that take turns have at most"),
                 ("waiting", "Requests that wait"),
                 ("loaded", "Models in memory"),
             )

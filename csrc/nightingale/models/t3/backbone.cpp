@@ -71,6 +71,16 @@ KvCache Backbone::make_cache(int batch, int capacity, mx::Stream s) const {
   return cache;
 }
 
+size_t Backbone::position_bytes() const {
+  auto [shape, dtype] =
+      ops::cache_shape({1, heads_, 1, kHeadDim}, dtype_, kv_.bits);
+  size_t bytes = mx::size_of(dtype);
+  for (int size : shape) {
+    bytes *= size;
+  }
+  return 2 * layers_.size() * bytes; // keys and values
+}
+
 KvCache Backbone::fork(
     const KvCache& prefix,
     int batch,

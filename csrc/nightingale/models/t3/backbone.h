@@ -32,6 +32,9 @@ class Backbone {
 
   KvCache make_cache(int batch, int capacity, mx::Stream s) const;
 
+  // Bytes of one position of one row in such a cache.
+  size_t position_bytes() const;
+
   // A cache of `batch` rows that all begin as `prefix`, a cache of one, does.
   KvCache fork(const KvCache& prefix, int batch, int capacity, mx::Stream s)
       const;

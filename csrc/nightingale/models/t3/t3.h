@@ -40,6 +40,10 @@ class T3 {
   size_t step_bytes() const {
     return backbone_.step_bytes() + speech_head_.w.nbytes();
   }
+  // Bytes that a position takes in the KV cache of an utterance.
+  size_t position_bytes() const {
+    return (config_.traits().guidance ? 2 : 1) * backbone_.position_bytes();
+  }
   mx::Dtype dtype() const {
     return dtype_;
   }
