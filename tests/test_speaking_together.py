@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import hashlib
 import itertools
+import json
 import random
 import threading
 from collections.abc import Iterator
@@ -16,6 +18,8 @@ import numpy as np
 import pytest
 
 import nightingale
+from nightingale.batch import LineSpeaker
+from nightingale.options import LoadOptions
 from nightingale.speaking_together import in_turns
 
 TEXTS = ["One is said.", "Two is said, at more length.", "Three.", "Four is the last one."]
@@ -83,6 +87,57 @@ def test_works_take_turns_and_few_run_at_once() -> None:
     found = dict(in_turns(partial(begin, n) for n in range(30)))
     assert found == {n: [n] * ((n % 5 + 1) // 2) for n in range(30)}
     assert most == 8
+
+
+def test_a_work_that_fails_ends_alone() -> None:
+    def begin(number: int) -> Iterator[int | None]:
+        if number == 2:
+            raise ValueError("two")
+        return work(number)
+
+    def work(number: int) -> Iterator[int | None]:
+        yield number
+        if number == 4:
+            raise ValueError("four")
+        yield number
+
+    found = dict(in_turns(partial(begin, n) for n in range(6)))
+    assert {n: str(error) for n, error in found.items() if not isinstance(error, list)} == {
+        2: "two",
+        4: "four",
+    }
+    assert {n: kept for n, kept in found.items() if isinstance(kept, list)} == {
+        n: [n, n] for n in (0, 1, 3, 5)
+    }
+
+
+def test_lines_of_a_batch_are_spoken_together(
+    quick_checkpoint: Path, quick_tts: nightingale.TTS
+) -> None:
+    lines = [(text, {"seed": seed, **SETTINGS}) for seed in range(2) for text in TEXTS]
+    lines[2][1]["speed"] = 9
+    lines[5] = (" ", lines[5][1])
+    rows = [
+        {"line": n, "request": json.dumps({"text": t, "output": "a.wav", "options": o})}
+        for n, (t, o) in enumerate([(t, {**o, "lexicon": None}) for t, o in lines])
+    ]
+    loading = LoadOptions(device=quick_tts.info["device"])
+    speaker = LineSpeaker(str(quick_checkpoint), loading, {}, {})
+    made = speaker.speak(rows)
+    assert [answer["line"] for answer in made] == list(range(8))
+    assert made[2]["error"] == "speed must be between 0.5 and 2.0, not 9.0"
+    assert made[5]["error"]
+    for number, (text, options) in enumerate(lines):
+        if number not in (2, 5):
+            audio = quick_tts.generate(text, **options)
+            assert made[number]["error"] == ""
+            assert made[number]["seconds"] == audio.duration
+            content = audio.samples.astype("<f4").tobytes()
+            assert made[number]["sha256"] == hashlib.sha256(content).hexdigest()
+            assert made[number]["file"].startswith(b"RIFF")
+    model = speaker._tts._engine._model
+    if quick_tts.info["device"] == "cpu":
+        assert model.t3_steps > 2 * model.t3_passes
 
 
 def compared_at_random(tts: nightingale.TTS, texts: list[str], seeds: range) -> int:

@@ -17,14 +17,18 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from ._core import Error
 from .atomic_files import atomic_path, unfinished_files
 from .batch_requests import Request
+from .chunks import whole_audio
 from .loading import load
-from .options import LoadOptions
+from .options import LoadOptions, SpeechOptions
+from .speaking_together import RUNNING, in_turns
+from .speech import Chunk
 from .text.lexicon import Lexicon
 from .voice import Voice
 
@@ -131,7 +135,7 @@ class Journal:
 
 
 class LineSpeaker:
-    """Ray's actor: loads the model once and speaks line after line."""
+    """Ray's actor: loads the model once and speaks several lines at once."""
 
     def __init__(
         self,
@@ -150,30 +154,52 @@ class LineSpeaker:
         except (Error, ValueError, OSError) as error:
             self._refused = str(error)  # raised here, Ray would tell it in fifty lines
 
-    def __call__(self, row: dict[str, Any]) -> dict[str, Any]:
-        answer = {"line": row["line"], "file": b"", "sha256": "", "seconds": 0.0}
-        answer |= {"error": "", "refused": self._refused}
-        if self._refused:
-            return answer
-        try:
-            return answer | self._thread.submit(self._speak, json.loads(row["request"])).result()
-        except (Error, ValueError) as error:
-            return answer | {"error": str(error)}
-        except Exception as error:  # one line's misfortune does not end the others
-            return answer | {"error": f"unexpected {type(error).__name__}: {error}"}
+    def __call__(self, table: Any) -> Any:
+        """Rows as Arrow has them, and what is made of them."""
+        return table.from_pylist(self.speak(table.to_pylist()))
 
-    def _speak(self, request: dict[str, Any]) -> dict[str, Any]:
+    def speak(self, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """What is made of each row, in their order."""
+        requests = [json.loads(row["request"]) for row in rows]
+        if self._refused:
+            made = [{"refused": self._refused} for _ in requests]
+        else:
+            made = self._thread.submit(self._speak_all, requests).result()
+        empty = {"file": b"", "sha256": "", "seconds": 0.0, "error": "", "refused": ""}
+        return [
+            {"line": row["line"], **empty, **answer} for row, answer in zip(rows, made, strict=True)
+        ]
+
+    def _speak_all(self, requests: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        answers: dict[int, dict[str, Any]] = {}
+        for number, spoken in in_turns(partial(self._steps, request) for request in requests):
+            try:
+                answers[number] = _answer(requests[number], spoken)
+            except (Error, ValueError) as error:
+                answers[number] = {"error": str(error)}
+            except Exception as error:  # one line's misfortune does not end the others
+                answers[number] = {"error": f"unexpected {type(error).__name__}: {error}"}
+        return [answers[number] for number in range(len(requests))]
+
+    def _steps(self, request: dict[str, Any]) -> Iterator[Chunk | None]:
         options = request["options"]
         if options.get("voice") in self._voices:
             options["voice"] = self._voices[options["voice"]]
         options["lexicon"] = self._lexicons.get(options["lexicon"])
-        audio = self._tts.generate(request["text"], **options)
-        with tempfile.TemporaryDirectory() as folder:
-            file = Path(folder) / f"speech{Path(request['output']).suffix}"
-            audio.save(file)
-            content = file.read_bytes()
-        sha256 = hashlib.sha256(audio.samples.astype("<f4").tobytes()).hexdigest()
-        return {"file": content, "sha256": sha256, "seconds": audio.duration}
+        return self._tts.stepwise(request["text"], **options, first_chunk=None)
+
+
+def _answer(request: dict[str, Any], spoken: list[Chunk] | Exception) -> dict[str, Any]:
+    """What was said of a line, as a file; raises what ended it."""
+    if isinstance(spoken, Exception):
+        raise spoken
+    audio = whole_audio(spoken, request["text"], SpeechOptions())
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / f"speech{Path(request['output']).suffix}"
+        audio.save(file)
+        content = file.read_bytes()
+    sha256 = hashlib.sha256(audio.samples.astype("<f4").tobytes()).hexdigest()
+    return {"file": content, "sha256": sha256, "seconds": audio.duration}
 
 
 def speak_lines(
@@ -224,7 +250,7 @@ def _answers(
     voices: Mapping[str, Voice],
     lexicons: Mapping[str, Lexicon],
 ) -> Iterator[dict[str, Any]]:
-    """What the actors give for each row, as it comes."""
+    """What the actors give for each row, as it comes: for as many at once as they speak."""
     import ray
     import ray.data
     from ray.exceptions import RayError
@@ -233,10 +259,14 @@ def _answers(
     loading = replace(loading, threads=loading.threads or cpus, progress=False)
     ray.data.DataContext.get_current().enable_progress_bars = False
     logging.getLogger("ray.data").setLevel(logging.CRITICAL)
+    together = min(RUNNING, math.ceil(len(rows) / workers))
+    blocks = min(math.ceil(len(rows) / together), MOST_BLOCKS)
     answers = (
-        ray.data.from_items(rows, override_num_blocks=min(len(rows), MOST_BLOCKS))
-        .map(
+        ray.data.from_items(rows, override_num_blocks=blocks)
+        .map_batches(
             LineSpeaker,
+            batch_size=together,
+            batch_format="pyarrow",
             fn_constructor_kwargs={
                 "model": model,
                 "loading": loading,

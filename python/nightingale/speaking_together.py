@@ -43,9 +43,11 @@ def _pair(number: int, given: Any) -> tuple[str, dict[str, Any]]:
     return given[0], given[1]
 
 
-def in_turns(begin: Iterable[Callable[[], Iterator[T | None]]]) -> Iterator[tuple[int, list[T]]]:
+def in_turns(
+    begin: Iterable[Callable[[], Iterator[T | None]]],
+) -> Iterator[tuple[int, list[T] | Exception]]:
     """Runs works of many steps, RUNNING at once, one step of each in turn. Yields the number of
-    each that has ended and its results, which are what steps yield but None."""
+    each that has ended and its results, which are what steps yield but None, or what it raised."""
     waiting = enumerate(begin)
     running: dict[int, tuple[Iterator[T | None], list[T]]] = {}
     more = True
@@ -54,13 +56,19 @@ def in_turns(begin: Iterable[Callable[[], Iterator[T | None]]]) -> Iterator[tupl
             number, start = next(waiting, (-1, None))
             more = start is not None
             if start is not None:
-                running[number] = (start(), [])
+                try:
+                    running[number] = (start(), [])
+                except Exception as error:
+                    yield number, error
         for number, (steps, results) in list(running.items()):
             try:
                 result = next(steps)
             except StopIteration:
                 del running[number]
                 yield number, results
+            except Exception as error:
+                del running[number]
+                yield number, error
             else:
                 if result is not None:
                     results.append(result)

@@ -187,6 +187,8 @@ class TTS(Stages):
             partial(self._speak, text, replace(own, first_chunk=None), find_voice, together=True)
             for text, own in requests
         ):
+            if isinstance(chunks, Exception):
+                raise chunks
             made[number] = whole_audio(chunks, *requests[number])
             warn_of(chunks[0])
         return [made[number] for number in range(len(requests))]
