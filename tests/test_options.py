@@ -144,7 +144,7 @@ def digest(checkpoint: Path, given: dict[str, Any], **loading: Any) -> str:
 CHANGES_AUDIO = ({"bits": 8}, {"bits": 4}, {"dtype": "float16"}, {"kv_bits": 8})
 CHANGES_AUDIO += ({"kv_bits": 4}, {"kv_budget": 0.5}, {"device": "cpu"}, {"preset": "upstream"})
 CHANGES_NOTHING = ({"threads": 1}, {"draft": "ngram"}, {"offline": True}, {"progress": False})
-CHANGES_NOTHING += ({"variant": "v2"},)
+CHANGES_NOTHING += ({"variant": "v2"}, {"cache": 1000})
 
 
 def test_a_batch_is_made_again_with_other_options_of_loading(checkpoint: Path) -> None:

@@ -66,6 +66,7 @@ class Model:
         "defaults": {},
         "device": "cpu",
         "session_bytes": 1 << 20,
+        "cache": {},
     }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import gc
 import hashlib
 import itertools
@@ -12,6 +13,7 @@ import threading
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import mlx.core as mx
 import numpy as np
@@ -202,6 +204,53 @@ def test_memory_does_not_grow_with_streams(quick_tts: nightingale.TTS) -> None:
 def test_memory_does_not_grow_with_a_thousand_streams(quick_tts: nightingale.TTS) -> None:
     first = memory_after(quick_tts, 10)
     assert memory_after(quick_tts, 1000) <= first
+
+
+@pytest.fixture(scope="module")
+def caching_tts(quick_checkpoint: Path) -> nightingale.TTS:
+    return nightingale.load(quick_checkpoint, cache=10_000_000, device="cpu")
+
+
+def test_what_was_said_before_is_played_from_the_cache(
+    caching_tts: nightingale.TTS, quick_tts: nightingale.TTS
+) -> None:
+    text = "First it is said. Then it is said again, at more length."
+    model = caching_tts._engine._model
+    assert_same(caching_tts.generate(text, **SETTINGS), quick_tts.generate(text, **SETTINGS))
+    expected = list(quick_tts.stream(text, first_chunk=6, **SETTINGS))
+    for _ in range(2):
+        found = list(caching_tts.stream(text, first_chunk=6, **SETTINGS))
+        assert [chunk.words for chunk in found] == [chunk.words for chunk in expected]
+        for one, other in zip(found, expected, strict=True):
+            np.testing.assert_array_equal(one.samples, other.samples)
+            np.testing.assert_array_equal(one.tokens, other.tokens)
+            assert one.text_tokens == other.text_tokens
+    passes, counts = model.t3_passes, caching_tts.info["cache"]
+    assert_same(caching_tts.generate(text, **SETTINGS), quick_tts.generate(text, **SETTINGS))
+    assert model.t3_passes == passes
+    assert caching_tts.info["cache"]["hits"] == counts["hits"] + 2
+    assert 0 < counts["bytes"] <= counts["limit"] == 10_000_000
+    assert quick_tts.info["cache"]["limit"] == 0
+
+
+def test_another_voice_or_emphasis_is_no_hit(caching_tts: nightingale.TTS) -> None:
+    def hits(**options: Any) -> int:
+        caching_tts.generate("Who says this?", **SETTINGS | options)
+        return int(caching_tts.info["cache"]["hits"])
+
+    before = hits()
+    voice = caching_tts._voice(None)
+    other = dataclasses.replace(voice, speaker_emb=voice.speaker_emb * 2)
+    assert hits(voice=other) == before
+    assert hits(exaggeration=0.9) == before
+    assert hits(seed=3) == before
+    assert hits(speed=1.5) == before
+    assert hits(voice=dataclasses.replace(voice)) == before + 1  # the same in another object
+
+
+def test_a_cache_of_no_bytes_is_refused(quick_checkpoint: Path) -> None:
+    with pytest.raises(ValueError, match="cache must be 1 or more"):
+        nightingale.load(quick_checkpoint, cache=0)
 
 
 def test_a_stream_of_an_event_loop_is_that_of_a_thread(quick_tts: nightingale.TTS) -> None:

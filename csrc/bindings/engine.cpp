@@ -33,6 +33,18 @@ nb::typed<nb::dict, nb::str, float> seconds_of(const StageSeconds& stages) {
   return seconds;
 }
 
+nb::typed<nb::dict, nb::str, uint64_t> cache_counts(const Model& model) {
+  auto counts =
+      model.sentences ? model.sentences->counts() : SentenceCache::Counts();
+  nb::typed<nb::dict, nb::str, uint64_t> found;
+  found["hits"] = counts.hits;
+  found["misses"] = counts.misses;
+  found["sentences"] = counts.sentences;
+  found["bytes"] = counts.bytes;
+  found["limit"] = counts.limit;
+  return found;
+}
+
 using WordTuple = nb::typed<nb::tuple, int, float, float>;
 
 nb::typed<nb::list, WordTuple> to_list(const std::vector<WordTime>& words) {
@@ -70,15 +82,21 @@ void bind_model(nb::module_& m) {
              std::shared_ptr<Flow> flow,
              std::shared_ptr<Vocoder> vocoder,
              int lookahead,
-             float temperature) {
+             float temperature,
+             size_t cache) {
             new (model) Model{t3, flow, vocoder, lookahead, temperature};
+            if (cache > 0) {
+              model->sentences = std::make_shared<SentenceCache>(cache);
+            }
           },
           nb::arg("t3"),
           nb::arg("flow"),
           nb::arg("vocoder"),
           nb::kw_only(),
           nb::arg("lookahead"),
-          nb::arg("temperature"))
+          nb::arg("temperature"),
+          nb::arg("cache") = 0,
+          "cache: bytes for sentences that were spoken; 0: none are kept.")
       .def_prop_ro(
           "t3_passes",
           [](const Model& model) { return model.scheduler->passes(); },
@@ -86,7 +104,12 @@ void bind_model(nb::module_& m) {
       .def_prop_ro(
           "t3_steps",
           [](const Model& model) { return model.scheduler->steps(); },
-          "Tokens and parts of prompts that they were for.");
+          "Tokens and parts of prompts that they were for.")
+      .def_prop_ro(
+          "cache",
+          &cache_counts,
+          "What the cache of sentences holds, and how often it had what was "
+          "asked for.");
 }
 
 void bind_sound(nb::module_& m) {
@@ -207,19 +230,23 @@ void bind_session(nb::module_& m) {
              const KvCache& voice,
              const std::optional<BoundDraft>& draft,
              std::shared_ptr<FlowVoice> flow_voice,
-             nb::handle options) {
+             nb::handle options,
+             std::string voice_digest) {
             new (manner) Manner{
                 voice,
                 flow_voice,
                 options_from<SpeechOptions>(options),
                 speed_of(options),
                 draft ? draft->make : nullptr,
-                draft ? draft->length : nullptr};
+                draft ? draft->length : nullptr,
+                std::move(voice_digest)};
           },
           nb::arg("voice"),
           nb::arg("draft").none(),
           nb::arg("flow_voice"),
-          nb::arg("options"));
+          nb::arg("options"),
+          nb::arg("voice_digest") = "",
+          "voice_digest: of all that the voice is; empty: nothing is cached.");
 
   nb::class_<SpokenChunk>(m, "SpokenChunk")
       .def_ro("segment", &SpokenChunk::segment)

@@ -273,7 +273,8 @@ class FlowVoice:
 class Model:
     """The networks of one checkpoint."""
 
-    def __init__(self, t3: T3, flow: Flow, vocoder: Vocoder, *, lookahead: int, temperature: float) -> None: ...
+    def __init__(self, t3: T3, flow: Flow, vocoder: Vocoder, *, lookahead: int, temperature: float, cache: int = 0) -> None:
+        """cache: bytes for sentences that were spoken; 0: none are kept."""
 
     @property
     def t3_passes(self) -> int:
@@ -282,6 +283,12 @@ class Model:
     @property
     def t3_steps(self) -> int:
         """Tokens and parts of prompts that they were for."""
+
+    @property
+    def cache(self) -> dict[str, int]:
+        """
+        What the cache of sentences holds, and how often it had what was asked for.
+        """
 
 class SentenceSound:
     """The sound of one sentence."""
@@ -342,7 +349,8 @@ def monotonic_path(weights: Annotated[NDArray[numpy.float32], dict(shape=(None, 
 class Manner:
     """A voice and the options to speak with."""
 
-    def __init__(self, voice: KvCache, draft: Draft | None, flow_voice: FlowVoice, options: object) -> None: ...
+    def __init__(self, voice: KvCache, draft: Draft | None, flow_voice: FlowVoice, options: object, voice_digest: str = '') -> None:
+        """voice_digest: of all that the voice is; empty: nothing is cached."""
 
 class SpokenChunk:
     @property

@@ -24,6 +24,7 @@ class LoadOverrides(TypedDict, total=False):
     draft: str | Path | None
     device: str
     threads: int | None
+    cache: int | None
     offline: bool
     progress: bool | None
 

@@ -67,7 +67,7 @@ class Requests:
         found = find_voice(voice, self._checkpoint.voice_names, VoiceFolder())
         if isinstance(found, Voice):
             self.voices[voice] = found
-            self._voice_digests[voice] = _voice_digest(found)
+            self._voice_digests[voice] = found.digest
         else:
             file = self._checkpoint.voices.get(found, self._checkpoint.voice)
             self._voice_digests[voice] = _content_digest(file)
@@ -148,14 +148,4 @@ def _content_digest(file: Path | None) -> str | None:
     with open(file, "rb") as opened:
         while part := opened.read(READ_BYTES):
             digest.update(part)
-    return digest.hexdigest()
-
-
-def _voice_digest(voice: Voice) -> str:
-    digest = hashlib.sha256()
-    for name, value in vars(voice).items():
-        shape = getattr(value, "shape", value)
-        digest.update(f"{name}{shape}".encode())
-        if hasattr(value, "tobytes"):
-            digest.update(value.tobytes())
     return digest.hexdigest()

@@ -76,7 +76,11 @@ class Engine:
             self.vocoder, unknown_too = _core.Vocoder.load(file, options)
             _warn_of(sorted({*unknown, *unknown_too}), checkpoint.s3gen)
             self._model = _core.Model(
-                self.t3, self.flow, self.vocoder, **asdict(checkpoint.settings.flow)
+                self.t3,
+                self.flow,
+                self.vocoder,
+                **asdict(checkpoint.settings.flow),
+                cache=options.cache or 0,
             )
         self.settings = self.t3.describe()
         self.rules = RULES[self.settings["backbone"]]
@@ -84,6 +88,7 @@ class Engine:
         self._baker: _core.VoiceBaker | None = None
         self._tokenizer: _core.SpeechTokenizer | None = None
         self._conditions: dict[tuple[Voice, float], _Condition] = {}
+        self._caches = options.cache is not None
         self._turn = GpuTurn() if options.device == "gpu" else Turn()
 
     def s3gen(self) -> tuple[_core.Flow, _core.Vocoder]:
@@ -99,6 +104,11 @@ class Engine:
     def bakes_voices(self) -> bool:
         """Whether the checkpoint has what baking a voice needs."""
         return self.flow is not None and self.checkpoint.voice_encoder is not None
+
+    @property
+    def cache_counts(self) -> dict[str, int]:
+        """Of the cache of sentences: hits, misses, sentences, bytes and their limit."""
+        return {} if self.flow is None else self._model.cache
 
     @property
     def session_bytes(self) -> int:
@@ -185,7 +195,9 @@ class Engine:
         the samples of silence after it."""
         with self._turn:
             condition = self._condition(voice, options.exaggeration)
-            manner = _core.Manner(condition.cache, condition.draft, flow_voice(voice), options)
+            manner = _core.Manner(
+                condition.cache, condition.draft, flow_voice(voice), options, condition.digest
+            )
             session.add(manner, encoded.ids, len(encoded.words), encoded.word_of, silence)
 
     def sentence_sound(
@@ -383,7 +395,9 @@ class Engine:
             self.rules.prompt.check(voice)
             side = (*_t3_side(voice), emotion)
             self._conditions[key] = _Condition(
-                self.t3.condition(*side), self.drafts.in_voice(*side) if self.drafts else None
+                self.t3.condition(*side),
+                self.drafts.in_voice(*side) if self.drafts else None,
+                voice.digest if self._caches else "",
             )
             if len(self._conditions) > KEPT_CONDITIONS:
                 del self._conditions[next(iter(self._conditions))]
@@ -403,6 +417,7 @@ class _Condition:
 
     cache: _core.KvCache
     draft: _core.Draft | None
+    digest: str  # of the voice, for the cache of sentences; empty where there is none
 
 
 def _warn_of(unknown: list[str], path: Path) -> None:

@@ -107,6 +107,15 @@ class LoadOptions(Options):
         unset="all cores",
         changes_audio=False,
     )
+    cache: int | None = option(
+        None,
+        "bytes of memory for sentences that were spoken: they are played again where text, voice, "
+        "seed and options are the same",
+        range=(1, None),
+        unset="nothing is kept",
+        changes_audio=False,
+        core=False,
+    )
     offline: bool = option(
         False, "use only what was downloaded before", changes_audio=False, core=False
     )

@@ -105,6 +105,7 @@ class TTS(Stages):
             "mlx": _core.mlx_version(),
             "bakes_voices": engine.bakes_voices,
             "session_bytes": engine.session_bytes,
+            "cache": engine.cache_counts,
             "ignored_options": list(engine.rules.ignored_options),
             "sound_tags": list(self._tokenizer.tags.sounds),
             "style_tags": list(self._tokenizer.tags.styles),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -63,6 +64,17 @@ class Voice:
         if not 0 <= value < math.inf:
             raise ValueError(f"exaggeration must be 0 or more, not {exaggeration}")
         return replace(self, emotion_adv=value)
+
+    @property
+    def digest(self) -> str:
+        """Of all that the voice is: another voice has another one."""
+        digest = hashlib.sha256()
+        for name, value in vars(self).items():
+            shape = getattr(value, "shape", value)
+            digest.update(f"{name}{shape}".encode())
+            if hasattr(value, "tobytes"):
+                digest.update(value.tobytes())
+        return digest.hexdigest()
 
     def __repr__(self) -> str:
         has = [

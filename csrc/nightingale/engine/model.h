@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "nightingale/engine/scheduler.h"
+#include "nightingale/engine/sentence_cache.h"
 #include "nightingale/models/hift/vocoder.h"
 #include "nightingale/models/s3gen/flow.h"
 #include "nightingale/models/t3/t3.h"
@@ -19,6 +20,7 @@ struct Model {
   int lookahead = kLookaheadTokens; // tokens that a stream waits for past a cut
   float flow_temperature = 1; // what the flow's noise is multiplied with
   std::shared_ptr<Scheduler> scheduler = std::make_shared<Scheduler>();
+  std::shared_ptr<SentenceCache> sentences = nullptr; // none: nothing is kept
 };
 
 } // namespace nightingale

@@ -91,22 +91,14 @@ int Session::speaking() const {
 void Session::add(Segment segment) {
   std::lock_guard turn(model_->scheduler->turn());
   Stopwatch watch;
+  auto key = cache_key(segment);
+  std::shared_ptr<const SentenceChunks> kept;
+  if (!key.empty()) {
+    kept = model_->sentences->find(key);
+  }
   std::shared_ptr<Utterance> speech;
-  if (segment.manner) {
-    const auto& manner = *segment.manner;
-    SpeechRequest request{
-        segment.text_tokens,
-        manner.voice,
-        manner.options,
-        options_.analyser,
-        uint32_t(added_),
-        options_.min_tokens,
-        manner.draft,
-        std::nullopt,
-        manner.proposal_length,
-        options_.followed.value_or(std::vector<AlignmentHead>{})};
-    speech = std::make_shared<Utterance>(model_->t3, std::move(request));
-    model_->scheduler->join(speech);
+  if (segment.manner && !kept) {
+    speech = utterance(segment);
   }
   double speed = segment.manner ? segment.manner->speed : 1;
   WordTimes words(segment.words, segment.word_of, speed);
@@ -118,9 +110,55 @@ void Session::add(Segment segment) {
        .words = std::move(words),
        .tokens = {},
        .positions = {},
-       .untold_text = text_tokens});
+       .untold_text = text_tokens,
+       .key = std::move(key),
+       .kept = std::move(kept)});
   set_due();
   stages_.t3 += watch.seconds();
+}
+
+// That says a segment, and is known to the scheduler.
+std::shared_ptr<Utterance> Session::utterance(const Segment& segment) {
+  const auto& manner = *segment.manner;
+  SpeechRequest request{
+      segment.text_tokens,
+      manner.voice,
+      manner.options,
+      options_.analyser,
+      uint32_t(added_),
+      options_.min_tokens,
+      manner.draft,
+      std::nullopt,
+      manner.proposal_length,
+      options_.followed.value_or(std::vector<AlignmentHead>{})};
+  auto made = std::make_shared<Utterance>(model_->t3, std::move(request));
+  model_->scheduler->join(made);
+  return made;
+}
+
+// All that the next segment's chunks depend on beside the model; empty where
+// they are not cached. Which sentence of the text it is, is part of its draws.
+std::string Session::cache_key(const Segment& segment) const {
+  if (!model_->sentences || !segment.manner ||
+      segment.manner->voice_digest.empty()) {
+    return {};
+  }
+  const auto& manner = *segment.manner;
+  CacheKey key;
+  key.add(manner.voice_digest);
+  SpeechOptions::each([&](const char*, auto member, const OptionRange&) {
+    key.add(manner.options.*member);
+  });
+  key.add(manner.speed);
+  key.add(segment.text_tokens);
+  key.add(segment.words);
+  key.add(segment.word_of);
+  key.add(added_);
+  key.add(options_.analyser);
+  key.add(options_.min_tokens);
+  key.add(options_.closing_tokens);
+  key.add(options_.followed.has_value());
+  return key.take();
 }
 
 std::optional<SpokenChunk> Session::step() {
@@ -170,6 +208,9 @@ std::vector<Session::Ended> Session::take_ended() {
 }
 
 std::optional<SpokenChunk> Session::advance(Part& part) {
+  if (part.kept && !part.sounded) {
+    return play(part);
+  }
   if (!part.speech) {
     part.sounded = true;
   }
@@ -280,21 +321,45 @@ void Session::end_speech(Part& part) {
   sound_->begin(std::move(solved), true);
 }
 
-// A chunk of these samples; the last one of a segment begins the silence.
+// A chunk of these samples.
 SpokenChunk Session::heard(Part& part, std::vector<float> samples) {
   bool last = part.spoken;
   follow(part, last);
   double until = double(sound_->sent()) / kSampleRate;
   const auto& tokens = part.tokens;
   int solved = std::min<int>(sound_->solved(), tokens.size());
+  SentenceChunk sound{
+      std::move(samples),
+      {tokens.begin() + part.told, tokens.begin() + solved},
+      last ? part.words.take_rest(until) : part.words.take(until)};
+  part.told = solved;
+  if (!part.key.empty()) {
+    part.made.push_back(sound);
+    if (last) {
+      model_->sentences->keep(part.key, std::move(part.made));
+    }
+  }
+  return told(part, std::move(sound), last);
+}
+
+// The next chunk of a segment that is in the cache.
+SpokenChunk Session::play(Part& part) {
+  if (part.played == 0) {
+    part.offset = double(samples_) / kSampleRate;
+  }
+  auto sound = (*part.kept)[part.played++];
+  return told(part, std::move(sound), part.played == part.kept->size());
+}
+
+// A chunk with this sound; the last one of a segment begins the silence.
+SpokenChunk Session::told(Part& part, SentenceChunk sound, bool last) {
   SpokenChunk chunk;
   chunk.segment = part.number;
-  chunk.samples = std::move(samples);
-  chunk.tokens.assign(tokens.begin() + part.told, tokens.begin() + solved);
-  chunk.words = last ? part.words.take_rest(until) : part.words.take(until);
+  chunk.samples = std::move(sound.samples);
+  chunk.tokens = std::move(sound.tokens);
+  chunk.words = std::move(sound.words);
   chunk.offset = part.offset;
   chunk.text_tokens = std::exchange(part.untold_text, 0);
-  part.told = solved;
   if (last) {
     auto& silence = part.segment.silence;
     int64_t added = std::min(silence, kLongestSilence);

@@ -4,6 +4,7 @@
 #include <deque>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "nightingale/engine/model.h"
@@ -21,6 +22,7 @@ struct Manner {
   double speed = 1; // the option, with all its digits
   MakeDraft draft = nullptr;
   std::shared_ptr<ProposalLength> proposal_length = nullptr;
+  std::string voice_digest = {}; // empty: what it says is not cached
 };
 
 // Text that is spoken as one utterance, and the silence after it.
@@ -100,7 +102,7 @@ class Session {
   struct Part {
     int number;
     Segment segment;
-    std::shared_ptr<Utterance> speech; // none: only silence
+    std::shared_ptr<Utterance> speech; // none: from the cache, or only silence
     WordTimes words;
     std::vector<int> tokens;
     std::vector<int> positions; // of them in the text
@@ -111,6 +113,10 @@ class Session {
     int told = 0; // tokens that chunks have brought
     int untold_text = 0; // text tokens, until its first chunk
     double offset = 0;
+    std::string key = {}; // in the cache of sentences; empty: it is not kept
+    SentenceChunks made = {}; // of one that is to be kept
+    std::shared_ptr<const SentenceChunks> kept = nullptr; // from the cache
+    size_t played = 0; // chunks of them
   };
 
   std::optional<SpokenChunk> advance(Part& part);
@@ -121,6 +127,10 @@ class Session {
   void set_due();
   void end_speech(Part& part);
   SpokenChunk heard(Part& part, std::vector<float> samples);
+  SpokenChunk play(Part& part);
+  SpokenChunk told(Part& part, SentenceChunk sound, bool last);
+  std::string cache_key(const Segment& segment) const;
+  std::shared_ptr<Utterance> utterance(const Segment& segment);
   SpokenChunk silence(Part& part);
   void follow(Part& part, bool to_end);
   SpokenChunk finished(SpokenChunk chunk);

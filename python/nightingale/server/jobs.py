@@ -269,6 +269,12 @@ class EngineThread:
         return self.running * self.facts.session_bytes
 
     @property
+    def cache_counts(self) -> dict[str, int]:
+        """Of the cache of sentences; empty while no model is loaded."""
+        tts = self._tts
+        return {} if tts is None else tts.info["cache"]
+
+    @property
     def waiting(self) -> int:
         return len(self._queue)
 

@@ -48,6 +48,17 @@ class Metrics:
                 ("loaded", "Models in memory"),
             )
         }
+        self._cache = {
+            name: Gauge(
+                f"nightingale_cache_{name}", text, registry=registry, multiprocess_mode="livesum"
+            )
+            for name, text in (
+                ("hits", "Sentences that were played from the cache"),
+                ("misses", "Sentences that were not in the cache"),
+                ("sentences", "Sentences in the cache"),
+                ("bytes", "Memory of the cached sentences"),
+            )
+        }
 
     def text(self, engine: EngineThread) -> bytes:
         """All counts as Prometheus reads them."""
@@ -62,6 +73,9 @@ class Metrics:
         """Brings the gauges up to date: other workers tell of this one by what it last knew."""
         for name, gauge in self._state.items():
             gauge.set(getattr(engine, name))
+        counts = engine.cache_counts
+        for name, gauge in self._cache.items():
+            gauge.set(counts.get(name, 0))
 
 
 class CountAnswers:
