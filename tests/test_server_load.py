@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import random
 import re
@@ -25,6 +26,7 @@ pytest.importorskip("fastapi", reason="pip install 'nightingale-tts[server]'")
 from websockets.sync.client import ClientConnection, connect
 
 import nightingale
+from bench import serve
 
 from .malformed import LIVE, SPEECH, UPGRADE, request
 from .malformed import speech as speech_request
@@ -124,6 +126,20 @@ def live(server: Running) -> ClientConnection:
 
 
 @linux
+def test_the_benchmark_of_many_clients_measures_a_server(server: Running) -> None:
+    loads = asyncio.run(serve.measure(server.url, [1, 2], [4.0], 0.2, ["Hi."]))
+    assert [load.name for load in loads] == ["1 client", "2 clients", "4 requests/s"]
+    for load in loads:
+        assert load.answers
+        assert len(load.good) == len(load.answers)
+        for answer in load.good:
+            assert answer.seconds > 0
+            assert 0 < answer.first <= answer.end
+    head, _, *rows = serve.table(loads).splitlines()
+    assert {row.count("|") for row in (head, *rows)} == {len(serve.HEAD) + 1}
+    assert rows[0].split("|")[4].strip() == "1.00"
+
+
 def test_64_clients_get_the_right_sound_or_429(
     server: Running, expected: Expected, pytestconfig: pytest.Config
 ) -> None:
