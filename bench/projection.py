@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from nightingale import SpeechOptions
-from nightingale.engine import FRAMES_PER_TOKEN
 from nightingale.model_settings import LOOKAHEAD_TOKENS
+from nightingale.networks import FRAMES_PER_TOKEN
 from tools.synthetic import S3GEN_SIZES, SPEECH_VOCABULARY, T3_SIZES
 
 from .apple_chips import Chip

@@ -12,9 +12,9 @@ import nightingale
 from nightingale import _core, cli
 from nightingale.batch_requests import Requests
 from nightingale.checkpoint import find_checkpoint
-from nightingale.engine import cache_bits
 from nightingale.loading import on_device
 from nightingale.manifest import Line
+from nightingale.networks import cache_bits
 from nightingale.options import LoadOptions, SpeechOptions
 
 TEXT = "The quick brown fox jumps over the lazy dog."

@@ -14,7 +14,7 @@ import pytest
 
 import nightingale
 from nightingale import _core, cli
-from nightingale.speech import Chunk
+from nightingale.chunks import Chunk
 from nightingale.validate import baseline, plot
 
 from .command import names_in

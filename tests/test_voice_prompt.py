@@ -46,7 +46,7 @@ def test_turbo_needs_more_than_five_seconds(seconds: float, long_enough: bool) -
 
 def test_the_length_of_t3_s_prompt_is_the_model_s(tts: nightingale.TTS) -> None:
     recording = read_recording(speech(16.0, RATE), RATE)
-    baker = tts._engine._voice_baker()
+    baker = tts._engine._voice_baker
     standard, turbo = (
         baker.bake(recording.at_24k, recording.at_16k, kind.tokens) for kind in (STANDARD, TURBO)
     )

@@ -7,7 +7,7 @@ import pytest
 
 import nightingale
 from nightingale import _core
-from nightingale.alignment import best_heads, followed_share, monotonic_path
+from nightingale.alignment import best_heads, followed_share, monotonic_path, text_weights
 from nightingale.checkpoint import embedded_model
 from nightingale.word_times import TOKENS_PER_SECOND, Word, spoken_words
 
@@ -62,8 +62,8 @@ def test_times_by_found_heads_are_those_by_the_model_s_own(
     for text in TEXTS:
         ids, tokens = own.tokenize(text), own.speech_tokens(text, seed=4)
         expected = times(own, text, own._engine.text_positions(ids, tokens, voice))
-        heads = hidden._engine._found_heads
-        weights = hidden._engine._text_weights(ids, tokens, voice, options, heads)
+        heads = hidden._engine.found_heads
+        weights = text_weights(hidden._engine, ids, tokens, voice, options, heads)
         found = times(hidden, text, (monotonic_path(weights.mean(axis=0)) + 1).tolist())
         assert [word.text for word in found] == [word.text for word in expected]
         errors.append(np.abs(edges(found) - edges(expected)).ravel())

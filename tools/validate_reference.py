@@ -19,7 +19,8 @@ import numpy as np
 
 import nightingale
 from nightingale.cli import run_command
-from nightingale.engine import FRAME_SAMPLES, FRAMES_PER_TOKEN, HARMONICS, MELS
+from nightingale.engine import FRAME_SAMPLES, HARMONICS
+from nightingale.networks import FRAMES_PER_TOKEN, MELS
 from nightingale.options import DEVICES, DTYPES
 from nightingale.validate.log_mel import correlation
 from nightingale.validate.report import Result, all_passed, as_json, skipped, table

@@ -4,10 +4,10 @@ from typing import TYPE_CHECKING
 
 from ._core import Error
 from .audio import Audio
+from .chunks import Chunk
 from .loading import load
 from .model_rules import IgnoredOptionWarning
 from .options import LoadOptions, SpeechOptions
-from .speech import Chunk
 from .text.lexicon import Lexicon
 from .text.spoken import normalize
 from .text.unspoken import UnspokenWarning

@@ -24,11 +24,10 @@ from typing import Any
 from ._core import Error
 from .atomic_files import atomic_path, unfinished_files
 from .batch_requests import Request
-from .chunks import whole_audio
+from .chunks import Chunk, whole_audio
 from .loading import load
 from .options import LoadOptions, SpeechOptions
 from .speaking_together import RUNNING, in_turns
-from .speech import Chunk
 from .text.lexicon import Lexicon
 from .voice import Voice
 

@@ -1,19 +1,36 @@
-"""What becomes of the chunks of a text: one audio, or a stream with warnings."""
+"""The chunks of a text and what becomes of them: one audio, or a stream with warnings."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Generator, Iterator
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from ._core import Error
-from .audio import Audio
+from .audio import SAMPLE_RATE, Audio
 from .model_rules import IgnoredOptionWarning, ignored_text
 from .options import SpeechOptions
-from .speech import Chunk
 from .text.markup import without_markup
 from .text.unspoken import UnspokenWarning, named
+from .word_times import Word
+
+
+@dataclass(frozen=True, eq=False)
+class Chunk:
+    """A part of the speech as it comes."""
+
+    samples: np.ndarray  # [n] float32, mono, in [-1, 1]
+    tokens: np.ndarray  # [m] int32, the speech tokens new since the last chunk
+    words: list[Word]  # that ended in it, with times in seconds of the whole
+    index: int
+    timings: dict[str, float] = field(default_factory=dict)  # seconds by stage up to here, and rtf
+    unspoken: list[str] = field(default_factory=list)  # left out of the text; in the first chunk
+    ignored: list[str] = field(default_factory=list)  # options without effect; in the first chunk
+    sample_rate: int = SAMPLE_RATE
+    text_tokens: int = 0  # of the sentence that begins with it
+    language: str = ""  # code of the language that the text is read in
 
 
 def whole_audio(chunks: list[Chunk], text: str, options: SpeechOptions) -> Audio:

@@ -13,10 +13,11 @@ import numpy as np
 from . import _core
 from ._core import Error
 from .audio import SAMPLE_RATE, Audio
-from .engine import Engine, flow_side
+from .chunks import Chunk
+from .engine import Engine
 from .long_recording import MOST_SECONDS, Level, LongRecording
+from .networks import flow_side
 from .options import SpeechOptions, conversion_names
-from .speech import Chunk
 from .voice import Voice
 
 # The speech tokenizer hears 30 s at most. Windows of a longer recording overlap by 4 s, and the

@@ -8,37 +8,17 @@ from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-import numpy as np
-
 from . import _core
 from .audio import SAMPLE_RATE
+from .chunks import Chunk
 from .engine import Engine
 from .options import SpeechOptions
 from .text import Segment
 from .text.segment import Style
 from .voice import Voice
-from .word_times import Word, spoken_words
+from .word_times import spoken_words
 
 logger = logging.getLogger(__name__)
-
-# Seconds of silence after a segment that another follows, by how it ends.
-GAPS = {"sentence": 0.2, "paragraph": 0.5, "clause": 0.08, "cut": 0.0}
-
-
-@dataclass(frozen=True, eq=False)
-class Chunk:
-    """A part of the speech as it comes."""
-
-    samples: np.ndarray  # [n] float32, mono, in [-1, 1]
-    tokens: np.ndarray  # [m] int32, the speech tokens new since the last chunk
-    words: list[Word]  # that ended in it, with times in seconds of the whole
-    index: int
-    timings: dict[str, float] = field(default_factory=dict)  # seconds by stage up to here, and rtf
-    unspoken: list[str] = field(default_factory=list)  # left out of the text; in the first chunk
-    ignored: list[str] = field(default_factory=list)  # options without effect; in the first chunk
-    sample_rate: int = SAMPLE_RATE
-    text_tokens: int = 0  # of the sentence that begins with it
-    language: str = ""  # code of the language that the text is read in
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +64,7 @@ class Speaker:
                 yield None if spoken is None else self._chunk(spoken)
 
     def _add(self, session: _core.Session, segment: Segment, last: bool) -> None:
-        silence = _silence(segment, last)
+        silence = round(segment.silence(last) * SAMPLE_RATE)
         if segment.encoded is None:
             session.add_silence(silence)
             return
@@ -128,10 +108,3 @@ class Speaker:
         """Characters that are left out of the text, each once; the first chunk has them."""
         found = (c for segment in self.segments for c in segment.unspoken)
         return [] if index else list(dict.fromkeys(found))
-
-
-def _silence(segment: Segment, last: bool) -> int:
-    """Samples of what follows a segment: the pause that was asked for, or a natural gap before the
-    next."""
-    gap = 0.0 if last or not segment.text else GAPS[segment.ends]
-    return round(max(segment.pause, gap) * SAMPLE_RATE)

@@ -13,7 +13,8 @@ import numpy as np
 from . import _core
 from .arguments import floats, token_ids
 from .audio import SAMPLE_RATE, Audio
-from .engine import FRAME_SAMPLES, HARMONICS, MELS, Engine
+from .engine import FRAME_SAMPLES, HARMONICS, Engine
+from .networks import MELS
 from .options import SpeechOptions
 from .voice import Voice
 

@@ -16,10 +16,10 @@ import numpy as np
 
 from . import _core
 from ._core import Error
-from .alignment import CALIBRATION_TEXTS
+from .alignment import CALIBRATION_TEXTS, find_heads
 from .audio import Audio
 from .checkpoint import find_checkpoint
-from .chunks import warn_of, whole_audio, with_warnings, without_steps
+from .chunks import Chunk, warn_of, whole_audio, with_warnings, without_steps
 from .conversion import Converter, conversion_options, whole
 from .engine import Engine
 from .long_recording import LongRecording
@@ -29,7 +29,7 @@ from .options import SPEEDS, LoadOptions, SpeechOptions
 from .recording import Recording, read_recording
 from .sound_file import Source
 from .speaking_together import batch_requests, in_threads, in_turns
-from .speech import Chunk, Manner, Speaker
+from .speech import Manner, Speaker
 from .stages import Stages
 from .text import Segment, open_tokenizer, prepare
 from .text.detection import detect, is_auto
@@ -371,7 +371,8 @@ class TTS(Stages):
             return
         language = "en" if "en" in self.languages else next(iter(self.languages))
         texts = [self._tokenizer.encode(text, language) for text in CALIBRATION_TEXTS]
-        self._engine.find_heads(texts, self._voices.get("default", voice))
+        default = self._voices.get("default", voice)
+        engine.found_heads = find_heads(self._engine, texts, default)
 
     def _language(self, text: str | list[Segment], language: str, markup: str | None = None) -> str:
         """The code of a language of this model: the text's own where it is to be detected."""

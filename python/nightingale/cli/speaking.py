@@ -17,8 +17,8 @@ from .._core import Error
 from ..atomic_files import atomic_path
 from ..audio import SAMPLE_RATE
 from ..captions import caption_file
+from ..chunks import Chunk
 from ..model_rules import IgnoredOptionWarning, ignored_text
-from ..speech import Chunk
 from ..text.markup import without_markup
 from ..text.unspoken import UnspokenWarning, named
 from ..voice_folder import VoiceFolder, find_named_voice

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Annotated
 from fastapi import APIRouter, Form, Request, Response, UploadFile
 from pydantic import ConfigDict, Field, create_model
 
+from ..chunks import Chunk
 from ..long_recording import LongRecording
 from ..option import options_of
 from ..options import SpeechOptions, conversion_names
-from ..speech import Chunk
 from ..tts import TTS
 from .context import MODEL_NAME, Server, ServerContext
 from .errors import ApiError, described

@@ -15,9 +15,9 @@ from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 from ..audio import SAMPLE_RATE
 from ..checkpoint import known_language
 from ..language_tags import language_code
-from ..speech import GAPS
 from ..text.detection import is_auto
 from ..text.markup import markup_of
+from ..text.segment import GAPS
 from ..text.sentence_buffer import SentenceBuffer
 from .context import ENDING, Server, ServerContext
 from .encoding import RESPONSE_FORMATS, Encoder

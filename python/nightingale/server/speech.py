@@ -17,9 +17,9 @@ from starlette.types import Receive, Scope, Send
 
 from .._core import Error
 from ..audio import SAMPLE_RATE
+from ..chunks import Chunk
 from ..option import Option, options_of
 from ..options import SpeechOptions
-from ..speech import Chunk
 from ..text import Segment
 from ..tts import TTS, FindVoice
 from ..voice import Voice

@@ -31,8 +31,8 @@ from wyoming.tts import (
 from ..audio import SAMPLE_RATE
 from ..checkpoint import known_language
 from ..language_tags import language_code
-from ..speech import GAPS
 from ..text.detection import AUTO, can_detect, is_auto
+from ..text.segment import GAPS
 from ..text.sentence_buffer import SentenceBuffer
 from .context import Server
 from .encoding import Encoder

@@ -28,6 +28,9 @@ class Style:
 
 PLAIN = Style()
 
+# Seconds of silence after a segment that another follows, by how it ends.
+GAPS = {"sentence": 0.2, "paragraph": 0.5, "clause": 0.08, "cut": 0.0}
+
 
 @dataclass(frozen=True)
 class Passage:
@@ -53,6 +56,11 @@ class Segment:
     unspoken: tuple[str, ...] = ()  # characters that the model cannot speak, left out of the text
     style: Style = PLAIN
     encoded: Encoded | None = field(default=None, compare=False, repr=False)  # `said`, in tokens
+
+    def silence(self, last: bool) -> float:
+        """Seconds after it: the pause that was asked for, or a natural gap before the next."""
+        gap = 0.0 if last or not self.text else GAPS[self.ends]
+        return max(self.pause, gap)
 
     @property
     def said(self) -> Traced:

@@ -9,8 +9,8 @@ import numpy as np
 
 from .. import _core
 from .._overrides import SpeechOverrides
+from ..alignment import START_SPEECH
 from ..audio import Audio
-from ..engine import START_SPEECH
 from ..options import DTYPES, SpeechOptions
 from ..tts import TTS
 from . import languages, precision, repeatability, seams, spectrum
