@@ -280,8 +280,10 @@ class Attack:
             return False
 
     def _compare(self) -> None:
-        """Waits for connections and threads that are about to end."""
+        """At rest, as `before` was; connections and threads that are about to end are waited
+        for."""
         assert self.report.before is not None
+        time.sleep(REST_SECONDS)
         end = time.monotonic() + SETTLE_SECONDS
         while True:
             self.report.after = self._use()

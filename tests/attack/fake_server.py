@@ -1,10 +1,12 @@
 """A tiny server with one fault, for the attacker to find: python -m tests.attack.fake_server FAULT.
 
 Faults: none, start, leak (of memory), files, threads, crash, hang, wrong, error and traceback.
+"late" is none: memory and a file are given back half a second after the last request for speech.
 """
 
 from __future__ import annotations
 
+import mmap
 import os
 import signal
 import sys
@@ -16,7 +18,9 @@ from typing import Any
 SOUND = bytes(1000)
 HEALTH = b'{"status": "ok", "running": 0, "waiting": 0}'
 AFTER = 5  # requests for speech that go well
+LATE_SECONDS = 0.5
 LEAKED: list[Any] = []
+TURN = threading.Lock()
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -24,6 +28,7 @@ class Handler(BaseHTTPRequestHandler):
 
     fault = "none"
     asked = 0
+    late = threading.Timer(0, LEAKED.clear)
     timeout = 5
 
     def do_GET(self) -> None:
@@ -36,6 +41,8 @@ class Handler(BaseHTTPRequestHandler):
         due = Handler.asked > AFTER
         if due and self.fault in ("leak", "files", "threads"):
             self._leak()
+        if self.fault == "late":
+            self._give_back_late()
         if due and self.fault == "crash":
             os._exit(3)
         if due and self.fault == "hang":
@@ -55,6 +62,14 @@ class Handler(BaseHTTPRequestHandler):
             LEAKED.append(open(os.devnull))  # noqa: SIM115
         else:
             threading.Thread(target=time.sleep, args=(3600,), daemon=True).start()
+
+    def _give_back_late(self) -> None:
+        flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | mmap.MAP_POPULATE
+        with TURN:
+            Handler.late.cancel()
+            LEAKED[:] = [mmap.mmap(-1, 20_000_000, flags), open(os.devnull)]  # noqa: SIM115
+            Handler.late = threading.Timer(LATE_SECONDS, LEAKED.clear)
+            Handler.late.start()
 
     def _answer(self, status: int, body: bytes) -> None:
         self.send_response(status)

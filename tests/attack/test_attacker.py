@@ -11,7 +11,7 @@ import pytest
 
 from . import acts, attacker
 from .attacker import Report, Scene, attack, expected_sounds, scenes
-from .fake_server import SOUND
+from .fake_server import LATE_SECONDS, SOUND
 
 pytestmark = [
     pytest.mark.nightly,
@@ -30,10 +30,10 @@ def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(attacker, "ACTS", (acts.looks_around, acts.uses_a_voice))
 
 
-def attack_fake(fault: str) -> Report:
+def attack_fake(fault: str, attack_seconds: float = 1.0) -> Report:
     scene = Scene("fake", [sys.executable, "-m", "tests.attack.fake_server", fault])
     controls = {"Hi.": hashlib.sha256(SOUND).hexdigest()}
-    return attack(scene, Path(), controls, "1", 3, attack_seconds=1.0)
+    return attack(scene, Path(), controls, "1", 3, attack_seconds=attack_seconds)
 
 
 def test_a_server_without_faults_passes(hasty: None) -> None:
@@ -42,6 +42,16 @@ def test_a_server_without_faults_passes(hasty: None) -> None:
     assert report.controls >= 5
     assert report.acts.total() > 20
     assert report.after is not None
+
+
+def test_a_server_is_measured_at_rest(hasty: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(attacker, "REST_SECONDS", 3 * LATE_SECONDS)
+    report = attack_fake("late", attack_seconds=0.2)
+    assert report.faults == []
+    assert report.before is not None
+    assert report.after is not None
+    assert report.after.memory < report.before.memory + 10_000_000
+    assert report.after.files == report.before.files
 
 
 @pytest.mark.parametrize(
