@@ -16,6 +16,8 @@ from nightingale import _core, quantized_cache
 from nightingale.safetensors_writer import write_safetensors
 from tools.synthetic import write_checkpoint
 
+from .folders import SHORT_PROMPT
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
@@ -63,7 +65,7 @@ def checkpoints(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with small synthetic checkpoints: multilingual, multilingual-v3, english."""
     root = tmp_path_factory.mktemp("checkpoints")
     for model in ("multilingual", "multilingual-v3", "english"):
-        write_checkpoint(root / model, model=model)
+        write_checkpoint(root / model, model=model, s3gen_prompt_tokens=SHORT_PROMPT)
     return root
 
 
@@ -76,7 +78,7 @@ def checkpoint(checkpoints: Path) -> Path:
 def quick_checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """One whose flow takes two steps: for tests that ask for much speech."""
     folder = tmp_path_factory.mktemp("checkpoints") / "quick"
-    write_checkpoint(folder, meanflow=True)
+    write_checkpoint(folder, meanflow=True, s3gen_prompt_tokens=SHORT_PROMPT)
     return folder
 
 

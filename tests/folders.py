@@ -6,6 +6,9 @@ import json
 from pathlib import Path
 
 SETTINGS = "nightingale.json"
+# Tokens of the voice that S3Gen sees with every chunk. An official voice has 250, on which speech
+# would spend most of its time.
+SHORT_PROMPT = 25
 
 
 def without(checkpoint: Path, folder: Path, name: str) -> Path:

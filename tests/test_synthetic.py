@@ -83,6 +83,16 @@ def test_meanflow_adds_a_time_mixer_in_a_file_of_its_own(
         np.testing.assert_array_equal(found[name], array, err_msg=name)
 
 
+def test_a_voice_may_be_short() -> None:
+    short, long = (synthetic.default_voice(s3gen_prompt_tokens=count) for count in (25, 250))
+    assert short["gen"]["prompt_token_len"].tolist() == [25]
+    assert short["gen"]["prompt_token"].shape == (1, 25)
+    assert short["gen"]["prompt_feat"].shape == (1, 50, 80)
+    for part, name in (("t3", "speaker_emb"), ("t3", "cond_prompt_speech_tokens")):
+        np.testing.assert_array_equal(short[part][name], long[part][name])
+    np.testing.assert_array_equal(short["gen"]["embedding"], long["gen"]["embedding"])
+
+
 def test_progress_counts_every_weight(tmp_path: Path) -> None:
     told: list[tuple[int, int]] = []
     synthetic.write_checkpoint(tmp_path, progress=lambda done, total: told.append((done, total)))

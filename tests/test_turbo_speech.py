@@ -11,6 +11,8 @@ import nightingale
 from nightingale.model_rules import SILENCE
 from tools.synthetic import write_checkpoint
 
+from .folders import SHORT_PROMPT
+
 pytestmark = pytest.mark.slow
 
 TEXT = "Oh, [laugh] the boat went home."
@@ -22,7 +24,7 @@ CLOSING = (SILENCE,) * 3
 @pytest.fixture(scope="module", params=["turbo", "nano"])
 def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("checkpoints") / request.param
-    write_checkpoint(path, model=request.param)
+    write_checkpoint(path, model=request.param, s3gen_prompt_tokens=SHORT_PROMPT)
     return path
 
 

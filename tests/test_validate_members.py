@@ -11,6 +11,8 @@ from nightingale import cli
 from tools.synthetic import write_checkpoint
 from tools.synthetic.checkpoint import MODELS
 
+from .folders import SHORT_PROMPT
+
 pytestmark = pytest.mark.slow
 
 # What --quick leaves out, and what a byte-level tokenizer cannot fail.
@@ -23,7 +25,7 @@ SKIPPED_OF_GPT2 = {"precision", "languages"}
 def test_a_member_passes_every_check(
     member: str, tmp_path: Path, device: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    write_checkpoint(tmp_path / member, model=member)
+    write_checkpoint(tmp_path / member, model=member, s3gen_prompt_tokens=SHORT_PROMPT)
     options = ["--text", "Hello there.", "--max-tokens", "16", "--steps", "2", "--runs", "2"]
     model = ["--model", str(tmp_path / member), "--device", device]
     assert cli.main(["validate", "--quick", *options, *model, "--json"]) == 0

@@ -20,8 +20,11 @@ from tools.synthetic.torch_file import write_torch
 
 
 @pytest.fixture(scope="module")
-def voice(checkpoint: Path) -> Voice:
-    return Voice.load(checkpoint / "conds.pt")
+def voice(tmp_path_factory: pytest.TempPathFactory) -> Voice:
+    """One of the official length."""
+    path = tmp_path_factory.mktemp("voice") / "conds.pt"
+    write_torch(path, synthetic.default_voice())
+    return Voice.load(path)
 
 
 def assert_equal(found: Voice, expected: Voice) -> None:

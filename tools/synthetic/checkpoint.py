@@ -42,6 +42,7 @@ SMALL_ALIGNMENT_HEADS = [[1, 2], [2, 1], [3, 0]]
 
 
 PROMPT_TOKENS, GPT2_PROMPT_TOKENS = 150, 375  # of T3's voice
+S3GEN_PROMPT_TOKENS = 250
 
 
 @dataclass(frozen=True)
@@ -93,12 +94,15 @@ def write_checkpoint(
     *,
     meanflow: bool = False,
     legacy_weight_norm: bool = False,
+    s3gen_prompt_tokens: int = S3GEN_PROMPT_TOKENS,
 ) -> None:
     """Writes the models, tokenizer and voice into `folder`: new, empty or of an equal write.
 
     dtype: of the weights: float32, float16 or bfloat16. progress(done, total): called with the
     number of parameters written so far. meanflow: give S3Gen the file and the time mixer of Turbo.
     legacy_weight_norm: name the vocoder's weight-norm pairs as older files do.
+    s3gen_prompt_tokens: of the voice. The flow solves its prompt along with every chunk, so that
+    with fewer than the official ten seconds it speaks sooner.
     """
     _choose("size", size, T3_SIZES)
     _choose("model", model, MODELS)
@@ -140,7 +144,7 @@ def write_checkpoint(
             _write_json(staging / name, content)
         if spec.member.backbone == GPT2:
             write_byte_level(staging)
-        write_torch(staging / "conds.pt", default_voice(seed, spec.member))
+        write_torch(staging / "conds.pt", default_voice(seed, spec.member, s3gen_prompt_tokens))
         folder.mkdir(exist_ok=True)
         for name in names:
             os.replace(staging / name, folder / name)
@@ -154,9 +158,12 @@ def _t3_weights(member: Member, size: str) -> Tensors:
     return t3_weights(T3_SIZES[size], member.text_vocabulary)
 
 
-def default_voice(seed: int = 0, member: Member | None = None) -> dict[str, Any]:
+def default_voice(
+    seed: int = 0, member: Member | None = None, s3gen_prompt_tokens: int = S3GEN_PROMPT_TOKENS
+) -> dict[str, Any]:
     """The content of conds.pt: a unit speaker embedding, prompt tokens, prompt mel and x-vector.
     member: whose prompt it has; None: a multilingual one's"""
+    frames = 2 * s3gen_prompt_tokens
     gpt2 = member is not None and member.backbone == GPT2
     prompt_tokens = GPT2_PROMPT_TOKENS if gpt2 else PROMPT_TOKENS
 
@@ -179,9 +186,10 @@ def default_voice(seed: int = 0, member: Member | None = None) -> dict[str, Any]
             "emotion_adv": np.full((1, 1, 1), 0.5, np.float32),
         },
         "gen": {
-            "prompt_token": tokens("gen.prompt_token", 250),
-            "prompt_token_len": np.array([250], np.int64),
-            "prompt_feat": np.float32(3.5) * draw("gen.prompt_feat", 1, 500, 80) - np.float32(3.5),
+            "prompt_token": tokens("gen.prompt_token", s3gen_prompt_tokens),
+            "prompt_token_len": np.array([s3gen_prompt_tokens], np.int64),
+            "prompt_feat": np.float32(3.5) * draw("gen.prompt_feat", 1, frames, 80)
+            - np.float32(3.5),
             "prompt_feat_len": None,
             "embedding": np.float32(3**0.5) * draw("gen.embedding", 1, 192),
         },
