@@ -15,7 +15,7 @@ const std::string kBarrier =
 TEST_CASE("emulator: threads see what others wrote before a barrier") {
   auto y = run(
       {.body = kShared + "a[t] = x[t];\n" + kBarrier + "y[t] = a[63 - t];"});
-  CHECK(values(y)[3] == 60);
+  CHECK(floats(y)[3] == 60);
 }
 
 TEST_CASE("emulator: without the barrier it is a race") {
@@ -34,7 +34,7 @@ TEST_CASE("emulator: without the barrier it is a race") {
   auto y = run(
       {.body = kShared + "float sum = 0.0f;\n" + round + kBarrier + round +
            "y[t] = sum;"});
-  CHECK(values(y)[3] == 120);
+  CHECK(floats(y)[3] == 120);
 }
 
 TEST_CASE("emulator: a write after reads by many is a race with any of them") {
@@ -53,7 +53,7 @@ TEST_CASE("emulator: a barrier of the SIMD group orders its threads only") {
   auto y = run(
       {.body =
            kShared + "a[t] = x[t];\n" + simd_barrier + "y[t] = a[t ^ 31];"});
-  CHECK(values(y)[40] == 55);
+  CHECK(floats(y)[40] == 55);
   check_fault(
       {.body = kShared + "a[t] = x[t];\n" + simd_barrier + "y[t] = a[63 - t];"},
       "unwritten");
@@ -85,9 +85,9 @@ TEST_CASE("emulator: a barrier orders the memory that it names") {
   check_fault(
       with_flags("mem_flags::mem_threadgroup"),
       "race: reads element 63 of x, which thread 63 wrote");
-  CHECK(values(run(with_flags("mem_flags::mem_device")))[0] == 63);
+  CHECK(floats(run(with_flags("mem_flags::mem_device")))[0] == 63);
   CHECK(
-      values(run(with_flags(
+      floats(run(with_flags(
           "mem_flags::mem_device | mem_flags::mem_threadgroup")))[0] == 63);
 }
 
@@ -118,7 +118,7 @@ TEST_CASE("emulator: groups do not share memory within a launch") {
   kernel.writes_x = true;
   kernel.x = mx::array(std::vector<float>(64, 0.0f).data(), {64});
   run(kernel);
-  CHECK(values(run(kernel))[9] == 2);
+  CHECK(floats(run(kernel))[9] == 2);
 }
 
 TEST_CASE("emulator: neighbours may write halves of a word") {
@@ -157,7 +157,7 @@ TEST_CASE("emulator: all threads must come to the same barrier") {
       {.body = kShared + "for (uint i = 0; i < 5; ++i) {\n" +
            "a[t] = x[t] + float(i);\n" + kBarrier + "y[t] = a[t ^ 1];\n" +
            kBarrier + "}"});
-  CHECK(values(y)[0] == 5);
+  CHECK(floats(y)[0] == 5);
 }
 
 TEST_CASE("emulator: one call of a helper is not another") {

@@ -20,7 +20,7 @@ TEST_CASE("emulator: a kernel runs every thread of every group") {
        .shape = {12 * 64},
        .groups = {3, 2, 2}});
   for (int i = 0; i < 12 * 64; ++i) {
-    CHECK(values(y)[i] == i % 64 + 100.0f * (i / 64));
+    CHECK(floats(y)[i] == i % 64 + 100.0f * (i / 64));
   }
 }
 
@@ -84,8 +84,8 @@ TEST_CASE("emulator: inputs are read-only, state is not") {
   kernel.body = kThread + "x[t] = x[t] * 2.0f;\ny[t] = x[t];";
   kernel.writes_x = true;
   kernel.x = mx::array(std::vector<float>(64, 3.0f).data(), {64});
-  CHECK(values(run(kernel)) == std::vector<float>(64, 6.0f));
-  CHECK(values(kernel.x) == std::vector<float>(64, 6.0f));
+  CHECK(floats(run(kernel)) == std::vector<float>(64, 6.0f));
+  CHECK(floats(kernel.x) == std::vector<float>(64, 6.0f));
 }
 
 TEST_CASE("emulator: an address must fit what is loaded from it") {
@@ -107,7 +107,7 @@ TEST_CASE("emulator: tables of constants may be read") {
   auto y = run(
       {.body = kThread + "y[t] = table[t % 4] + x[t];",
        .header = "constant float table[4] = {0.5f, 1.5f, 2.5f, 3.5f};"});
-  CHECK(values(y)[7] == 10.5f);
+  CHECK(floats(y)[7] == 10.5f);
 }
 
 TEST_CASE("emulator: outputs must be written, and before they are read") {

@@ -6,7 +6,7 @@ using namespace nightingale::testing;
 namespace {
 
 std::vector<float> result_of(const std::string& expression) {
-  return values(run(
+  return floats(run(
       {.body = "uint t = thread_index_in_threadgroup;\n"
                "uint lane = thread_index_in_simdgroup;\n"
                "uint simd = simdgroup_index_in_threadgroup;\n"
@@ -43,13 +43,13 @@ TEST_CASE("emulator: simd_sum adds lanes 16 apart first") {
   auto y = run(
       {.body = "uint t = thread_index_in_threadgroup;\ny[t] = simd_sum(x[t]);",
        .x = v});
-  auto sums = values(v);
+  auto sums = floats(v);
   for (int apart = 16; apart > 0; apart /= 2) {
     for (int i = 0; i < apart; ++i) {
       sums[i] += sums[i + apart];
     }
   }
-  CHECK(values(y)[7] == sums[0]);
+  CHECK(floats(y)[7] == sums[0]);
 }
 
 TEST_CASE("emulator: lanes read each other's values") {
@@ -82,8 +82,8 @@ TEST_CASE("emulator: all lanes must come to the same SIMD operation") {
       "divergent barrier");
   // Whole SIMD groups may go ways of their own.
   auto y = run({.body = body("if (t < 32) v = simd_sum(v);")});
-  CHECK(values(y)[3] == 496);
-  CHECK(values(y)[33] == 33);
+  CHECK(floats(y)[3] == 496);
+  CHECK(floats(y)[33] == 33);
 }
 
 TEST_CASE("emulator: lanes of a shuffle agree and are lanes") {
@@ -109,7 +109,7 @@ TEST_CASE("emulator: more than a GPU has is refused") {
           "y[t] = a[t];",
       .shape = {256},
       .threads = 256};
-  CHECK(values(run(kernel))[70] == 6);
+  CHECK(floats(run(kernel))[70] == 6);
   {
     KernelLimits limits({.threads = 128});
     CHECK_THROWS_WITH_AS(
@@ -124,10 +124,10 @@ TEST_CASE("emulator: more than a GPU has is refused") {
         "tiny: 8192 bytes of threadgroup memory are more than 8000",
         std::invalid_argument);
   }
-  CHECK(values(run(kernel))[70] == 6);
+  CHECK(floats(run(kernel))[70] == 6);
   kernel.threads = 2048;
   kernel.shape = {2048};
   CHECK_THROWS_AS(run(kernel), std::invalid_argument);
   kernel.threads = kernel.shape[0] = 1024; // 32 kB
-  CHECK(values(run(kernel))[1000] == 40);
+  CHECK(floats(run(kernel))[1000] == 40);
 }

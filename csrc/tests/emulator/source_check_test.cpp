@@ -40,7 +40,7 @@ TEST_CASE("emulator: numbers are float") {
   auto y = run(
       {.body = kThread +
            "y[t] = 1.0f + 1e3f + .5f + 0x1p4f + float(0xe + 2u + 1'000);"});
-  CHECK(values(y)[0] == 1.0f + 1e3f + 0.5f + 16.0f + 1016.0f);
+  CHECK(floats(y)[0] == 1.0f + 1e3f + 0.5f + 16.0f + 1016.0f);
 }
 
 TEST_CASE("emulator: recursion, straight and in a circle") {
@@ -72,7 +72,7 @@ TEST_CASE("emulator: recursion, straight and in a circle") {
            " return v; } };\n"
            "struct A { METAL_FUNC static float of(float v) {"
            " return B::of(v); } };"});
-  CHECK(values(y)[5] == 15);
+  CHECK(floats(y)[5] == 15);
 }
 
 TEST_CASE("emulator: every pointer and reference names its address space") {
@@ -108,7 +108,7 @@ TEST_CASE("emulator: every pointer and reference names its address space") {
            " v[0] = x[0]; v[1] = x[1]; }\n"
            "METAL_FUNC void put(thread float& p) { p = 3.0f; }\n"
            "METAL_FUNC void put(thread const Row<2>& p) {}"});
-  CHECK(values(y)[5] == 17);
+  CHECK(floats(y)[5] == 17);
 }
 
 TEST_CASE("emulator: address spaces do not mix") {
@@ -184,7 +184,7 @@ TEST_CASE("emulator: structs have no base classes") {
        .header = base +
            "template <typename T, int N> struct Two {};\n"
            "template <class T> struct Two<T, 8> { using type = Base; };"});
-  CHECK(values(y)[5] == 5);
+  CHECK(floats(y)[5] == 5);
 }
 
 TEST_CASE("emulator: functions of structs name their object's address space") {
@@ -207,7 +207,7 @@ TEST_CASE("emulator: functions of structs name their object's address space") {
            of("METAL_FUNC void set(float a) thread { v[0] = v[1] = a; }\n"
               "METAL_FUNC float get(int i) const thread { return v[i]; }\n"
               "METAL_FUNC static float one() { return 1.0f; }")});
-  CHECK(values(y)[5] == 6);
+  CHECK(floats(y)[5] == 6);
 }
 
 TEST_CASE("emulator: what is later than MSL's C++ does not compile") {

@@ -12,6 +12,7 @@
 #include "mlx/ops.h"
 #include "mlx/random.h"
 #include "mlx/transforms.h"
+#include "ops/arrays.h"
 
 namespace nightingale::testing {
 
@@ -71,11 +72,6 @@ inline void check_fault(const TinyKernel& kernel, const std::string& expected) {
   CAPTURE(kernel.body);
   CAPTURE(message);
   CHECK(message.find(expected) != std::string::npos);
-}
-
-template <typename T = float>
-std::vector<T> values(const mx::array& x) {
-  return {x.data<T>(), x.data<T>() + x.size()};
 }
 
 } // namespace nightingale::testing

@@ -70,8 +70,8 @@ void check_rounding(mx::Dtype dtype) {
   for (int i = 0; i < 1024; ++i) {
     float expected = float(y.data<T>()[i]);
     CHECK(
-        (std::isnan(expected) ? std::isnan(values(back)[i])
-                              : values(back)[i] == expected));
+        (std::isnan(expected) ? std::isnan(floats(back)[i])
+                              : floats(back)[i] == expected));
   }
 }
 
@@ -81,7 +81,7 @@ std::vector<float> floats_of(const std::string& expression, mx::array x) {
        .x = x,
        .shape = x.shape(),
        .threads = x.shape(0)});
-  return values(y);
+  return floats(y);
 }
 
 } // namespace
@@ -120,7 +120,7 @@ TEST_CASE("emulator: half-precision arithmetic rounds after every operation") {
   };
   auto check = [&]<typename T>(T, const mx::array& y) {
     for (int i = 0; i < 64; ++i) {
-      float a = float(T(values(x)[i])), b = float(T(values(x)[63 - i]));
+      float a = float(T(floats(x)[i])), b = float(T(floats(x)[63 - i]));
       float product = float(T(a * b)), quotient = float(T(a / b));
       float sum = float(T(product + quotient));
       CHECK(float(y.data<T>()[i]) == float(T(sum - b)));
@@ -142,7 +142,7 @@ TEST_CASE("emulator: products and sums are not contracted") {
 TEST_CASE("emulator: functions of float") {
   auto x = mx::linspace(0.05, 3.0, 64, mx::float32, mx::Device::cpu);
   mx::eval(x);
-  float v = values(x)[20];
+  float v = floats(x)[20];
   CHECK(floats_of("precise::exp(v)", x)[20] == std::exp(v));
   CHECK(floats_of("exp(v)", x)[20] == std::exp(v));
   CHECK(floats_of("precise::log(v)", x)[20] == std::log(v));
@@ -177,7 +177,7 @@ TEST_CASE("emulator: integers, vectors and bits") {
            "    float(popcount(0xf0f0u)) + as_type<float>(0x40000000u);"});
   for (int t = 0; t < 64; ++t) {
     CHECK(
-        values(y)[t] ==
+        floats(y)[t] ==
         (2 * t + 3) + 4 + 7 + 0.25f + 2 + 1 + (t * 7 & 255) - 3 + 8 + 2);
   }
 }
@@ -200,9 +200,9 @@ TEST_CASE("emulator: inputs of fewer than 8 elements are constant") {
       .header =
           "METAL_FUNC float first(const device float* p) { return p[0]; }"};
   kernel.x = mx::array(std::vector<float>(8, 2.5f).data(), {8});
-  CHECK(values(run(kernel))[3] == 2.5f);
+  CHECK(floats(run(kernel))[3] == 2.5f);
   kernel.x = mx::array(std::vector<float>(7, 2.5f).data(), {7});
   check_fault(kernel, "does not compile");
   kernel.body = kThread + "y[t] = x[0];";
-  CHECK(values(run(kernel))[3] == 2.5f);
+  CHECK(floats(run(kernel))[3] == 2.5f);
 }

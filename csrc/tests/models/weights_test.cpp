@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "io/file_writers.h"
+#include "ops/arrays.h"
 
 using namespace nightingale;
 using namespace nightingale::testing;
@@ -24,11 +25,6 @@ Weights open_weights(mx::Dtype dtype = mx::float32) {
               .add("ids", "I64", "[1]", little_endian(int64_t(6561)))
               .finish())),
       dtype);
-}
-
-std::vector<float> floats(const mx::array& array) {
-  auto* data = array.data<float>();
-  return std::vector<float>(data, data + array.size());
 }
 
 } // namespace

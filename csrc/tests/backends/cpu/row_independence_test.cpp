@@ -8,6 +8,7 @@
 #include "backends/cpu/thread_count.h"
 #include "nightingale/backends/cpu/ops.h"
 #include "nightingale/backends/cpu/simd.h"
+#include "nightingale/family.h"
 #include "nightingale/ops/rotary.h"
 #include "ops/arrays.h"
 
@@ -17,7 +18,7 @@ using namespace nightingale::testing;
 namespace {
 
 constexpr int kMost = ops::kBatchInvariantRows;
-constexpr int kHeads = 2, kHeadDim = 64, kChannels = kHeads * kHeadDim;
+constexpr int kHeads = 2, kChannels = kHeads * kHeadDim;
 
 // An op of rows [begin, end) of the same input → [B, end - begin, C].
 using OpOfRows = std::function<mx::array(int begin, int end)>;
