@@ -6,13 +6,6 @@ using nightingale::cpu::EpilogueArgs;
 using nightingale::cpu::ProductLoops;
 using nightingale::cpu::TileArgs;
 
-// Arrays of vectors live in registers only where every index is known.
-#if defined(__clang__)
-#define UNROLL _Pragma("clang loop unroll(full)")
-#else
-#define UNROLL _Pragma("GCC unroll 16")
-#endif
-
 constexpr int kTileVectors = 2;
 constexpr int kTileColumns = kTileVectors * Vec::width;
 static_assert(Vec::tile_rows <= nightingale::cpu::kMostTileRows);

@@ -11,6 +11,13 @@ using nightingale::cpu::Simd;
 
 constexpr int kPrefetchBytes = 2048;
 
+// Arrays of vectors live in registers only where every index is known.
+#if defined(__clang__)
+#define UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define UNROLL _Pragma("GCC unroll 16")
+#endif
+
 #include "nightingale/backends/cpu/activation_vec.inl"
 
 // A vector of a row, or the last, partial one, zeros behind it: every element
@@ -73,6 +80,23 @@ void pack(const float* in, int64_t count, void* out) {
   map(count, static_cast<T*>(out), unchanged, in);
 }
 
+template <int count>
+struct Vectors {};
+
+template <typename T>
+inline void load_vectors(const T* p, Vec (&v)[1]) {
+  v[0] = Vec::load(p);
+}
+inline void load_vectors(const float* p, Vec (&v)[2]) {
+  v[0] = Vec::load(p);
+  v[1] = Vec::load(p + Vec::width);
+}
+// For vector types that widen a pair faster than twice one vector. V: Vec
+template <typename T, typename V>
+inline void load_vectors(const T* p, V (&v)[2]) {
+  V::load_pair(p, v);
+}
+
 // Dot products of R rows of x with C rows of w: every loaded vector of w serves
 // all R rows, so that the guidance pair reads its weights once.
 template <typename W, int R, int C>
@@ -84,30 +108,35 @@ inline void dot_block(const DotArgs& a, const float* x, int row, int column) {
   int64_t ahead = C * a.w_stride;
   constexpr int64_t least = kPrefetchBytes / sizeof(W);
   ahead = ahead < least ? least : ahead;
-  auto step = [&](int k) {
-    Vec xs[R];
-    for (int r = 0; r < R; ++r) {
-      xs[r] = Vec::load(x + r * a.x_stride + k);
+  auto step = [&]<int count>(int k, Vectors<count>) {
+    Vec xs[R][count];
+    UNROLL for (int r = 0; r < R; ++r) {
+      load_vectors(x + r * a.x_stride + k, xs[r]);
     }
-    for (int c = 0; c < C; ++c) {
-      Vec ws = Vec::load(w + c * a.w_stride + k);
-      for (int r = 0; r < R; ++r) {
-        acc[r][c] = fma(xs[r], ws, acc[r][c]);
+    UNROLL for (int c = 0; c < C; ++c) {
+      Vec ws[count];
+      load_vectors(w + c * a.w_stride + k, ws);
+      UNROLL for (int r = 0; r < R; ++r) {
+        UNROLL for (int i = 0; i < count; ++i) {
+          acc[r][c] = fma(xs[r][i], ws[i], acc[r][c]);
+        }
       }
     }
   };
   constexpr int line = 64 / sizeof(W); // elements of w in a cache line
+  // More rows leave no registers for pairs.
+  constexpr int count = Vec::widens_pairs && sizeof(W) == 2 && R <= 4 ? 2 : 1;
   int k = 0;
   for (; k + line <= a.depth; k += line) {
     for (int c = 0; c < C; ++c) {
       __builtin_prefetch(w + c * a.w_stride + k + ahead);
     }
-    for (int i = 0; i < line; i += Vec::width) {
-      step(k + i);
+    for (int i = 0; i < line; i += count * Vec::width) {
+      step(k + i, Vectors<count>{});
     }
   }
   for (; k + Vec::width <= a.depth; k += Vec::width) {
-    step(k);
+    step(k, Vectors<1>{});
   }
   if (k < a.depth) {
     for (int c = 0; c < C; ++c) {

@@ -12,6 +12,7 @@ struct Vec {
   static constexpr int row_block = 2; // 16 registers hold no more
   static constexpr int large_row_block = 2;
   static constexpr int tile_rows = 6; // by 2 vectors: 12 of 16
+  static constexpr bool widens_pairs = false;
   static constexpr int pair_sums = 1;
   static constexpr int quantized_rows = 4; // by 2 vectors
   static constexpr int quantized_parts = 2;

@@ -12,6 +12,7 @@ struct Vec {
   static constexpr int row_block = 4;
   static constexpr int large_row_block = 6; // by 4 columns: 24 of 32 registers
   static constexpr int tile_rows = 14; // by 2 vectors: 28 of 32 registers
+  static constexpr bool widens_pairs = false;
   static constexpr int pair_sums = 1;
   static constexpr int quantized_rows = 10; // by 2 vectors: 20 of 32
   static constexpr int quantized_parts = 2;

@@ -12,6 +12,7 @@ struct Vec {
   static constexpr int row_block = 4;
   static constexpr int large_row_block = 6; // by 4 columns: 24 of 32 registers
   static constexpr int tile_rows = 8;
+  static constexpr bool widens_pairs = true;
   static constexpr int pair_sums = 2;
   static constexpr int quantized_rows = 2; // by 4 vectors of 2 sums: 16 of 32
   static constexpr int quantized_parts = 4;
@@ -34,6 +35,19 @@ struct Vec {
   static Vec load(const bf16* p) {
     return {vreinterpretq_f32_u32(
         vshll_n_u16(vld1_u16(reinterpret_cast<const uint16_t*>(p)), 16))};
+  }
+  static void load_pair(const f16* p, Vec (&v)[2]) {
+    float16x8_t both =
+        vreinterpretq_f16_u16(vld1q_u16(reinterpret_cast<const uint16_t*>(p)));
+    v[0].v = vcvt_f32_f16(vget_low_f16(both));
+    v[1].v = vcvt_high_f32_f16(both);
+  }
+  // Interleaved with zeros: both vector units can do it, only one can shift.
+  static void load_pair(const bf16* p, Vec (&v)[2]) {
+    uint16x8_t both = vld1q_u16(reinterpret_cast<const uint16_t*>(p));
+    uint16x8_t zeros = vdupq_n_u16(0);
+    v[0].v = vreinterpretq_f32_u16(vzip1q_u16(zeros, both));
+    v[1].v = vreinterpretq_f32_u16(vzip2q_u16(zeros, both));
   }
   void store(float* p) const {
     vst1q_f32(p, v);

@@ -14,6 +14,7 @@ struct Vec {
   static constexpr int row_block = 2;
   static constexpr int large_row_block = 2;
   static constexpr int tile_rows = 4;
+  static constexpr bool widens_pairs = false;
   static constexpr int pair_sums = 1;
   static constexpr int quantized_rows = 2;
   static constexpr int quantized_parts = 4;
