@@ -70,11 +70,13 @@ template <int BITS> METAL_FUNC uint packed(uint level, int lane) {
   for (uint mask = 1; mask < uint(EACH); mask <<= 1) word |= simd_shuffle_xor(word, mask);
   return word;
 }
+#endif
 
-// A SIMD group packs a vector, of which a lane has number `lane` and the one 32
+// A SIMD group writes a vector, of which a lane has number `lane` and the one 32
 // behind it, into a row of a cache, and makes its numbers the values read back.
-template <int BITS>
-METAL_FUNC void pack_row(thread float& a, thread float& b, device uint* row, int lane) {
+template <int BITS, typename C>
+METAL_FUNC void keep_row(thread float& a, thread float& b, device C* row, int lane) {
+#if BITS < 16
   constexpr int EACH = 32 / BITS;
   uint affine = affine_of<BITS>(a, b, lane);
   uint low = simd_shuffle(affine, 0u), high = simd_shuffle(affine, 16u);
@@ -87,14 +89,6 @@ METAL_FUNC void pack_row(thread float& a, thread float& b, device uint* row, int
   if (lane < 2) row[2 * BITS + lane] = lane == 0 ? low : high;
   a = fma(scale_of(low), float(first), offset_of(low));
   b = fma(scale_of(high), float(second), offset_of(high));
-}
-#endif
-
-// The same for a cache of floats or quantized values.
-template <int BITS, typename C>
-METAL_FUNC void keep_row(thread float& a, thread float& b, device C* row, int lane) {
-#if BITS < 16
-  pack_row<BITS>(a, b, (device uint*)row, lane);
 #else
   C first = C(a), second = C(b);
   row[lane] = first;

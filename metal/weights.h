@@ -3,6 +3,7 @@
 #include "pairs.h"
 
 // As they came from memory, so that many can be under way at once.
+#if HALF_ARRAYS
 template <typename T> struct Raw8 {
   uint4 q;
   METAL_FUNC void fetch(const device T* p) thread { q = *(const device uint4*)p; }
@@ -13,6 +14,9 @@ template <typename T> struct Raw8 {
     unpack_pair<T>(q.w, v + 6);
   }
 };
+#else
+template <typename T> struct Raw8;
+#endif
 #if FLOAT32
 template <> struct Raw8<float> {
   float4 a, b;

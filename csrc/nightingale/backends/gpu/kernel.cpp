@@ -217,6 +217,10 @@ KernelNumbers numbers_of(
   };
   add("FLOAT32", mx::float32);
   add("BFLOAT16", mx::bfloat16);
+  bool halves = std::any_of(arrays.begin(), arrays.end(), [](mx::Dtype type) {
+    return type == mx::float16 || type == mx::bfloat16;
+  });
+  numbers.emplace_back("HALF_ARRAYS", halves);
   return numbers;
 }
 

@@ -25,8 +25,8 @@ struct KernelOutput {
 using Constant = std::pair<std::string, mx::fast::TemplateArg>;
 
 // What the text of a kernel may depend on: the constants that are whole
-// numbers, and for FLOAT32 and BFLOAT16 whether a constant or an array is of
-// that type.
+// numbers, for FLOAT32 and BFLOAT16 whether a constant or an array is of that
+// type, and for HALF_ARRAYS whether an array has floats of 16 bits.
 KernelNumbers numbers_of(
     const std::vector<Constant>& constants,
     const std::vector<mx::Dtype>& arrays);

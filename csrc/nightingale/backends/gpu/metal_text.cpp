@@ -2,6 +2,7 @@
 
 #include <cctype>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "nightingale/backends/gpu/text_lines.h"
@@ -106,6 +107,28 @@ std::vector<Declaration> declarations(std::string_view header) {
   return all;
 }
 
+// What kernels repeat most, and names for it that no kernel has.
+constexpr std::pair<std::string_view, std::string_view> kShortPhrases[] = {
+    {"METAL_FUNC", "FN"},
+    {"const device", "CD"},
+    {"thread float", "TF"},
+    {"simd_shuffle_xor", "SX"}};
+
+// `text` with `by` in place of every `phrase` that is not a part of a word.
+std::string
+replaced(std::string_view text, std::string_view phrase, std::string_view by) {
+  std::string result;
+  size_t from = 0;
+  for (size_t at; (at = text.find(phrase, from)) != text.npos;) {
+    size_t end = at + phrase.size();
+    bool whole = (at == 0 || !is_word(text[at - 1])) &&
+        (end == text.size() || !is_word(text[end]));
+    result.append(text.substr(from, at - from)).append(whole ? by : phrase);
+    from = end;
+  }
+  return result.append(text.substr(from));
+}
+
 } // namespace
 
 std::string without_unused(std::string_view header, std::string_view body) {
@@ -135,8 +158,13 @@ std::string without_unused(std::string_view header, std::string_view body) {
 
 std::string without_spaces(std::string_view text) {
   std::string result;
+  bool after_code = false;
   for_each_line(text, [&](std::string_view line) {
     bool directive = line.starts_with("#");
+    if (after_code && line.find_first_not_of("};") == std::string_view::npos) {
+      result.pop_back(); // closes what the line before ends
+    }
+    after_code = !directive;
     for (size_t i = 0; i < line.size(); ++i) {
       if (line[i] == ' ' && !directive) {
         // Lines begin and end with something else.
@@ -152,6 +180,21 @@ std::string without_spaces(std::string_view text) {
     result += '\n';
   });
   return result;
+}
+
+KernelText with_short_phrases(KernelText text) {
+  for (const auto& [phrase, in_short] : kShortPhrases) {
+    auto define = std::string("#define ").append(in_short) + " ";
+    define.append(phrase).append("\n");
+    KernelText shorter{
+        replaced(text.header, phrase, in_short),
+        replaced(text.body, phrase, in_short)};
+    size_t before = text.header.size() + text.body.size();
+    if (define.size() + shorter.header.size() + shorter.body.size() < before) {
+      text = {define + shorter.header, shorter.body};
+    }
+  }
+  return text;
 }
 
 std::string writable_state(const KernelSource& source) {
@@ -173,7 +216,7 @@ KernelText metal_text(const KernelSource& source) {
   bool has_tiles = uses("multiply_tiles");
   auto header =
       without_unused(words + (has_tiles ? tiles : "") + source.header, body);
-  return {without_spaces(header), without_spaces(body)};
+  return with_short_phrases({without_spaces(header), without_spaces(body)});
 }
 
 } // namespace nightingale::gpu

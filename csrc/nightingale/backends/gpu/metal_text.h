@@ -24,8 +24,12 @@ KernelText metal_text(const KernelSource& source);
 std::string without_unused(std::string_view header, std::string_view body);
 
 // The same code without spaces that do not separate words or operators. Lines
-// stay lines, for the compiler's messages.
+// stay lines, for the compiler's messages, but those of closing braces.
 std::string without_spaces(std::string_view text);
+
+// The same code with macros in place of the phrases that kernels repeat most,
+// such as `const device`, where that is shorter.
+KernelText with_short_phrases(KernelText text);
 
 // Declares the writable pointers to the state; see state_input().
 std::string writable_state(const KernelSource& source);

@@ -55,11 +55,37 @@ TEST_CASE("kernel text: spaces are left out where nothing changes") {
   CHECK(
       gpu::without_spaces("int a = b + -c * 2;\n#pragma unroll 2\nreturn a;") ==
       "int a=b+ -c*2;\n#pragma unroll 2\nreturn a;\n");
+  CHECK(
+      gpu::without_spaces("for (;;) {\nif (a) {\nb();\n}\n}\n#if C\n}\n") ==
+      "for(;;){\nif(a){\nb();}}\n#if C\n}\n");
   for (const auto& kernel : gpu::kernel_sources()) {
     CAPTURE(kernel.name);
     for (const auto& text : {kernel.header, kernel.body}) {
       auto dense = gpu::without_spaces(text);
       CHECK(words_of(dense) == words_of(text));
+    }
+  }
+}
+
+TEST_CASE("kernel text: phrases are shortened where they are many") {
+  std::string function = "METAL_FUNC int a(const device int*p);\n";
+  auto once = gpu::with_short_phrases({function, ""});
+  CHECK(once.header == function);
+  auto many = gpu::with_short_phrases(
+      {function + function + function,
+       "const devices;METAL_FUNC const device"});
+  std::string shorter = "FN int a(CD int*p);\n";
+  CHECK(
+      many.header ==
+      "#define CD const device\n#define FN METAL_FUNC\n" + shorter + shorter +
+          shorter);
+  CHECK(many.body == "const devices;FN CD");
+  for (const auto& kernel : gpu::kernel_sources()) {
+    CAPTURE(kernel.name);
+    std::string text = kernel.header + kernel.body;
+    for (auto word : words_of(text)) {
+      CHECK_FALSE(
+          (word == "FN" || word == "CD" || word == "TF" || word == "SX"));
     }
   }
 }
