@@ -22,15 +22,13 @@ from ._core import Error
 from .audio import SAMPLE_RATE
 from .checkpoint import known_language
 from .loading import load
+from .native_voices import native_language, native_voice
 from .options import SPEEDS, SpeechOptions
 from .tts import TTS
 from .voice import Voice
 from .voice_folder import VoiceFolder, find_named_voice
 
 SPEECH_COMMANDS = ("SPEAK", "CHAR", "KEY")
-# The native language of voices by the first letter of names such as af_heart.
-NATIVE = {"a": "en", "b": "en", "e": "es", "f": "fr", "i": "it", "p": "pt"}
-_NATIVE_NAME = re.compile(r"([a-z])([fm])_\w+")
 _TAG = re.compile(r"<[^<>]*>")
 _SPOKEN = re.compile(r"\w")
 ESCAPE, INVERT = 0x7D, 0x20  # a line's end and ESCAPE itself are sent as ESCAPE and another byte
@@ -69,7 +67,7 @@ class Speaker:
     def voices(self) -> Iterator[tuple[str, str]]:
         """Voices with a language each; those without a native one speak all of the model's."""
         for name in (*self.tts.voices, *self.folder.names()):
-            native = _native(name)
+            native = native_language(name)
             for language in self.tts.languages if native is None else (native,):
                 yield name, language
 
@@ -101,15 +99,8 @@ class Speaker:
 
     def _of_type(self, language: str, kind: str) -> str | None:
         """A native voice of a type such as male1; None: the default."""
-        sex = kind[:1] if kind.startswith(("male", "female")) else ""
-        native = [name for name in self.tts.voices if _native(name) == language]
-        same = [name for name in native if sex and name[1] == sex]
-        return next(iter(same or native), None)
-
-
-def _native(voice: str) -> str | None:
-    found = _NATIVE_NAME.fullmatch(voice)
-    return NATIVE.get(found[1]) if found else None
+        sex = next((sex for sex in ("male", "female") if kind.startswith(sex)), None)
+        return native_voice(self.tts.voices, language, sex)
 
 
 class Module:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from importlib.metadata import version
-from typing import Annotated, BinaryIO, Literal, cast
+from typing import Annotated, Any, BinaryIO, Literal, cast
 
 from fastapi import APIRouter, File, Form, Request, Response, UploadFile
 from fastapi.responses import JSONResponse
@@ -13,6 +13,7 @@ from pydantic import BaseModel
 
 from .._core import Error
 from ..audio import SAMPLE_RATE
+from ..native_voices import Sex, native_language, sex_of
 from ..text.detection import can_detect
 from ..voice import Voice
 from ..voice_folder import FolderFullError, VoiceExistsError, voice_name
@@ -111,6 +112,8 @@ class VoiceObject(BaseModel):
     name: str
     source: Literal["model", "folder"]
     created_at: int = 0
+    language: str | None = None  # that it is native in, where its name says so
+    sex: Sex | None = None  # the same
 
 
 class VoiceList(BaseModel):
@@ -133,7 +136,7 @@ class VoiceDeleted(BaseModel):
 @voices.get("", responses=described(401))
 def list_voices(server: ServerContext) -> VoiceList:
     """The voices of the model and of the voice folder."""
-    own = [VoiceObject(id=name, name=name, source="model") for name in server.engine.facts.voices]
+    own = [_voice(name, source="model") for name in server.engine.facts.voices]
     kept = [_kept(server, name) for name in server.voices.names()]
     return VoiceList(data=own + kept, voices=own + kept)
 
@@ -215,4 +218,10 @@ def _kept(server: Server, name: str) -> VoiceObject:
         created = int(server.voices.path(name).stat().st_mtime)
     except (FileNotFoundError, Error):  # it was deleted or replaced this moment
         created = 0
-    return VoiceObject(id=name, name=name, source="folder", created_at=created)
+    return _voice(name, source="folder", created_at=created)
+
+
+def _voice(name: str, **facts: Any) -> VoiceObject:
+    return VoiceObject(
+        id=name, name=name, language=native_language(name), sex=sex_of(name), **facts
+    )

@@ -1,0 +1,33 @@
+"""What the names of voices such as af_heart say: their native language and sex."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Literal
+
+Sex = Literal["female", "male"]
+
+# By the first letter; American and British English are one language.
+_LANGUAGES = {"a": "en", "b": "en", "e": "es", "f": "fr", "i": "it", "p": "pt"}
+_SEXES: dict[str, Sex] = {"f": "female", "m": "male"}
+_NAME = re.compile(r"([a-z])([fm])_\w+")
+
+
+def native_language(voice: str) -> str | None:
+    """The code of the language that a voice was made with; None: its name does not say."""
+    found = _NAME.fullmatch(voice)
+    return _LANGUAGES.get(found[1]) if found else None
+
+
+def sex_of(voice: str) -> Sex | None:
+    """Of a voice; None: its name does not say."""
+    found = _NAME.fullmatch(voice)
+    return _SEXES[found[2]] if found and found[1] in _LANGUAGES else None
+
+
+def native_voice(voices: Iterable[str], language: str, sex: str | None = None) -> str | None:
+    """The first of the voices that is native in a language, one of this sex where there is one."""
+    native = [name for name in voices if native_language(name) == language]
+    same = [name for name in native if sex and sex_of(name) == sex]
+    return next(iter(same or native), None)
