@@ -22,6 +22,9 @@ FLAGS = [
     "--disable-component-update",
     "--disable-sync",
     "--autoplay-policy=no-user-gesture-required",
+    # A microphone that beeps once a second, which no page has to ask for.
+    "--use-fake-device-for-media-stream",
+    "--use-fake-ui-for-media-stream",
 ]
 PATIENCE = 300_000  # ms
 LOUDNESS = """() => {

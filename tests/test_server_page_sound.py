@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -87,11 +89,56 @@ def test_after_a_gap_sound_is_gathered_before_it_goes_on(page: Page) -> None:
     assert (found["order"], found["count"]) == (True, 14400)
 
 
-def test_samples_are_whole_wherever_the_bytes_are_split(page: Page) -> None:
+def test_sound_can_be_paused_moved_and_played_again(page: Page) -> None:
+    found = page.evaluate(
+        """async () => {
+          const { Player } = await import("/player.js");
+          const context = new OfflineAudioContext(1, 24000, 24000);
+          const playback = new Player(context).begin();
+          const sound = Float32Array.from({ length: 9000 }, (_, i) => (i + 1) / 9000);
+          const places = [];
+          const at = async (time, act) => {
+            await context.suspend(time);
+            act();
+            places.push(playback.position, playback.playing);
+            context.resume();
+          };
+          playback.push(sound.slice(0, 4000));
+          at(0.128, () => playback.pause());
+          at(0.32, () => playback.seek(6000));
+          at(0.4, () => playback.push(sound.slice(4000)));
+          at(0.48, () => { playback.finish(); playback.seek(8000); playback.play(); });
+          at(0.64, () => playback.play());
+          const heard = [...(await context.startRendering()).getChannelData(0)];
+          const fade = Math.round(0.128 * 24000 + 0.02 * 24000);
+          return {
+            places, total: playback.position, over: playback.over,
+            first: heard.slice(720, 3072).every((x, i) => x === sound[i]),
+            silent: heard.slice(fade + 128, 12000).every((x) => x === 0),
+            moved: heard.slice(11520 + 720, 12960).every((x, i) => x === sound[8000 + i]),
+            again: heard.slice(15360 + 720, 24000).every((x, i) => x === sound[i]),
+          };
+        }"""
+    )
+    # Places of the pause, of the seek beyond what had come, of the chunk, and of both plays.
+    assert found["places"] == [2352, False, 4000, False, 4000, False, 8000, True, 0, True]
+    assert (found["first"], found["silent"], found["moved"], found["again"]) == (True,) * 4
+    assert found["total"] == pytest.approx(24000 - 15360 - 720, abs=128)  # of whole quanta
+    assert not found["over"]
+
+
+def test_events_are_whole_wherever_the_bytes_are_split(page: Page) -> None:
     samples = np.arange(-3000, 3000, dtype="<i2")
+    words = [["naïve 🙂", 0.1, 0.2, 0, 7]]
+    events = [
+        {"type": "speech.audio.delta", "audio": base64.b64encode(part.tobytes()).decode()}
+        for part in np.array_split(samples, 7)
+    ]
+    events.append({"type": "speech.audio.done", "words": words})
+    sent = "".join(f"data: {json.dumps(event, ensure_ascii=False)}\n\n" for event in events)
     found = page.evaluate(
         """async (bytes) => {
-          const { samplesOf } = await import("/sound.js");
+          const { eventsOf, samplesOf } = await import("/sound.js");
           const body = new ReadableStream({
             start(controller) {
               for (let at = 0, size = 1; at < bytes.length; at += size, size = (size % 9) + 1) {
@@ -100,13 +147,47 @@ def test_samples_are_whole_wherever_the_bytes_are_split(page: Page) -> None:
               controller.close();
             },
           });
-          const found = [];
-          for await (const chunk of samplesOf(body)) found.push(...chunk);
-          return found;
+          const samples = [];
+          let words = [];
+          for await (const event of eventsOf(body)) {
+            if (event.audio) samples.push(...samplesOf(event.audio));
+            words = event.words;
+          }
+          return { samples, words };
         }""",
-        list(samples.tobytes()),
+        list(sent.encode()),
     )
-    assert found == samples.tolist()
+    assert found == {"samples": samples.tolist(), "words": words}
+
+
+def test_the_word_that_is_heard_is_highlighted(page: Page) -> None:
+    found = page.evaluate(
+        """async () => {
+          const { Transcript } = await import("/transcript.js");
+          const place = document.createElement("div");
+          document.body.append(place);
+          const sought = [];
+          const transcript = new Transcript(place, (second) => sought.push(second));
+          transcript.begin("🙂 I am 21, you see.");
+          const words = [["i", 0, 0.2, 2, 3], ["am", 0.2, 0.4, 4, 6], ["twenty", 0.5, 0.8, 7, 9]];
+          transcript.take(words);
+          transcript.take([...words, ["one", 0.8, 1, 7, 9], ["you", 1.1, 1.2, 11, 14]]);
+          const seconds = [0.1, 0.39, 0.45, 0.9, 1.1, 5, null];
+          const heard = seconds.map((second) => {
+            transcript.show(second);
+            return place.querySelector(".now")?.textContent ?? "";
+          });
+          place.querySelectorAll("span")[2].click();
+          const spans = [...place.querySelectorAll("span")].map((span) => span.textContent);
+          return { heard, spans, text: place.textContent, sought };
+        }"""
+    )
+    assert found == {
+        "heard": ["I", "am", "", "21", "you", "", ""],
+        "spans": ["I", "am", "21", "you"],
+        "text": "🙂 I am 21, you see.",
+        "sought": [0.5],
+    }
 
 
 def test_the_pictures_show_what_sounds_and_when(page: Page) -> None:

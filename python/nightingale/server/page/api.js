@@ -20,6 +20,8 @@ function storage() {
   }
 }
 
+export const hasKey = () => Boolean(key);
+
 export function setKey(given) {
   key = given;
   storage()?.setItem(KEY, given);
@@ -53,18 +55,26 @@ export async function deleteVoice(id) {
   await request(`v1/audio/voices/${encodeURIComponent(id)}`, { method: "DELETE" });
 }
 
-/** The response, whose body streams 16-bit samples until `signal` hangs up. */
+/** The response to a request for speech, until `signal` hangs up. */
 export async function speech(settings, signal) {
   const headers = { "Content-Type": "application/json" };
-  const body = toJson({ ...settings, response_format: "pcm" });
-  return request("v1/audio/speech", { method: "POST", headers, body, signal });
+  return request("v1/audio/speech", { method: "POST", headers, body: toJson(settings), signal });
 }
 
-/** An object as JSON, with all digits of its BigInts. */
-function toJson(object) {
-  const json = (value) => (typeof value === "bigint" ? String(value) : JSON.stringify(value));
-  const members = Object.entries(object).map(([name, value]) => `"${name}":${json(value)}`);
-  return `{${members.join(",")}}`;
+/** The same for a recording in another voice. */
+export async function conversion(recording, settings, signal) {
+  const body = new FormData();
+  for (const [name, value] of Object.entries(settings)) body.append(name, String(value));
+  body.append("file", recording);
+  return request("v1/audio/conversions", { method: "POST", body, signal });
+}
+
+/** JSON with all digits of BigInts. */
+export function toJson(value) {
+  if (typeof value === "bigint") return String(value);
+  if (typeof value !== "object") return JSON.stringify(value);
+  const members = Object.entries(value).map(([name, member]) => `"${name}": ${toJson(member)}`);
+  return `{${members.join(", ")}}`;
 }
 
 /** The response to a request with the key; throws a Refusal. */
@@ -92,5 +102,10 @@ async function reason(response) {
   const told = await response.json().catch(() => null);
   const message = told?.error?.message;
   if (!message) return `The server answered ${response.status} ${response.statusText}`.trim() + ".";
+  return sentence(message);
+}
+
+/** A message of the server with a capital and a full stop. */
+export function sentence(message) {
   return message[0].toUpperCase() + message.slice(1) + (/[.!?]$/.test(message) ? "" : ".");
 }

@@ -9,7 +9,7 @@ export function tell(id, words) {
   if (element(id).textContent !== words) element(id).textContent = words;
 }
 
-/** Runs an action of the form "speech", "upload" or "key"; a refusal is told there. */
+/** Runs an action of the form "speech", "upload", "convert" or "key"; a refusal is told there. */
 export async function attempt(form, action) {
   tell(`${form}-error`, "");
   try {
@@ -21,8 +21,14 @@ export async function attempt(form, action) {
   }
 }
 
+/** Without the key nothing else on the page works, so that nothing else is shown. */
+export function lock(locked) {
+  element("key-form").hidden = !locked;
+  for (const part of document.querySelectorAll(".stage, .side")) part.hidden = locked;
+}
+
 function askForKey(words) {
-  element("key-form").hidden = false;
+  lock(true);
   element("key").focus();
   tell("key-error", words);
 }

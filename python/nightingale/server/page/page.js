@@ -1,14 +1,19 @@
 // The page: what its controls do and what it tells.
 
 import * as api from "./api.js";
+import { enableDownloads, fileName, prepareDownloads } from "./downloads.js";
 import { Drawing } from "./drawing.js";
-import { attempt, element, onSubmit, tell } from "./forms.js";
+import { attempt, element, lock, onSubmit, tell } from "./forms.js";
 import { Player } from "./player.js";
+import { RecordingInput } from "./recordings.js";
 import { numberFault, numberInputs, prepareSettings, settings } from "./settings.js";
-import { SAMPLE_RATE, wavOf } from "./sound.js";
+import { prepareSnippets } from "./snippets.js";
+import { SAMPLE_RATE } from "./sound.js";
 import { showSoundTags } from "./sound_tags.js";
 import { Speech } from "./speech.js";
-import { chosenVoice, loadVoices, prepareVoices } from "./voices.js";
+import { Transcript } from "./transcript.js";
+import { prepareTransport, showTransport } from "./transport.js";
+import { chosenVoice, loadVoices, preferNative, prepareVoices } from "./voices.js";
 
 const text = element("text");
 const HELD_BACK = "The browser holds the sound back: tap the page or press a key to hear it.";
@@ -16,7 +21,8 @@ const drawing = new Drawing(element("waveform"), element("spectrogram"));
 let player = null; // made at the first speech, as browsers let no page sound before a click
 let model = null;
 let speech = null; // the latest, which may be over
-let speaking = false;
+let speaking = false; // it comes, or is heard for the first time
+let following = false; // it is shown as it goes on
 
 const say = (words) => tell("speech-status", words);
 
@@ -28,9 +34,9 @@ async function load() {
   if (model.detects_language) languages.unshift(["auto", "Detect automatically"]);
   element("language").replaceChildren(...languages.map(([code, name]) => new Option(name, code)));
   if ("en" in model.languages) element("language").value = "en";
-  element("upload-form").hidden = !model.can_bake;
+  for (const form of ["upload", "convert"]) element(`${form}-form`).hidden = !model.can_bake;
   showSoundTags(model.sound_tags, text);
-  await loadVoices();
+  await loadVoices(model.languages);
   followLanguage();
   countCharacters();
   say("Ready.");
@@ -68,9 +74,8 @@ function openSound() {
   player.context.resume();
 }
 
-async function speak() {
-  openSound();
-  if (!model) await load();
+/** What is asked for now; a Refusal where that cannot be, told at its field. */
+function asked() {
   const [words, place] = fault();
   for (const input of [text, ...numberInputs()]) {
     input.setAttribute("aria-invalid", Boolean(words) && input === place);
@@ -79,21 +84,40 @@ async function speak() {
     place.focus();
     throw new api.Refusal(words, 0);
   }
+  return {
+    model: model.id,
+    input: text.value,
+    voice: chosenVoice(),
+    language: element("language").value,
+    ...settings(),
+  };
+}
+
+async function speak() {
+  openSound();
+  if (!model) await load();
+  const wanted = asked();
+  const ask = (formats, signal) => api.speech({ ...wanted, ...formats }, signal);
+  await begin(new Speech(ask, wanted.input, fileName(wanted.input), player));
+}
+
+async function convert() {
+  openSound();
+  const recording = source.file;
+  const wanted = { voice: chosenVoice() };
+  const ask = (formats, signal) => api.conversion(recording, { ...wanted, ...formats }, signal);
+  await begin(new Speech(ask, "", fileName(recording.name.replace(/\.\w+$/, "")), player));
+}
+
+/** Has a speech come and be heard, in place of the one before. */
+async function begin(current) {
   speech?.cancel();
-  const current = new Speech(
-    {
-      model: model.id,
-      input: text.value,
-      voice: chosenVoice(),
-      language: element("language").value,
-      ...settings(),
-    },
-    player,
-  );
   speech = current;
   setSpeaking(true);
   say("Waiting for the first sound…");
-  follow(current);
+  transcript.begin(current.text);
+  element("transcript").hidden = !current.text;
+  follow();
   let outcome = "";
   try {
     await current.run();
@@ -124,23 +148,33 @@ function setSpeaking(now) {
   element("cancel").disabled = !now;
 }
 
-/** Shows a speech as it comes, about 25 times a second: the processor may be the one speaking. */
-function follow(current) {
-  if (current !== speech) return;
-  show();
-  if (speaking) setTimeout(() => requestAnimationFrame(() => follow(current)), 25);
+/** Shows the speech as it goes on, about 25 times a second: the processor may be the one speaking. */
+function follow() {
+  if (following) return;
+  following = true;
+  const next = () => {
+    show();
+    following = speaking || speech.playback.playing;
+    if (following) setTimeout(() => requestAnimationFrame(next), 25);
+  };
+  next();
 }
 
 function show() {
-  const { firstAudio, elapsed, seconds, realTimeFactor, playback, timeline } = speech;
+  const { firstAudio, elapsed, seconds, realTimeFactor, playback, position, timeline } = speech;
   const waits = firstAudio === null;
   tell("first-audio", waits && !speaking ? "–" : String(Math.round(firstAudio ?? elapsed)));
   tell("real-time-factor", waits ? "–" : realTimeFactor.toFixed(2));
   tell("seconds", seconds.toFixed(1));
-  element("download").disabled = waits;
-  element("level").style.setProperty("--level", speaking ? player.level() : 0);
-  if (speaking && !waits) say(isHeldBack() ? HELD_BACK : "Speaking.");
-  drawing.draw(timeline, playback.position / SAMPLE_RATE);
+  enableDownloads(!waits);
+  element("level").style.setProperty("--level", playback.playing ? player.level() : 0);
+  if (waits) return;
+  element("sound").hidden = false;
+  if (speaking) say(playback.paused ? "Paused." : isHeldBack() ? HELD_BACK : "Speaking.");
+  showTransport(speech);
+  transcript.take(speech.words);
+  transcript.show(playback.over ? null : position);
+  drawing.draw(timeline, position);
 }
 
 /** Whether the browser keeps silent until the page is touched. */
@@ -152,25 +186,13 @@ function isHeldBack() {
 
 function cancel() {
   if (speaking) speech.cancel();
-}
-
-function download() {
-  const link = document.createElement("a");
-  link.href = URL.createObjectURL(wavOf(speech.chunks));
-  link.download = `${fileName(speech.settings.input)}.wav`;
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(link.href), 60_000); // some browsers read it later
-}
-
-function fileName(input) {
-  const words = input.match(/[\p{L}\p{M}\p{N}]+/gu) ?? ["nightingale"];
-  return words.slice(0, 6).join("-").toLowerCase().slice(0, 48);
+  else if (speech?.playback.playing) speech.playback.pause();
 }
 
 async function useKey() {
   api.setKey(element("key").value);
   await load();
-  element("key-form").hidden = true;
+  lock(false);
   text.focus();
 }
 
@@ -186,13 +208,21 @@ function onKey(event) {
 
 onSubmit("speech", speak);
 onSubmit("key", useKey);
+onSubmit("convert", convert);
 element("cancel").addEventListener("click", cancel);
-element("download").addEventListener("click", download);
-element("language").addEventListener("change", followLanguage);
+element("language").addEventListener("change", () => {
+  followLanguage();
+  preferNative(element("language").value);
+});
 text.addEventListener("input", countCharacters);
 document.addEventListener("keydown", onKey);
 document.addEventListener("pointerup", () => player?.context.resume());
-prepareVoices();
+prepareVoices(() => model.languages);
+const source = new RecordingInput("convert", "source");
+const seek = prepareTransport(() => speech, follow);
+const transcript = new Transcript(element("transcript"), (second) => seek(second));
+prepareDownloads(() => speech);
+prepareSnippets(asked);
 attempt("speech", async () => {
   await prepareSettings();
   await load();

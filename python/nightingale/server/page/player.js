@@ -1,4 +1,5 @@
-// Plays sound while it comes: the first chunk at once, and no gap between two chunks.
+// Plays sound while it comes: the first chunk at once, and no gap between two chunks. What has come
+// can be paused, and played from any place again.
 //
 // The chunks are buffers scheduled end to end and not an AudioWorklet's feed, as browsers have
 // worklets on https and localhost alone: a phone that reaches the server by its address has none.
@@ -27,33 +28,42 @@ export class Player {
   }
 }
 
-/** One sound, pushed chunk by chunk. Times are counted in samples of the context. */
+/** One sound, pushed chunk by chunk. Places and times are counted in samples of the context. */
 class Playback {
   constructor(context, destination) {
     this.context = context;
-    this.gain = context.createGain();
-    this.gain.connect(destination);
-    this.sources = new Set();
-    this.held = []; // chunks that wait for more of them
-    this.scheduled = 0; // samples of the sound that have their time
-    this.end = 0; // when they will have sounded
+    this.destination = destination;
+    this.chunks = [];
+    this.length = 0; // samples that have come
+    this.paused = false;
     this.finished = false;
     this.ended = new Promise((resolve) => {
       this.resolve = resolve;
     });
+    this.run = null;
+    this.start(0);
   }
 
   get now() {
     return Math.ceil(this.context.currentTime * this.context.sampleRate);
   }
 
-  /** Samples of the sound that have been heard. */
+  /** The place in the sound that is heard now. */
   get position() {
-    return Math.min(this.scheduled, Math.max(0, this.scheduled - (this.end - this.now)));
+    return this.paused ? this.run.from : this.run.position(this.now);
+  }
+
+  get over() {
+    return this.finished && this.position >= this.length;
+  }
+
+  get playing() {
+    return !this.paused && !this.over;
   }
 
   push(samples) {
-    this.held.push(samples);
+    this.chunks.push(samples);
+    this.length += samples.length;
     this.schedule();
   }
 
@@ -64,34 +74,78 @@ class Playback {
     this.settle();
   }
 
-  /** Silence, now. */
+  /** Silence, now, and nothing more is to come; what has come can be played again. */
   stop() {
-    const { currentTime } = this.context;
-    this.held = [];
     this.finished = true;
-    this.gain.gain.setValueAtTime(1, currentTime);
-    this.gain.gain.linearRampToValueAtTime(0, currentTime + FADE);
-    for (const source of this.sources) source.stop(currentTime + FADE);
-    this.settle();
+    this.pause();
     this.resolve();
+  }
+
+  pause() {
+    const { position } = this;
+    this.paused = true;
+    this.start(position);
+  }
+
+  /** Goes on, or begins again after the end. */
+  play() {
+    const place = this.position >= this.length && this.finished ? 0 : this.position;
+    this.paused = false;
+    this.start(place);
+  }
+
+  seek(place) {
+    this.start(Math.min(Math.max(0, Math.round(place)), this.length));
+  }
+
+  /** Ends what sounds, and goes on at a place unless it is paused. */
+  start(place) {
+    this.run?.stop();
+    this.run = new Run(this.context, this.destination, place, () => this.settle());
+    this.schedule();
+    this.settle();
   }
 
   settle() {
-    if (!this.finished || this.sources.size) return;
-    this.gain.disconnect();
-    this.resolve();
+    if (this.finished && !this.paused && !this.run.sources.size && this.run.scheduled >= this.length) {
+      this.resolve();
+    }
   }
 
   schedule() {
+    if (this.paused) return;
+    const { run } = this;
     const rate = this.context.sampleRate;
     const earliest = this.now + Math.round(LEAD * rate);
-    if (this.end < earliest) {
-      const gathered = this.held.reduce((sum, chunk) => sum + chunk.length, 0);
-      const wanted = this.scheduled && !this.finished ? CUSHION * rate : 0;
-      if (gathered < wanted) return;
-      this.end = earliest;
+    if (run.end < earliest) {
+      const wanted = run.scheduled && !this.finished ? CUSHION * rate : 0;
+      if (this.length - run.scheduled < wanted) return;
+      run.end = earliest;
     }
-    for (const samples of this.held.splice(0)) this.append(samples);
+    let begin = 0; // of a chunk
+    for (const chunk of this.chunks) {
+      const end = begin + chunk.length;
+      if (end > run.scheduled) run.append(chunk.subarray(run.scheduled - begin));
+      begin = end;
+    }
+  }
+}
+
+/** What sounds from one place on, until the sound is paused or goes on elsewhere. */
+class Run {
+  constructor(context, destination, from, ended) {
+    this.context = context;
+    this.gain = context.createGain();
+    this.gain.connect(destination);
+    this.ended = ended;
+    this.from = from;
+    this.scheduled = from; // the place up to which the sound has its time
+    this.end = 0; // when that will have sounded
+    this.sources = new Set();
+  }
+
+  position(now) {
+    return Math.min(this.scheduled, Math.max(this.from, this.scheduled - (this.end - now)));
   }
 
   append(samples) {
@@ -103,11 +157,19 @@ class Playback {
     source.addEventListener("ended", () => {
       source.disconnect();
       this.sources.delete(source);
-      this.settle();
+      this.ended();
     });
     source.start(this.end / this.context.sampleRate);
     this.sources.add(source);
     this.end += samples.length;
     this.scheduled += samples.length;
+  }
+
+  stop() {
+    const { currentTime } = this.context;
+    this.gain.gain.setValueAtTime(1, currentTime);
+    this.gain.gain.linearRampToValueAtTime(0, currentTime + FADE);
+    for (const source of this.sources) source.stop(currentTime + FADE);
+    setTimeout(() => this.gain.disconnect(), 1000 * FADE + 500);
   }
 }

@@ -1,29 +1,33 @@
-// 16-bit mono sound: from the body of a response, to float, into a WAV file.
+// 16-bit mono sound: from the events of a response, to float, into a WAV file.
 
 export const SAMPLE_RATE = 24000;
 
-/** Yields Int16Arrays of a stream of bytes that may be split anywhere, also inside a sample. */
-export async function* samplesOf(body) {
+/** Yields the server-sent events of a stream of bytes that may be split anywhere. */
+export async function* eventsOf(body) {
   const reader = body.getReader();
-  let odd = new Uint8Array(0);
+  const decoder = new TextDecoder();
+  let rest = "";
   for (;;) {
     const { done, value } = await reader.read();
     if (done) return;
-    const bytes = new Uint8Array(odd.length + value.length);
-    bytes.set(odd);
-    bytes.set(value, odd.length);
-    const whole = bytes.length - (bytes.length % 2);
-    odd = bytes.slice(whole);
-    if (whole) yield new Int16Array(bytes.buffer, 0, whole / 2);
+    const events = (rest + decoder.decode(value, { stream: true })).split("\n\n");
+    rest = events.pop();
+    for (const event of events) yield JSON.parse(event.slice("data: ".length));
   }
+}
+
+/** The samples of an event's base64. */
+export function samplesOf(audio) {
+  const bytes = Uint8Array.from(atob(audio), (character) => character.charCodeAt(0));
+  return new Int16Array(bytes.buffer);
 }
 
 export function toFloat(samples) {
   return Float32Array.from(samples, (sample) => sample / 32768);
 }
 
-/** A WAV file of all chunks. */
-export function wavOf(chunks) {
+/** A WAV file of all chunks, which are Int16Arrays. */
+export function wavOf(chunks, rate = SAMPLE_RATE) {
   const length = 2 * chunks.reduce((sum, chunk) => sum + chunk.length, 0);
   const header = new DataView(new ArrayBuffer(44));
   const word = (at, letters) => {
@@ -36,8 +40,8 @@ export function wavOf(chunks) {
   header.setUint32(16, 16, true);
   header.setUint16(20, 1, true); // integers
   header.setUint16(22, 1, true); // mono
-  header.setUint32(24, SAMPLE_RATE, true);
-  header.setUint32(28, 2 * SAMPLE_RATE, true);
+  header.setUint32(24, rate, true);
+  header.setUint32(28, 2 * rate, true);
   header.setUint16(32, 2, true);
   header.setUint16(34, 16, true);
   word(36, "data");

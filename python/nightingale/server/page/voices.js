@@ -2,19 +2,56 @@
 
 import * as api from "./api.js";
 import { attempt, element, onSubmit, tell } from "./forms.js";
+import { RecordingInput } from "./recordings.js";
 
 const select = element("voice");
 let known = [];
+let recording = null;
 
 export function chosenVoice() {
   return select.value;
 }
 
-/** Asks the server for its voices; `chosen` is selected where it is among them. */
-export async function loadVoices(chosen = select.value) {
+/** Asks the server for its voices; `chosen` is selected where it is among them. languages: names
+ *  by code. */
+export async function loadVoices(languages, chosen = select.value) {
   known = await api.voices();
-  select.replaceChildren(...known.map(({ id, name }) => new Option(name, id)));
+  select.replaceChildren(...grouped(languages));
   if (known.some(({ id }) => id === chosen)) select.value = chosen;
+  offerDeletion();
+}
+
+/** The voices that are native in no language, then a group for each language, then the user's. */
+function grouped(languages) {
+  const groups = new Map();
+  for (const voice of known) {
+    const name = voice.source === "folder" ? "Added" : (languages[voice.language] ?? "");
+    groups.set(name, [...(groups.get(name) ?? []), voice]);
+  }
+  const plain = groups.get("") ?? [];
+  const added = groups.get("Added") ?? [];
+  groups.delete("");
+  groups.delete("Added");
+  const named = [...groups].sort(([a], [b]) => a.localeCompare(b));
+  if (added.length) named.push(["Added", added]);
+  return [...plain.map(option), ...named.map(([name, voices]) => group(name, voices))];
+}
+
+function group(name, voices) {
+  const found = document.createElement("optgroup");
+  found.label = name;
+  found.append(...voices.map(option));
+  return found;
+}
+
+const option = ({ id, name, sex }) => new Option(sex ? `${name} (${sex})` : name, id);
+
+/** Chooses a native voice of a language, unless the chosen one is native or was added. */
+export function preferNative(language) {
+  const chosen = known.find(({ id }) => id === select.value);
+  if (!chosen || chosen.source === "folder" || chosen.language === language) return;
+  const native = known.find((voice) => voice.source === "model" && voice.language === language);
+  if (native) select.value = native.id;
   offerDeletion();
 }
 
@@ -23,7 +60,7 @@ function offerDeletion() {
   element("delete-voice").hidden = voice?.source !== "folder";
 }
 
-async function upload() {
+async function upload(languages) {
   const form = element("upload-form");
   if (form.hasAttribute("aria-busy")) return;
   form.setAttribute("aria-busy", "true");
@@ -31,8 +68,8 @@ async function upload() {
   try {
     tell("upload-status", "Making a voice of the recording…");
     const name = element("voice-name").value.trim();
-    const voice = await api.addVoice(name, element("recording").files[0]);
-    await loadVoices(voice.id);
+    const voice = await api.addVoice(name, recording.file);
+    await loadVoices(languages(), voice.id);
     form.reset();
     outcome = `The voice ${voice.name} was added and is chosen.`;
   } finally {
@@ -41,7 +78,7 @@ async function upload() {
   }
 }
 
-async function remove() {
+async function remove(languages) {
   const { id, name } = known.find((voice) => voice.id === select.value);
   element("delete-question").textContent = `Delete the voice ${name}? This cannot be undone.`;
   const dialog = element("delete-dialog");
@@ -50,13 +87,15 @@ async function remove() {
   await new Promise((resolve) => dialog.addEventListener("close", resolve, { once: true }));
   if (dialog.returnValue !== "delete") return;
   await api.deleteVoice(id);
-  await loadVoices();
+  await loadVoices(languages());
   select.focus();
   tell("speech-status", `The voice ${name} was deleted.`);
 }
 
-export function prepareVoices() {
+/** languages: gives their names by code. */
+export function prepareVoices(languages) {
+  recording = new RecordingInput("upload", "recording");
   select.addEventListener("change", offerDeletion);
-  element("delete-voice").addEventListener("click", () => attempt("speech", remove));
-  onSubmit("upload", upload);
+  element("delete-voice").addEventListener("click", () => attempt("speech", () => remove(languages)));
+  onSubmit("upload", () => upload(languages));
 }

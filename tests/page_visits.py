@@ -1,0 +1,68 @@
+"""What the tests of the server's page share: its server, and how they read and use it."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Locator, Page, expect
+
+import nightingale
+
+SHORT = "Hi."
+LONG = "The nightingale sings at night, when the other birds are quiet. " * 20
+NATIVE = ["af_heart", "bm_george", "ef_dora"]
+PHONE = {"viewport": {"width": 320, "height": 640}, "is_mobile": True, "has_touch": True}
+
+
+def with_native_voices(checkpoint: Path, folder: Path) -> Path:
+    """A copy of a checkpoint with voices whose names say what is native to them."""
+    shutil.copytree(checkpoint, folder, copy_function=os.link)
+    (folder / "voices").mkdir()
+    for name in NATIVE:
+        nightingale.Voice.load(folder / "conds.pt").save(folder / f"voices/{name}.safetensors")
+    return folder
+
+
+def artefact_folder(config: pytest.Config, otherwise: Path) -> Path:
+    """Where screenshots are kept."""
+    folder = Path(config.getoption("--artefacts") or otherwise)
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def says(page: Page, pattern: str, form: str = "speech") -> re.Match[str]:
+    """Waits until the live region of a form says this."""
+    region = page.locator(f"#{form}-status")
+    expect(region).to_have_text(re.compile(f"^{pattern}$"))
+    return re.match(pattern, region.text_content())
+
+
+def complains(page: Page, pattern: str, form: str = "speech") -> None:
+    expect(page.locator(f"#{form}-error")).to_have_text(re.compile(f"^{pattern}$"))
+
+
+def shown(page: Page, name: str) -> str:
+    return page.locator(f"#{name}").text_content()
+
+
+def text_field(page: Page) -> Locator:
+    return page.get_by_label("Text", exact=True)
+
+
+def assert_accessible(page: Page) -> None:
+    results = Axe().run(page)
+    assert results.violations_count == 0, results.generate_report()
+    assert len(results.response["passes"]) > 20
+
+
+def upload(page: Page, name: str, recording: bytes) -> None:
+    page.get_by_label("Name").fill(name)
+    file: Any = {"name": "recording.wav", "mimeType": "audio/wav", "buffer": recording}
+    page.get_by_label("Recording", exact=True).set_input_files(file)
+    page.get_by_role("button", name="Add voice").click()
