@@ -173,7 +173,7 @@ def test_a_side_is_a_file_a_folder_or_a_model_with_settings(
     ("given", "phrase"),
     [
         ("no/such/place", "there is no folder or file no/such/place"),
-        ("{empty}", "has neither a T3 checkpoint nor recordings (.wav, .flac, .ogg, .mp3)"),
+        ("{empty}", "has neither a T3 checkpoint nor recordings (.wav, .flac, .ogg, .mp3, .opus)"),
         ("{text}", "cannot read"),
         ("{model},loud=1", "'loud=1' is not name=value with one of variant, preset, bits, dtype"),
         ("{model},steps=many", "steps must be a number, not 'many'"),

@@ -40,7 +40,9 @@ Language = Annotated[
 Speed = Annotated[float, Field(ge=SPEEDS[0], le=SPEEDS[1], description="speaking rate")]
 FileName = Annotated[
     str,
-    Field(max_length=80, description="without a folder, ending in .wav, .flac, .ogg or .mp3"),
+    Field(
+        max_length=80, description="without a folder, ending in .wav, .flac, .ogg, .mp3 or .opus"
+    ),
 ]
 
 

@@ -16,6 +16,7 @@ from .option import whole
 LEAST_RATE, MOST_RATE = 4_000, 384_000
 MOST_CHANNELS = 1024
 FORMATS = "WAV, FLAC, OGG or MP3"
+ENDINGS = (".wav", ".flac", ".ogg", ".mp3", ".opus")  # of names of recordings
 
 Source = str | Path | BinaryIO | np.ndarray
 
@@ -50,6 +51,11 @@ def open_sound(source: Source, sample_rate: int | None = None) -> Iterator[OpenS
         else:
             name, file = _name_of(source), source
         yield stack.enter_context(_open_file(name, file))
+
+
+def is_recording(path: str | Path) -> bool:
+    """Whether a file is there whose name says that it is a recording."""
+    return os.path.isfile(path) and Path(path).suffix.lower() in ENDINGS
 
 
 def _open_array(samples: np.ndarray, rate: int | None) -> OpenSound:

@@ -40,8 +40,9 @@ def add_output(parser: argparse.ArgumentParser) -> None:
         "-o",
         "--output",
         metavar="FILE",
-        help="a .wav, .flac, .ogg or .mp3 file, or - for raw sound on standard output; "
-        "without it the sound is played, or written to speech.wav where that is not possible",
+        help="a .wav, .flac, .ogg, .mp3, .opus or .m4a file, or - for raw sound on standard "
+        "output; without it the sound is played, or written to speech.wav where that is not "
+        "possible",
     )
     parser.add_argument(
         "--raw-format",

@@ -14,11 +14,11 @@ import numpy as np
 from .. import load
 from .._core import Error
 from ..atomic_files import atomic_path
-from ..audio_writer import FORMATS
 from ..checkpoint import holds_model
 from ..hub import is_hub_id
 from ..option import options_of
 from ..options import LoadOptions, SpeechOptions
+from ..sound_file import ENDINGS, is_recording
 from ..voice_folder import VoiceFolder, default_voice_folder, find_voice
 
 TEMPLATE = Path(__file__).with_name("listening.html")
@@ -114,15 +114,11 @@ def side(given: str, loading: dict[str, Any], speech: dict[str, Any]) -> Side:
         raise Error(f"there is no folder or file {place}")
     if changed:
         raise ValueError(f"{given}: recordings take no options")
-    files = (path,) if path.is_file() else tuple(sorted(filter(_is_recording, path.iterdir())))
+    files = (path,) if path.is_file() else tuple(sorted(filter(is_recording, path.iterdir())))
     if not files:
-        endings = ", .".join(FORMATS)
-        raise Error(f"{path} has neither a T3 checkpoint nor recordings (.{endings})")
+        endings = ", ".join(ENDINGS)
+        raise Error(f"{path} has neither a T3 checkpoint nor recordings ({endings})")
     return Recordings(files)
-
-
-def _is_recording(path: Path) -> bool:
-    return path.is_file() and path.suffix.lstrip(".").lower() in FORMATS
 
 
 def _own_options(given: str, own: Sequence[str]) -> dict[str, Any]:
