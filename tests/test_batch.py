@@ -290,13 +290,13 @@ def test_a_journal_of_someone_else_is_left_alone(
 @pytest.mark.parametrize(
     ("args", "phrase"),
     [
-        (["none.jsonl"], "[Errno 2] No such file or directory: 'none.jsonl'"),
+        (["none.jsonl"], "none.jsonl: No such file or directory"),
         (["empty.jsonl"], "empty.jsonl has no lines"),
         (["good.jsonl", "--workers", "0"], "workers must be 1 or more, not 0"),
         (["good.jsonl", "--model", "none"], "there is no folder none, and it is not a hub id"),
         (["good.jsonl", "--language", "xx"], "unknown language 'xx'; this model speaks ar"),
         (["good.jsonl", "--voice", "no"], "unknown voice 'no': the model has default, "),
-        (["good.jsonl", "-o", "good.jsonl"], "[Errno 17] File exists: 'good.jsonl'"),
+        (["good.jsonl", "-o", "good.jsonl"], "good.jsonl: File exists"),
     ],
 )
 def test_a_wrong_command_makes_nothing(

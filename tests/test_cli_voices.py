@@ -75,10 +75,12 @@ def test_a_baked_voice_is_listed_used_and_removed(
     assert capsys.readouterr() == ("", told)
 
     assert cli.main(["voices", *model]) == 0
-    listed = f"default\tof the model\nAnna\t{folder}/Anna.safetensors\n"
+    default = "default\tany language\t-\tof the model\n"
+    listed = f"{default}Anna\tany language\t-\t{folder}/Anna.safetensors\n"
     assert capsys.readouterr() == (listed, "")
     assert cli.main(["voices", "--json"]) == 0
-    listed = {"model": [], "folder": str(folder), "voices": ["Anna"]}
+    facts = {"Anna": {"language": None, "sex": None}}
+    listed = {"model": [], "folder": str(folder), "voices": ["Anna"], "facts": facts}
     assert json.loads(capsys.readouterr().out) == listed
 
     options = ["--voice", "anna", "--max-tokens", "6", "--json", *model]
@@ -92,6 +94,77 @@ def test_a_baked_voice_is_listed_used_and_removed(
     assert cli.main(["voices", "remove", "Anna"]) == 1
     message = f"nightingale: unknown voice 'Anna'; {folder} has none\n"
     assert capsys.readouterr().err == message
+
+
+def test_names_tell_the_language_and_the_sex(
+    other_voice: nightingale.Voice, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("ef_dora", "bm_george", "Anna", "xf_other"):
+        VoiceFolder(folder).save(name, other_voice)
+    assert cli.main(["voices"]) == 0
+    listed = [line.split("\t")[:3] for line in capsys.readouterr().out.splitlines()]
+    assert listed[-4:] == [
+        ["Anna", "any language", "-"],
+        ["bm_george", "English", "male"],
+        ["ef_dora", "Spanish", "female"],
+        ["xf_other", "any language", "-"],
+    ]
+
+
+def test_each_voice_can_be_heard_in_its_language(
+    quick_checkpoint: Path,
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    voice = nightingale.Voice.load(quick_checkpoint / "conds.pt")
+    VoiceFolder(folder).save("ef_dora", voice)
+    played = []
+    monkeypatch.setattr(nightingale.Audio, "play", lambda audio: played.append(audio))
+    assert cli.main(["voices", "--play", "--model", str(quick_checkpoint)]) == 0
+    assert [audio.language for audio in played] == ["en", "es"]
+    assert [audio.duration > 0.5 for audio in played] == [True, True]
+    assert "ef_dora: Hoy hace buen tiempo" in capsys.readouterr().err
+
+
+def test_a_recording_is_cloned_once(
+    quick_checkpoint: Path,
+    recording: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr("nightingale.voice_cache.cache_folder", lambda: tmp_path / "cache")
+    baked = []
+    bake = nightingale.TTS.bake_voice
+    monkeypatch.setattr(
+        nightingale.TTS, "bake_voice", lambda tts, file: baked.append(file) or bake(tts, file)
+    )
+    heard = []
+    copy = tmp_path / "copy.wav"
+    copy.write_bytes(recording.read_bytes())
+    louder = tmp_path / "louder.wav"
+    soundfile.write(louder, 1.5 * speech(6, 24000), 24000)
+    for file in (recording, copy, louder):
+        words = ["Hello", "there.", "--voice", str(file), "--max-tokens", "6", "--json"]
+        assert cli.main(["tokens", *words, "--model", str(quick_checkpoint)]) == 0
+        heard.append(json.loads(capsys.readouterr().out))
+    assert baked == [recording, louder]
+    assert len(names_in(tmp_path / "cache")) == 2
+    tts = nightingale.load(quick_checkpoint)
+    expected = tts.speech_tokens(TEXT, voice=bake(tts, recording), max_tokens=6).tolist()
+    assert heard[0] == heard[1] == expected
+    with pytest.raises(nightingale.Error, match=r"me\.wav is a recording, not a voice: bake"):
+        tts.generate(TEXT, voice=recording)
+
+
+def test_languages_are_listed(checkpoint: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["languages", "--model", str(checkpoint)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 23
+    assert lines[:2] == ["ar\tArabic", "da\tDanish"]
+    assert cli.main(["languages", "--json", "--model", str(checkpoint)]) == 0
+    assert json.loads(capsys.readouterr().out)["pt"] == "Portuguese"
 
 
 def test_a_voice_of_that_name_is_kept_unless_told_otherwise(
@@ -126,7 +199,7 @@ def test_another_folder_can_be_named(
     assert cli.main(["voices", "--folder", str(there), "remove", "B"]) == 0
     assert cli.main(["voices", "remove", "C", "--folder", str(there)]) == 0
     assert cli.main(["voices", "--folder", str(there)]) == 0
-    assert capsys.readouterr().out == f"A\t{there}/A.safetensors\n"
+    assert capsys.readouterr().out == f"A\tany language\t-\t{there}/A.safetensors\n"
     assert not folder.exists()
 
 

@@ -67,7 +67,9 @@ def test_it_bakes_voices(folder: Path) -> None:
 
 def test_its_voices_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["voices"]) == 0
-    assert capsys.readouterr().out == "default\tof the model\nAnna\tof the model\n"
+    assert capsys.readouterr().out == "".join(
+        f"{name}\tany language\t-\tof the model\n" for name in ("default", "Anna")
+    )
 
 
 def test_the_doctor_examines_it(

@@ -214,7 +214,7 @@ def test_a_folder_without_voice_loads_and_asks_for_one(checkpoint: Path, tmp_pat
     tts = nightingale.load(replaced(checkpoint, tmp_path, "conds.pt", None), device="cpu")
     assert tts.voices == []
     message = error_of(ValueError, tts.speech_tokens, "Hello.")
-    assert "has no voice of its own; give voice=" in message
+    assert "has no voice of its own; name a voice or the path" in message
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", "{}", '{"model":\n\n}', "\x00"])

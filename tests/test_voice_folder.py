@@ -75,7 +75,7 @@ def test_save_says_where_the_file_is(voices: VoiceFolder) -> None:
 def test_a_voice_is_replaced_only_when_asked(voices: VoiceFolder) -> None:
     with pytest.raises(ValueError, match="already") as caught:
         voices.save("anna", speaker(1))
-    expected = "there is a voice 'anna' already; give overwrite=True to replace it"
+    expected = "there is a voice 'anna' already, which is kept unless it is overwritten"
     assert str(caught.value) == expected
     assert voices.load("anna").speaker_emb[0] == 0.25
     voices.save("anna", speaker(1), overwrite=True)

@@ -83,6 +83,11 @@ class TTS(Stages):
             self._warm_up = None
         return self._loaded
 
+    def __repr__(self) -> str:
+        files, device = self._checkpoint, self._loaded.settings["device"]
+        counts = f"{len(self._voices)} voices, {len(self._tokenizer.languages)} languages"
+        return f"TTS({files.family.name}, {str(files.folder)!r}, {device}, {counts})"
+
     @property
     def languages(self) -> dict[str, str]:
         """Codes and names of the languages this model speaks."""
@@ -417,8 +422,8 @@ class TTS(Stages):
         if voice is None:
             if "default" not in self._voices:
                 raise ValueError(
-                    f"{self._checkpoint.folder} has no voice of its own; give voice=, "
-                    "a Voice or the path of a voice file"
+                    f"{self._checkpoint.folder} has no voice of its own; name a voice or the "
+                    "path of a voice file"
                 )
             return self._voices["default"]
         if not isinstance(voice, (str, Path)):

@@ -14,6 +14,7 @@ from ._core import Error, TensorFile
 from .arguments import a_path, floats, token_ids
 from .option import number
 from .safetensors_writer import write_safetensors
+from .sound_file import is_recording
 from .torch_file import open_tensors
 
 
@@ -33,6 +34,8 @@ class Voice:
     def load(cls, path: str | Path) -> Voice:
         """Reads a .safetensors voice or an official conds.pt."""
         path = a_path("path", path)
+        if is_recording(path):
+            raise Error(f"{path} is a recording, not a voice: bake a voice of it first")
         file = open_tensors(path)
         if "t3.speaker_emb" not in file:
             raise Error(f"{path} is not a voice: it has no tensor t3.speaker_emb")

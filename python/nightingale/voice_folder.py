@@ -117,7 +117,7 @@ class VoiceFolder:
             if file.exists() and not overwrite:
                 known = file.name.removesuffix(SUFFIX)
                 raise VoiceExistsError(
-                    f"there is a voice {known!r} already; give overwrite=True to replace it"
+                    f"there is a voice {known!r} already, which is kept unless it is overwritten"
                 )
             if most is not None and not file.exists() and len(self.names()) >= most:
                 raise FolderFullError(f"there are {most} voices already; delete one first")

@@ -17,12 +17,13 @@ from importlib import import_module
 from typing import Any
 
 from .._core import Error
-from .options import Arguments, one_line, remark
+from .options import Arguments, in_flags, one_line, remark
 
 COMMANDS = (
     "speaking",
     "convert",
     "voices",
+    "completion",
     "models",
     "serve",
     "mcp",
@@ -58,7 +59,7 @@ def run_command(args: argparse.Namespace) -> int:
         remark("nightingale: out of memory")
     except (Error, ValueError, OSError) as error:
         _drop_output()
-        remark(f"nightingale: {one_line(error)}")
+        remark(f"nightingale: {in_flags(one_line(error))}")
     except Exception as error:
         remark(f"nightingale: {_unexpected(error)}")
     return 1

@@ -21,9 +21,9 @@ FIGURES = {
     "flow": ("s", "flow, all sentences whole"),
     "vocoder": ("s", "vocoder"),
     "total": ("s", "say: all of it"),
-    "rtf": ("x", "say: time by length of the speech"),
+    "rtf": ("", "say: real-time factor, below 1 is fast"),
     "stream_ttfa": ("s", "stream: to the first audio"),
-    "stream_rtf": ("x", "stream: time by length of the speech"),
+    "stream_rtf": ("", "stream: real-time factor"),
 }
 
 
@@ -37,7 +37,7 @@ def add_commands(commands: Any) -> None:
 
 def _bench(args: Arguments) -> None:
     at_least(1, "rounds", args.rounds)
-    text = TEXT if args.text is None and args.file is None else args.read_text()
+    text = TEXT if not args.text and args.file is None else args.read_text()
     began = time.perf_counter()
     tts = args.load_model()
     loading = time.perf_counter() - began
@@ -94,5 +94,5 @@ def _print_table(results: dict[str, Any]) -> None:
     print(f"median of {len(results['rounds'])} rounds (least to most)")
     for name, (unit, meaning) in FIGURES.items():
         spread = results["figures"][name]
-        figures = f"{spread['median']:.3g} {unit} ({spread['least']:.3g} to {spread['most']:.3g})"
-        print(f"  {meaning:<38}{figures}")
+        median = f"{spread['median']:.3g} {unit}".rstrip()
+        print(f"  {meaning:<40}{median} ({spread['least']:.3g} to {spread['most']:.3g})")

@@ -16,7 +16,7 @@ from .._core import Error
 from ..checkpoint import embedded_model
 from ..tts import TTS
 from ..voice_folder import VoiceFolder
-from .options import Arguments, add_shared, one_line
+from .options import Arguments, add_shared, factor_text, one_line
 
 SENTENCE = "Hello there."
 SELF_TEST_TOKENS = 50
@@ -243,8 +243,8 @@ def _print(report: dict[str, Any]) -> None:
         lines["hot paths"] = ", ".join(f"{path}: {kernel}" for path, kernel in paths)
     if "self_test" in model:
         test = model["self_test"]
-        rtf = test["timings"]["rtf"]
-        lines["self-test"] = f"said {test['seconds']:.2f} s of speech, real-time factor {rtf:.2f}"
+        factor = factor_text(test["timings"]["rtf"])
+        lines["self-test"] = f"said {test['seconds']:.2f} s of speech, {factor}"
     for name, value in lines.items():
         print(f"{name:<16}{value}")
     for note in report["notes"]:

@@ -39,7 +39,7 @@ def add_commands(commands: Any) -> None:
     quantize.add_argument(
         "-o", "--output", type=Path, metavar="FOLDER",
         help="make a checkpoint of its own there (default: a copy of T3 in the cache, which "
-        "--bits and load(bits=) then use)",
+        "--bits then uses)",
     )  # fmt: skip
     quantize.add_argument(
         "--s3gen", action="store_true", help="with -o: S3Gen and the encoders in 8 bits too"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from collections.abc import Collection
 from pathlib import Path
@@ -11,8 +12,11 @@ from typing import Any
 from ..checkpoint import Checkpoint
 from ..hub import find_model
 from ..option import Option, Options, options_of
-from ..options import LoadOptions, SpeechOptions
+from ..options import LoadOptions, ServerOptions, SpeechOptions
+from ..sound_file import is_recording
 from ..tts import TTS
+from ..voice import Voice
+from ..voice_cache import cloned_voice
 from ..voice_folder import VoiceFolder, find_voice
 
 # Stages of options: how a stream is divided, what speech tokens do not depend on, and how a text is
@@ -53,8 +57,15 @@ class Arguments(argparse.Namespace):
         """What was asked for, with the voice found; defaults: of what was not."""
         asked = defaults | self.given(SpeechOptions) | self._markup()
         if "voice" in asked:
-            asked["voice"] = find_voice(asked["voice"], tts.voices, VoiceFolder())
+            asked["voice"] = self._voice(asked["voice"], tts)
         return SpeechOptions(**asked)
+
+    def _voice(self, given: str, tts: TTS) -> str | Voice:
+        """A voice by name or file; one that is a recording is cloned."""
+        folder = VoiceFolder()
+        if is_recording(given) and given not in (*tts.voices, *folder.names()):
+            return cloned_voice(given, self.find_checkpoint(), tts.bake_voice)
+        return find_voice(given, tts.voices, folder)
 
     def _markup(self) -> dict[str, bool]:
         """What the name of the text's file says about it, unless an option does."""
@@ -69,9 +80,9 @@ class Arguments(argparse.Namespace):
         if self.file is not None:
             with open(self.file, "rb") as file:
                 return _decoded(file.read(), self.file)
-        if self.text not in (None, "-"):
-            return str(self.text)
-        if sys.stdin is None or (self.text is None and sys.stdin.isatty()):
+        if self.text and self.text != ["-"]:
+            return " ".join(self.text)
+        if sys.stdin is None or (not self.text and sys.stdin.isatty()):
             raise ValueError(
                 "there is no text: give it as an argument, with -f FILE or on standard input"
             )
@@ -86,10 +97,12 @@ def _decoded(content: bytes, name: str) -> str:
 
 
 def add_text(
-    parser: argparse.ArgumentParser, help: str = "what to say; - or nothing: standard input"
+    parser: argparse.ArgumentParser,
+    help: str = "what to say, one word or more; - or nothing: standard input",
 ) -> None:
     group = parser.add_mutually_exclusive_group()
-    group.add_argument("text", nargs="?", metavar="TEXT", help=help)
+    # With a default it may stand in the group.
+    group.add_argument("text", nargs="*", default=[], metavar="TEXT", help=help)
     group.add_argument("-f", "--file", metavar="FILE", help="a text file in UTF-8 to say")
 
 
@@ -175,4 +188,20 @@ def remark(line: str) -> None:
 
 
 def one_line(error: Exception) -> str:
-    return " ".join(str(error).split()) or type(error).__name__
+    told = str(error)
+    if isinstance(error, OSError) and error.strerror and error.filename is not None:
+        told = f"{error.filename}: {error.strerror}"
+    return " ".join(told.split()) or type(error).__name__
+
+
+def in_flags(message: str) -> str:
+    """A message of the package that begins with the name of an option, with its flag instead."""
+    kinds: tuple[type[Options], ...] = (LoadOptions, SpeechOptions, ServerOptions)
+    flags = {each.name: each.flag for kind in kinds for each in options_of(kind, "cli")}
+    return re.sub(r"^\w+(?= (?:must be|is) )", lambda name: flags.get(name[0], name[0]), message)
+
+
+def factor_text(factor: float) -> str:
+    """A real-time factor that says whether it is fast or slow."""
+    side = "faster" if factor < 1 else "slower"
+    return f"real-time factor {factor:.2f} ({side} than real time)"

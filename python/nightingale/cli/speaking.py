@@ -30,6 +30,7 @@ from .options import (
     Arguments,
     add_shared,
     add_text,
+    factor_text,
     on_terminal,
     progress_bar,
     remark,
@@ -96,7 +97,7 @@ class Speech:
     def summary(self) -> str:
         return (
             f"{self.seconds:.2f} s of speech in {self.timings['total']:.2f} s, "
-            f"real-time factor {self.timings['rtf']:.2f}"
+            f"{factor_text(self.timings['rtf'])}"
         )
 
 

@@ -1,4 +1,4 @@
-"""`bake` and `voices`: making, listing and removing voices."""
+"""`bake`, `voices` and `languages`: making, listing, playing and removing voices."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from ..checkpoint import embedded_model
-from ..voice_folder import VoiceFolder
+from ..checkpoint import LANGUAGES, embedded_model
+from ..native_voices import native_language, sex_of
+from ..voice_folder import VoiceFolder, find_voice
 from .options import Arguments, add_shared, remark
 
 
@@ -26,8 +27,11 @@ def add_commands(commands: Any) -> None:
     add_shared(bake)
     bake.set_defaults(run=_bake)
 
-    voices = commands.add_parser("voices", help="list or remove voices")
+    voices = commands.add_parser("voices", help="list, play or remove voices")
     _add_folder(voices)
+    voices.add_argument(
+        "--play", action="store_true", help="let each say a sentence in its language"
+    )
     add_shared(voices)
     voices.set_defaults(run=_list)
     actions = voices.add_subparsers(metavar="ACTION")
@@ -36,6 +40,10 @@ def add_commands(commands: Any) -> None:
     # Suppressed, or it would undo what was given before the action.
     _add_folder(remove, default=argparse.SUPPRESS)
     remove.set_defaults(run=_remove)
+
+    languages = commands.add_parser("languages", help="list the languages of a model")
+    add_shared(languages)
+    languages.set_defaults(run=_languages)
 
 
 def _add_folder(parser: argparse.ArgumentParser, **settings: Any) -> None:
@@ -81,15 +89,49 @@ def _list(args: Arguments) -> None:
     own = args.find_checkpoint().voice_names if there else []
     kept = folder.names()
     if args.json:
-        described = {"model": own, "folder": str(folder.folder), "voices": kept}
+        facts = {
+            name: {"language": native_language(name), "sex": sex_of(name)} for name in (*own, *kept)
+        }
+        described = {"model": own, "folder": str(folder.folder), "voices": kept, "facts": facts}
         print(json.dumps(described))
-        return
-    for name in own:
-        print(f"{name}\tof the model")
-    for name in kept:
-        print(f"{name}\t{folder.path(name)}")
+    else:
+        for name in own:
+            print(_line(name, "of the model"))
+        for name in kept:
+            print(_line(name, str(folder.path(name))))
     if not own and not kept:
         remark(f"{folder.folder} has no voices; `nightingale bake` makes one")
+    elif args.play:
+        _play(args, own, folder)
+
+
+def _line(name: str, place: str) -> str:
+    language = native_language(name)
+    named = LANGUAGES[language] if language else "any language"
+    return f"{name}\t{named}\t{sex_of(name) or '-'}\t{place}"
+
+
+def _play(args: Arguments, own: list[str], folder: VoiceFolder) -> None:
+    """Plays each voice; those without a native language speak the model's first, or English."""
+    from ..validate.languages import SENTENCES
+
+    tts = args.load_model()
+    for name in (*own, *folder.names()):
+        language = native_language(name)
+        if language not in tts.languages:
+            language = "en" if "en" in tts.languages else next(iter(tts.languages))
+        remark(f"{name}: {SENTENCES[language]}")
+        voice = find_voice(name, tts.voices, folder)
+        tts.generate(SENTENCES[language], voice=voice, language=language).play()
+
+
+def _languages(args: Arguments) -> None:
+    languages = args.find_checkpoint().languages
+    if args.json:
+        print(json.dumps(languages))
+        return
+    for code, name in languages.items():
+        print(f"{code}\t{name}")
 
 
 def _remove(args: Arguments) -> None:
