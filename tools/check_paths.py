@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-FOLDERS = r"\.ci|\.github|bench|csrc|docs|examples|metal|python|tests|tools|train"
+FOLDERS = r"\.ci|\.github|bench|csrc|docs|examples|metal|packaging|python|tests|tools|train"
 PATH = re.compile(rf"`((?:{FOLDERS})/[\w./*-]*)")
 
 # What may stand in the repository's root.

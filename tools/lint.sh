@@ -17,12 +17,16 @@ lint_options() { python3 tools/generate_options.py --check; }
 lint_layers() { python3 tools/check_layers.py; }
 lint_words() { python3 tools/check_words.py; }
 lint_paths() { python3 tools/check_paths.py; }
+lint_packaging() {
+  hadolint packaging/docker/Dockerfile &&
+    check-jsonschema --quiet --builtin-schema vendor.compose-spec packaging/docker/compose.yaml
+}
 lint_workflows() {
   check-jsonschema --quiet --builtin-schema vendor.github-workflows .github/workflows/*.yml &&
     zizmor --offline --quiet .github/workflows
 }
 
-all="ruff clang_format mypy options layers words paths workflows"
+all="ruff clang_format mypy options layers words paths packaging workflows"
 failed=""
 for name in ${*:-$all}; do
   if ! declare -F "lint_$name" >/dev/null; then
