@@ -13,7 +13,9 @@ from pathlib import Path
 
 import pytest
 import soundfile
+from huggingface_hub import ModelCard
 
+from nightingale.checkpoint import EMBEDDED, find_checkpoint
 from tools.fill_recipes import fill
 from tools.run_dockerfile import DOCKERFILE, instructions
 
@@ -55,6 +57,13 @@ def test_the_image_runs_without_root_and_is_checked() -> None:
     assert "/health" in health[-1]
     assert json.loads(found["ENTRYPOINT"]) == ["nightingale"]
     assert json.loads(found["CMD"])[0] == "serve"
+
+
+def test_the_card_of_the_embedded_voice_has_the_fields_of_the_hub() -> None:
+    data = ModelCard.load(EMBEDDED / "MODEL_CARD.md").data
+    assert (data.license, data.pipeline_tag) == ("mit", "text-to-speech")
+    assert data.library_name == "nightingale-tts"
+    assert data.language == list(find_checkpoint(EMBEDDED).languages)
 
 
 @pytest.mark.nightly

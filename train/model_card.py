@@ -63,6 +63,7 @@ def stage_facts(out: Path) -> dict[str, dict[str, Any]]:
 def model_card(checkpoint: Checkpoint, evaluation: dict, stages: dict[str, dict[str, Any]]) -> str:
     """The model card, in Markdown."""
     return TEXT.read_text("utf-8").format(
+        language_tags=", ".join(checkpoint.languages),
         languages=", ".join(checkpoint.languages.values()),
         voices=", ".join(checkpoint.voices),
         sizes=_size_tables(checkpoint),

@@ -7,6 +7,8 @@ import pytest
 
 pytest.importorskip("torch")
 
+from huggingface_hub import ModelCard
+
 from nightingale import cli
 from nightingale._core import TensorFile
 from nightingale.checkpoint import find_checkpoint
@@ -50,6 +52,12 @@ def test_the_card_has_the_scores(written: str) -> None:
     assert "- 'hi' was heard as 'high'" in written
     assert "words 601, wer_whisper 2.5" in written
     assert "| bm_lewis | 0.875 | 0.5 | 0.9375 |" in written
+
+
+def test_the_card_has_the_fields_of_the_hub(written: str) -> None:
+    data = ModelCard(written).data
+    assert (data.license, data.pipeline_tag) == ("mit", "text-to-speech")
+    assert sorted(data.language) == ["en", "es"]
 
 
 def test_the_card_has_the_contents_of_the_folder(written: str, embedded_checkpoint: Path) -> None:
