@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import re
+import signal
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -29,7 +31,7 @@ from wyoming.tts import (
     SynthesizeVoice,
 )
 
-from .command import PATIENCE, run
+from .command import PATIENCE, run, start
 from .serving import Running, pcm, serving, until
 
 pytestmark = pytest.mark.slow
@@ -207,6 +209,35 @@ def test_what_is_no_event_harms_nobody(server: Running, data: bytes) -> None:
     assert conversation(server, Describe(), last="info")
     assert "Traceback" not in "".join(server.log)
     assert "never retrieved" not in "".join(server.log)
+
+
+def test_without_http_it_speaks_wyoming_alone(
+    quick_checkpoint: Path, quick_tts: nightingale.TTS, tmp_path: Path
+) -> None:
+    words = ("serve", "--model", quick_checkpoint, "--voices", tmp_path, "--port", "0")
+    process = start(*words, "--wyoming", "127.0.0.1:0", "--no-http")
+    try:
+        server = Running("", process, [process.stderr.readline()])
+        events = conversation(server, Synthesize("Hi.", ENGLISH), last="audio-stop")
+        assert sound(events) == pcm(said(quick_tts, "Hi."))
+        sockets = Path(f"/proc/{process.pid}/net/tcp")
+        if sockets.exists():  # one socket of this process listens, and it is Wyoming's
+            assert listening_ports(process.pid) == [port(server)]
+    finally:
+        process.send_signal(signal.SIGTERM)
+        rest = process.communicate(timeout=PATIENCE)[1]
+    assert process.returncode == 128 + signal.SIGTERM
+    assert "listening on" not in server.log[0] + rest
+    assert "Traceback" not in rest
+
+
+def listening_ports(process: int) -> list[int]:
+    """The ports at which a process listens, by Linux's own tables."""
+    files = [os.readlink(file) for file in Path(f"/proc/{process}/fd").iterdir()]
+    own = {file.removeprefix("socket:[").removesuffix("]") for file in files if "socket:" in file}
+    rows = [line.split() for line in Path(f"/proc/{process}/net/tcp").read_text().splitlines()[1:]]
+    listen = "0A"
+    return [int(row[1].split(":")[1], 16) for row in rows if row[3] == listen and row[9] in own]
 
 
 @pytest.mark.parametrize(
