@@ -4,26 +4,35 @@ them, against a real server."""
 from __future__ import annotations
 
 import asyncio
+import re
+import sys
+import warnings
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import httpx
 import numpy as np
 import pytest
+import soundfile
 
 import nightingale
 
+from .command import run
 from .serving import PATIENCE, Running, pcm, serving
 
 pytestmark = pytest.mark.slow
 
 TEXT = "Hi."
+CLIENTS = Path(__file__).parents[1] / "examples" / "python" / "clients"
 
 
 @pytest.fixture(scope="module")
 def server(quick_checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    with serving(quick_checkpoint, tmp_path_factory.mktemp("voices")) as running:
+    folder = tmp_path_factory.mktemp("voices")
+    wyoming = ("--wyoming", "127.0.0.1:0") if find_spec("wyoming") else ()
+    with serving(quick_checkpoint, folder, *wyoming) as running:
         yield running
 
 
@@ -59,6 +68,33 @@ def test_clients_of_kokoro(server: Running, said: np.ndarray) -> None:
     body |= {"lang_code": None, "normalization_options": None, "volume_multiplier": None}
     answer = httpx.post(f"{server.url}/v1/audio/speech", json=body, timeout=PATIENCE)
     assert answer.content == pcm(said)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize(
+    ("name", "package"),
+    [
+        ("openai_client", "openai"),
+        ("livekit_client", "livekit.plugins.openai"),
+        ("pipecat_client", "pipecat"),
+        ("wyoming_client", "wyoming"),
+    ],
+)
+def test_examples_of_clients_speak(
+    server: Running, said: np.ndarray, tmp_path: Path, name: str, package: str
+) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of what they import
+        pytest.importorskip(package)
+    url = server.url
+    if name == "wyoming_client":
+        url = re.search(r"Wyoming at (tcp://\S+)", "".join(server.log))[1]
+    command = [sys.executable, str(CLIENTS / f"{name}.py")]
+    done = run(url, TEXT, tmp_path / "said.wav", command=command)
+    assert done.returncode == 0, done.stderr
+    samples, rate = soundfile.read(tmp_path / "said.wav", dtype="int16")
+    assert rate == 24000
+    assert abs(len(samples) - len(said)) <= 4800
 
 
 @pytest.mark.nightly
