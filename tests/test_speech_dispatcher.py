@@ -182,11 +182,14 @@ def test_the_configuration_names_the_model(tmp_path: Path) -> None:
 
 
 @contextmanager
-def speech_dispatcher(folder: Path, model: Path) -> Iterator[dict[str, str]]:
-    """Debian's with this module alone, playing to a file; the environment of its clients."""
+def speech_dispatcher(
+    folder: Path, model: Path, module: str = "-m nightingale.speech_dispatcher"
+) -> Iterator[dict[str, str]]:
+    """Debian's with this module alone, playing to a file; the environment of its clients. module:
+    what Python starts."""
     (folder / "modules").mkdir(parents=True)
     start = folder / "sd_nightingale"
-    start.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m nightingale.speech_dispatcher "$@"\n')
+    start.write_text(f'#!/bin/sh\nexec "{sys.executable}" {module} "$@"\n')
     start.chmod(0o755)
     (folder / "modules" / "nightingale.conf").write_text(f"Model {model}\n")
     (folder / "speechd.conf").write_text(
