@@ -205,6 +205,13 @@ def test_presets_are_of_multilingual_models_alone(checkpoints: Path, tmp_path: P
         ({"preset": "newest"}, "preset is 'newest', expected chatterbox-0.1.7 or upstream"),
         ({"preset": 3}, "preset"),
         ({"text_preprocessing": "upper"}, "text_preprocessing must be one of 'NFKD,lowercase', "),
+        ({"speaking_rate": 1}, "speaking_rate must be a list of at most 100 pairs"),
+        ({"speaking_rate": []}, "speaking_rate must be"),
+        ({"speaking_rate": [[1, 0.5], [0.7, 0]]}, "speaking_rate must be"),
+        ({"speaking_rate": [[0.7, -0.1], [1, 0.5]]}, "speaking_rate must be"),
+        ({"speaking_rate": [[1.1, 0.5], [1.4, 0.9]]}, "speaking_rate must be"),
+        ({"speaking_rate": [[0.7], [1, 0.5]]}, "speaking_rate must be"),
+        ({"speaking_rate": [[0.7, True], [1, 0.5]]}, "speaking_rate must be"),
     ],
 )
 def test_settings_that_are_not_known_are_told(

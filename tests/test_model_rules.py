@@ -14,6 +14,7 @@ import pytest
 import nightingale
 from nightingale import cli
 from nightingale.model_rules import RULES, SILENCE
+from nightingale.speaking_rate import SpeakingRate
 
 TEXT = "Hello there, my friend."
 TOKEN_SAMPLES = 960
@@ -150,3 +151,58 @@ def test_a_websocket_tells_it_once_up_to_the_end(client: Any) -> None:
     assert [event for event in told if event["type"] == "ignored"] == [
         {"type": "ignored", "options": ["cfg_weight"]}
     ]
+
+
+RATE = SpeakingRate(((0.8, 0.1), (1.0, 0.5), (1.25, 1.3)))
+
+
+@pytest.fixture
+def paced(quick_tts: nightingale.TTS, monkeypatch: pytest.MonkeyPatch) -> nightingale.TTS:
+    """A model whose T3 is told the speaking rate."""
+    monkeypatch.setattr(quick_tts._loaded, "rules", RULES["llama"].with_speaking_rate(RATE))
+    return quick_tts
+
+
+def test_a_speed_is_spoken_as_far_as_t3_can_and_stretched_beyond() -> None:
+    assert RATE.split(1.0) == (0.5, 1.0)
+    assert RATE.split(0.8) == (pytest.approx(0.1), 1.0)
+    assert RATE.split(1.25) == (pytest.approx(1.3), 1.0)
+    value, rest = RATE.split(1.1)
+    assert 0.5 < value < 1.3
+    assert rest == 1.0
+    assert RATE.split(2.0) == (pytest.approx(1.3), pytest.approx(1.6))
+    assert RATE.split(0.5) == (pytest.approx(0.1), pytest.approx(0.625))
+
+
+def test_speed_changes_the_tokens_of_a_model_that_is_told_the_rate(
+    paced: nightingale.TTS, quick_tts: nightingale.TTS, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fast = paced.generate(TEXT, speed=1.25, **SETTINGS)
+    faster = paced.generate(TEXT, speed=2.0, **SETTINGS)
+    usual = paced.generate(TEXT, **SETTINGS)
+    np.testing.assert_array_equal(paced.speech_tokens(TEXT, speed=1.25, **SETTINGS), fast.tokens)
+    monkeypatch.setattr(quick_tts._loaded, "rules", RULES["llama"])
+    np.testing.assert_array_equal(quick_tts.generate(TEXT, **SETTINGS).samples, usual.samples)
+    told = quick_tts.generate(TEXT, exaggeration=1.3, **SETTINGS)
+    np.testing.assert_array_equal(fast.samples, told.samples)
+    np.testing.assert_array_equal(faster.tokens, told.tokens)
+    stretched = quick_tts.generate(TEXT, exaggeration=1.3, speed=1.6, **SETTINGS)
+    np.testing.assert_array_equal(faster.samples, stretched.samples)
+
+
+def test_exaggeration_is_ignored_by_a_model_that_is_told_the_rate(paced: nightingale.TTS) -> None:
+    with pytest.warns(nightingale.IgnoredOptionWarning, match="no exaggeration: ignored"):
+        audio = paced.generate(TEXT, exaggeration=1.9, **SETTINGS)
+    np.testing.assert_array_equal(audio.samples, paced.generate(TEXT, **SETTINGS).samples)
+
+
+def test_the_settings_of_a_model_name_the_rates(checkpoint: Path, tmp_path: Path) -> None:
+    for file in checkpoint.iterdir():
+        if file.is_file() and file.name != "nightingale.json":
+            (tmp_path / file.name).symlink_to(file)
+    settings = json.loads((checkpoint / "nightingale.json").read_text())
+    settings["speaking_rate"] = [[0.7, 0.0], [1, 0.5], [1.5, 1.1]]
+    (tmp_path / "nightingale.json").write_text(json.dumps(settings))
+    tts = nightingale.load(tmp_path, device="cpu")
+    assert tts._loaded.rules.speaking_rate == SpeakingRate(((0.7, 0.0), (1.0, 0.5), (1.5, 1.1)))
+    assert "exaggeration" in tts.info["ignored_options"]

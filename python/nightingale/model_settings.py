@@ -3,17 +3,20 @@
 import json
 import math
 from dataclasses import dataclass, fields
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from ._core import Error
 from .family import TEXT_PREPROCESSING
 from .small_files import read_small
+from .speaking_rate import SpeakingRate
 
 SETTINGS_FILE = "nightingale.json"
 MOST_BYTES = 2**20  # of it
 LOOKAHEAD_TOKENS = 3  # that the flow's encoder sees past a frame's own
 MOST_LOOKAHEAD = 100
+MOST_RATES = 100
 
 
 @dataclass(frozen=True)
@@ -29,6 +32,7 @@ class ModelSettings:
     languages: dict[str, str]  # codes and names
     flow: FlowSettings
     text_preprocessing: str  # one of family.TEXT_PREPROCESSING
+    speaking_rate: SpeakingRate | None = None  # None: sound is stretched
 
     @classmethod
     def of(cls, folder: Path, family: dict[str, str], preprocessing: str) -> "ModelSettings":
@@ -43,6 +47,7 @@ class ModelSettings:
             _languages(found.get("languages", list(family)), family, file),
             _flow(found.get("s3gen", {}), file),
             _preprocessing(found.get("text_preprocessing", preprocessing), file),
+            _speaking_rate(found.get("speaking_rate"), file),
         )
 
 
@@ -83,6 +88,26 @@ def _flow(given: Any, file: Path) -> FlowSettings:
             f"{MOST_LOOKAHEAD}, not {lookahead!r}"
         )
     return found
+
+
+def _speaking_rate(given: Any, file: Path) -> SpeakingRate | None:
+    if given is None:
+        return None
+    pairs = given if isinstance(given, list) and len(given) <= MOST_RATES else []
+    numbers = all(
+        isinstance(pair, list)
+        and len(pair) == 2
+        and all(_is_number(x, int | float) and x >= 0 for x in pair)
+        for pair in pairs
+    )
+    rates = [pair[0] for pair in pairs] if numbers else []
+    rising = all(before < after for before, after in pairwise(rates))
+    if not rates or not rising or not 0 < rates[0] <= 1 <= rates[-1]:
+        raise Error(
+            f"{file}: speaking_rate must be a list of at most {MOST_RATES} pairs of a rate and the "
+            "value of T3's emotion input, 0 or more, the rates rising from at most 1 to at least 1"
+        )
+    return SpeakingRate(tuple((float(rate), float(value)) for rate, value in pairs))
 
 
 def _is_number(value: Any, kind: Any) -> bool:

@@ -71,7 +71,8 @@ class Networks:
                 cache=options.cache or 0,
             )
         self.settings = self.t3.describe()
-        self.rules = RULES[self.settings["backbone"]]
+        rules = RULES[self.settings["backbone"]]
+        self.rules = rules.with_speaking_rate(checkpoint.settings.speaking_rate)
         self._conditions: dict[tuple[Voice, float], _Condition] = {}
         self._caches = options.cache is not None
         self._turn = GpuTurn() if options.device == "gpu" else Turn()

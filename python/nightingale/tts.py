@@ -407,7 +407,7 @@ class TTS(Stages):
     def _resolved(self, options: SpeechOptions, voice: Voice) -> SpeechOptions:
         """With the values of the model and the voice where none was given."""
         defaults = self._loaded.speech_defaults | {"exaggeration": voice.emotion_adv}
-        return self._loaded.rules.without_ignored(options).resolved(defaults)
+        return self._loaded.rules.resolved(options, defaults)
 
     def _own_voice(self, name: str) -> Voice:
         """A voice of the model by its name, never by a path."""
