@@ -110,7 +110,7 @@ def test_a_batch_takes_the_content_where_it_is_spoken(
     request = requests.request(Line(1, TEXT, "1.wav", {}))
     plain = requests.request(Line(2, RESPELLED, "2.wav", {"lexicon": None}))
     speaker = LineSpeaker(str(quick_checkpoint), LoadOptions(), {}, requests.lexicons)
-    made = [speaker(_row(each)) for each in (request, plain)]
+    made = speaker.speak([_row(each) for each in (request, plain)])
     assert made[0]["error"] == ""
     assert made[0]["sha256"] == made[1]["sha256"]
 

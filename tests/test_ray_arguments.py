@@ -16,11 +16,12 @@ from nightingale.ray import Arguments, server_settings
 def test_every_option_of_loading_reaches_the_replicas() -> None:
     given = {"bits": "4", "dtype": "float16", "kv_bits": "8", "kv_budget": "0.5", "draft": "ngram"}
     given |= {"device": "cpu", "threads": "3", "offline": "true"}
-    given |= {"variant": "v3", "preset": "upstream"}
+    given |= {"variant": "v3", "preset": "upstream", "cache": "1000"}
     assert given.keys() == {*names_of(LoadOptions)} - {"progress"}
     assert server_settings(Arguments(**given)).load == LoadOptions(
         variant="v3",
         preset="upstream",
+        cache=1000,
         bits=4,
         dtype="float16",
         kv_bits=8,

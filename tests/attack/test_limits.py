@@ -72,7 +72,7 @@ def test_threads_beyond_the_limit_are_refused(threads: str, quick_checkpoint: Pa
     assert done.returncode == 1
     assert (
         done.stderr
-        == f"nightingale: threads must be a whole number from 1 to 1024, not {threads}\n"
+        == f"nightingale: --threads must be a whole number from 1 to 1024, not {threads}\n"
     )
 
 
