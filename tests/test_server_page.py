@@ -100,10 +100,12 @@ def test_speech_can_be_played_again_from_any_word(visiting: Visit, artefacts: Pa
     page.get_by_label("Speed").fill("2")
     requests = []
     page.on("request", lambda request: requests.append(request.url))
-    with page.expect_response("**/v1/audio/speech") as answered:
+    with page.expect_request("**/v1/audio/speech") as asked:
         page.get_by_role("button", name="Speak").click()
     says(page, "Spoken: .*")
-    words = [word for event in events(answered.value.body()) for word in event.get("words", [])]
+    # Asked again, as Chromium does not always keep what it has streamed.
+    same = httpx.post(asked.value.url, json=asked.value.post_data_json, timeout=SECONDS)
+    words = [word for event in events(same.content) for word in event.get("words", [])]
     assert len(words) >= 3
 
     page.get_by_role("button", name="Play again").click()
@@ -132,7 +134,7 @@ def test_speech_can_be_played_again_from_any_word(visiting: Visit, artefacts: Pa
     until(lambda: visiting.hears() > 0.01)
     page.keyboard.press("Escape")
     expect(page.get_by_role("button", name="Play", exact=True)).to_be_visible()
-    assert [url for url in requests if url.endswith("/speech")] == [answered.value.url]
+    assert [url for url in requests if url.endswith("/speech")] == [asked.value.url]
 
 
 def test_the_download_holds_every_sample(visiting: Visit, server: Running, tmp_path: Path) -> None:
