@@ -2,8 +2,9 @@
 
 #include "nightingale/backends/cpu/simd.h"
 
-// The inner loops for processors that multiply tiles of bfloat16: Intel's AMX.
-// They run between begin() and end(), on one thread.
+// The inner loops for processors that multiply bfloat16 numbers: in tiles with
+// Intel's AMX, or in vectors with AVX-512's BF16. They run between begin() and
+// end(), on one thread.
 
 namespace nightingale::cpu {
 
@@ -32,6 +33,8 @@ struct MatrixAttentionArgs {
 };
 
 struct MatrixLoops {
+  const char* name;
+
   void (*begin)();
   void (*end)();
 

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <cstring>
 
-#include "nightingale/backends/cpu/matrix_loops.h"
 #include "nightingale/backends/cpu/threads.h"
 
 #if defined(__x86_64__) && defined(__linux__)
@@ -17,6 +16,7 @@ namespace nightingale::cpu {
 
 #if defined(__x86_64__)
 extern const MatrixLoops matrix_loops_amx;
+extern const MatrixLoops matrix_loops_bf16;
 #endif
 
 namespace {
@@ -37,37 +37,35 @@ constexpr int64_t kPackedNumbers = 1 << 19;
 // The system saves the tile registers of those alone who ask for it.
 bool system_lends_tiles() {
   constexpr int request_permission = 0x1023, tile_data = 18;
-  return syscall(SYS_arch_prctl, request_permission, tile_data) == 0;
-}
-
-bool find_matrix_units() {
-  constexpr unsigned amx_bf16 = 1u << 22, amx_tile = 1u << 24;
-  constexpr unsigned avx512_bf16 = 1u << 5;
   constexpr unsigned tile_state = 3u << 17; // of XCR0
-  unsigned a, b, c, d;
-  if (std::strncmp(simd().name, "avx512", 6) != 0 ||
-      !__get_cpuid_count(7, 0, &a, &b, &c, &d) || !(d & amx_bf16) ||
-      !(d & amx_tile) || !__get_cpuid_count(7, 1, &a, &b, &c, &d) ||
-      !(a & avx512_bf16)) {
-    return false;
-  }
   unsigned low, high;
   asm("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
-  return (low & tile_state) == tile_state && system_lends_tiles();
+  return (low & tile_state) == tile_state &&
+      syscall(SYS_arch_prctl, request_permission, tile_data) == 0;
+}
+
+std::vector<const MatrixLoops*> find_loops() {
+  constexpr unsigned amx_bf16 = 1u << 22, amx_tile = 1u << 24;
+  constexpr unsigned avx512_bf16 = 1u << 5;
+  unsigned a, b, c, units;
+  if (std::strncmp(simd().name, "avx512", 6) != 0 ||
+      !__get_cpuid_count(7, 0, &a, &b, &c, &units) ||
+      !__get_cpuid_count(7, 1, &a, &b, &c, &b) || !(a & avx512_bf16)) {
+    return {};
+  }
+  if (units & amx_bf16 && units & amx_tile && system_lends_tiles()) {
+    return {&matrix_loops_amx, &matrix_loops_bf16};
+  }
+  return {&matrix_loops_bf16};
 }
 #else
-bool find_matrix_units() {
-  return false;
+std::vector<const MatrixLoops*> find_loops() {
+  return {};
 }
 #endif
 
 const MatrixLoops& loops() {
-#if defined(__x86_64__)
-  return matrix_loops_amx;
-#else
-  static const MatrixLoops none{};
-  return none;
-#endif
+  return *matrix_loops().front();
 }
 
 // The same windows with channels up to the next whole tile, zeros in them.
@@ -196,9 +194,21 @@ void panel_product(
 
 } // namespace
 
+const std::vector<const MatrixLoops*>& matrix_loops() {
+  static const auto* found = new std::vector<const MatrixLoops*>(find_loops());
+  return *found;
+}
+
 bool has_bf16_matrix_units() {
-  static const bool found = find_matrix_units();
-  return found;
+  return !matrix_loops().empty();
+}
+
+bool has_bf16_tiles() {
+#if defined(__x86_64__)
+  return has_bf16_matrix_units() && &loops() == &matrix_loops_amx;
+#else
+  return false;
+#endif
 }
 
 void matrix_product(

@@ -1,12 +1,22 @@
 #pragma once
 
+#include <vector>
+
+#include "nightingale/backends/cpu/matrix_loops.h"
 #include "nightingale/backends/cpu/product.h"
 
 namespace nightingale::cpu {
 
-// Whether this processor multiplies bfloat16 matrices in hardware and the
-// system lets this process use it.
+// Loops for bfloat16 that this processor has and the system lets this process
+// use, best first.
+const std::vector<const MatrixLoops*>& matrix_loops();
+
+// Whether there are any.
 bool has_bf16_matrix_units();
+
+// Whether they multiply faster than integers of 8 bits are multiplied: tiles
+// do, vectors do not.
+bool has_bf16_tiles();
 
 // product() of bfloat16 numbers, whose sums are float32. Needs the units.
 void matrix_product(

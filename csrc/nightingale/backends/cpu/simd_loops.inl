@@ -11,13 +11,6 @@ using nightingale::cpu::Simd;
 
 constexpr int kPrefetchBytes = 2048;
 
-// Arrays of vectors live in registers only where every index is known.
-#if defined(__clang__)
-#define UNROLL _Pragma("clang loop unroll(full)")
-#else
-#define UNROLL _Pragma("GCC unroll 16")
-#endif
-
 #include "nightingale/backends/cpu/activation_vec.inl"
 
 // A vector of a row, or the last, partial one, zeros behind it: every element

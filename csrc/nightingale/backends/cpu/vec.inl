@@ -1,6 +1,13 @@
 // What the vector types have in common, written with the compiler's own
 // vectors. Included by the vector headers behind `Vec`, inside their namespace.
 
+// Arrays of vectors live in registers only where every index is known.
+#if defined(__clang__)
+#define UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define UNROLL _Pragma("GCC unroll 16")
+#endif
+
 using Words = uint32_t __attribute__((vector_size(4 * Vec::width)));
 using SignedWords = int32_t __attribute__((vector_size(4 * Vec::width)));
 using Halves = uint16_t __attribute__((vector_size(2 * Vec::width)));
