@@ -5,9 +5,14 @@
 namespace nightingale {
 
 LayerReader LayerReader::as(mx::Dtype dtype, int bits) const {
+  return as(dtype, bits, format_.row_bits);
+}
+
+LayerReader LayerReader::as(mx::Dtype dtype, int bits, int row_bits) const {
   LayerReader reader = *this;
   reader.format_.matrices = dtype;
   reader.format_.bits = bits;
+  reader.format_.row_bits = row_bits;
   return reader;
 }
 
@@ -33,10 +38,13 @@ ops::Matrix LayerReader::matrix(
     const std::vector<std::string>& layers,
     const mx::Shape& expected_each) const {
   auto names = full_names(layers, ".weight");
-  const auto& [stream, dtype, _, bits] = format_;
-  return bits > 0 && expected_each[1] % kQuantizedGroup == 0
-      ? weights_->take_matrix(names, expected_each, bits, stream)
-      : weights_->take_rows(names, expected_each, dtype);
+  const auto& f = format_;
+  if (f.bits == 0 || expected_each[1] % kQuantizedGroup != 0) {
+    return weights_->take_rows(names, expected_each, f.matrices);
+  }
+  auto matrix = weights_->take_matrix(names, expected_each, f.bits, f.stream);
+  matrix.row_bits = f.row_bits;
+  return matrix;
 }
 
 Linear LayerReader::linear(
@@ -59,12 +67,14 @@ LayerReader::norm(const std::string& layer, int channels, float eps) const {
 ops::Kernel LayerReader::kernel(
     const std::string& layer,
     const mx::Shape& expected) const {
-  const auto& [stream, dtype, _, bits] = format_;
-  if (bits > 0 && expected[1] % kQuantizedGroup == 0) {
-    return weights_->take_quantized_conv(
-        prefix_ + layer, expected, bits, stream);
+  const auto& f = format_;
+  std::string name = prefix_ + layer;
+  if (f.bits == 0 || expected[1] % kQuantizedGroup != 0) {
+    return weights_->take_conv(name, expected, f.matrices);
   }
-  return weights_->take_conv(prefix_ + layer, expected, dtype);
+  auto kernel = weights_->take_quantized_conv(name, expected, f.bits, f.stream);
+  kernel.matrix.row_bits = f.row_bits;
+  return kernel;
 }
 
 mx::array LayerReader::transposed_kernel(

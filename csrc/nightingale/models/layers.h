@@ -43,6 +43,7 @@ struct LayerFormat {
   // What matrices and kernels are quantized to where their rows, or the
   // channels of each tap, are whole groups; 0: none.
   int bits = 0;
+  int row_bits = 16; // ops::Matrix::row_bits of what is quantized
 };
 
 // Reads the layers whose names begin with a prefix. Shapes are the expected
@@ -73,6 +74,7 @@ class LayerReader {
   }
   // The same layers with matrices as `dtype`, quantized to `bits`.
   LayerReader as(mx::Dtype dtype, int bits) const;
+  LayerReader as(mx::Dtype dtype, int bits, int row_bits) const;
 
   // One tensor, as `dtype` or as vectors are.
   mx::array tensor(

@@ -11,12 +11,12 @@ bool on_cpu(const mx::Stream& s) {
   return s.device == mx::Device::cpu && !test_hooks::is_cpu_treated_as_gpu();
 }
 
-mx::Dtype product_dtype(mx::Dtype weights, const mx::Stream& s) {
+mx::Dtype product_dtype(mx::Dtype weights, int bits, const mx::Stream& s) {
   if (!on_cpu(s)) {
     return weights;
   }
-  bool units = weights == mx::bfloat16 && cpu::has_bf16_matrix_units();
-  return units ? mx::bfloat16 : mx::float32;
+  bool rounded = bits > 0 || weights == mx::bfloat16;
+  return rounded && cpu::has_bf16_matrix_units() ? mx::bfloat16 : mx::float32;
 }
 
 mx::array computed(mx::array x) {

@@ -33,10 +33,11 @@ inline mx::Dtype vector_dtype(mx::Dtype weights, const mx::Stream& s) {
   return on_cpu(s) ? mx::float32 : weights;
 }
 
-// The type of activations in products with weights of type `weights`. A GPU
-// multiplies in the weights' type; the CPU in float32, or in bfloat16 for
-// weights of that type on a processor with matrix units for it.
-mx::Dtype product_dtype(mx::Dtype weights, const mx::Stream& s);
+// The type of activations in products with weights of type `weights`, or with
+// quantized ones where `bits` is not 0. A GPU multiplies in the weights' type;
+// the CPU in float32, or in bfloat16 for quantized weights and those of that
+// type, on a processor that multiplies it.
+mx::Dtype product_dtype(mx::Dtype weights, int bits, const mx::Stream& s);
 
 // `x`, evaluated: for arrays that a model derives from its weights when it is
 // loaded. Evaluated later, they would need the stream of the loading thread.

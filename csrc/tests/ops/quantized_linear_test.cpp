@@ -10,6 +10,7 @@
 #include "nightingale/backends/cpu/ops.h"
 #include "nightingale/error.h"
 #include "nightingale/ops/attention.h"
+#include "nightingale/ops/convolution.h"
 #include "nightingale/ops/linear.h"
 #include "nightingale/ops/rotary.h"
 
@@ -99,6 +100,51 @@ TEST_CASE("integer rows times quantized weights are exact") {
     auto weights = array_of(w, {40, 128}), rows = array_of(x, {3, 128});
     auto y = ops::linear(rows, ops::Matrix::quantized(weights, bits, s), {}, s);
     CHECK(relative_error(y, linear_reference(rows, weights)) < 2e-7);
+  }
+}
+
+// Each group of a row rounded to integers up to 127 of one scale.
+mx::array rounded_to_8_bits(const mx::array& x) {
+  auto rounded = floats(x);
+  for (size_t first = 0; first < rounded.size(); first += ops::Matrix::kGroup) {
+    float* group = rounded.data() + first;
+    float most = 0;
+    for (int i = 0; i < ops::Matrix::kGroup; ++i) {
+      most = std::max(most, std::fabs(group[i]));
+    }
+    for (int i = 0; i < ops::Matrix::kGroup; ++i) {
+      group[i] = std::nearbyint(group[i] * (127.0f / most)) * (most / 127.0f);
+    }
+  }
+  return array_of(rounded, x.shape());
+}
+
+TEST_CASE("rows of 8 bits are multiplied exactly") {
+  auto s = cpu_stream();
+  for (int bits : {8, 4}) {
+    auto w = quantized_of(70, 192, bits);
+    w.row_bits = 8;
+    for (int rows : {1, 2, 9, 16, 17, 90}) {
+      CAPTURE(bits);
+      CAPTURE(rows);
+      auto x = noise_array({1, rows, 192}, 1);
+      Values expected = linear_reference(rounded_to_8_bits(x), decoded(w));
+      auto y = ops::linear(x, w, {}, s);
+      CHECK(relative_error(y, expected) < 2e-6);
+
+      ops::Kernel kernel = ops::Kernel::quantized(
+          mx::reshape(decoded(w), {70, 1, 192}, s), bits, s);
+      kernel.matrix.row_bits = 8;
+      auto one_tap = floats(ops::linear(x, kernel.one_tap(), {}, s));
+      CHECK(same_bits(floats(ops::conv1d(x, kernel, {}, s)), one_tap));
+
+      auto norm = noise_array({192}, 5);
+      auto normed = ops::rms_norm(x, {norm, kEps}, s);
+      CHECK(same_bits(
+          floats(ops::norm_linear(x, {norm, kEps}, w, {}, s)),
+          floats(ops::linear(normed, w, {}, s))));
+    }
+    CHECK(w.columns_of(64, 128).row_bits == 8);
   }
 }
 

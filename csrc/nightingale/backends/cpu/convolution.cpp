@@ -132,8 +132,10 @@ mx::array conv1d(
       "Conv1d",
       {result, options.epilogue.result_dtype(x)},
       std::move(inputs),
-      [=, filters = kernel.filters() / shape.groups, bits = kernel.matrix.bits](
-          const Arrays& in, Arrays& out) {
+      [=,
+       filters = kernel.filters() / shape.groups,
+       bits = kernel.matrix.bits,
+       row_bits = kernel.matrix.row_bits](const Arrays& in, Arrays& out) {
         const auto &x = in[0], &w = in[1];
         EpilogueWriter epilogue = epilogue_inputs.on(in, out[0]);
         auto windows_of = [&](const auto* data) {
@@ -143,7 +145,8 @@ mx::array conv1d(
           // The input rows are quantized once, whatever the number of taps.
           // With one tap it has the bits of linear() on every processor.
           PackedQuantized quantized(w, filters, bits);
-          quantized_product(x, windows_of, quantized, epilogue, taps == 1);
+          quantized_product(
+              x, windows_of, quantized, row_bits, epilogue, taps == 1);
           return;
         }
         if (on_matrix_units) {

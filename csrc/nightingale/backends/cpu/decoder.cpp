@@ -19,6 +19,8 @@ struct AttendedIntegers;
 struct HiddenColumns;
 struct HiddenIntegers;
 
+constexpr int kRowBits = 16;
+
 // As many as a round of speculation checks for both guidance rows.
 constexpr int kMostRows = 2 * kDotRows;
 
@@ -137,7 +139,8 @@ struct Positions {
 
   QuantizedRows normed(const NormPlan& norm) const {
     const float *w = floats(norm.w), *b = floats(norm.b);
-    IntegerRows<NormedIntegers> integers(rows(), hidden / kQuantizedGroup);
+    IntegerRows<NormedIntegers> integers(
+        rows(), hidden / kQuantizedGroup, kRowBits);
     for (int row = 0; row < rows(); ++row) {
       const float* from = x + int64_t(row) * hidden;
       float* y = scratch<Normed>(hidden);
@@ -178,7 +181,7 @@ struct Positions {
         .weights = weights};
     // A head is as wide as a group: it is turned into integers while it is
     // near.
-    IntegerRows<AttendedIntegers> integers(rows(), heads);
+    IntegerRows<AttendedIntegers> integers(rows(), heads, kRowBits);
     parallel_for(batch * heads, [&](int tile) {
       int b = tile / heads, head = tile % heads;
       attention.run_head(b, head);
@@ -219,7 +222,8 @@ struct Positions {
   void feed_forward(const LayerPlan& plan) const {
     QuantizedRows from = normed(plan.ffn_norm);
     int features = plan.up.size.columns / (plan.curve ? 1 : 2);
-    IntegerRows<HiddenIntegers> integers(rows(), features / kQuantizedGroup);
+    IntegerRows<HiddenIntegers> integers(
+        rows(), features / kQuantizedGroup, kRowBits);
     parallel_for(integers.groups, [&](int group) {
       float* columns =
           scratch<HiddenColumns>(int64_t(rows()) * kQuantizedGroup);
@@ -237,7 +241,7 @@ static_assert(kMostRows <= kStripRows);
 bool takes(const ops::DecoderRun& run, int hidden) {
   const auto& layer = *run.layer;
   for (const auto* each : {&layer.qkv, &layer.out, &layer.up, &layer.down}) {
-    if (!each->w.is_packed()) {
+    if (!each->w.is_packed() || each->w.row_bits != kRowBits) {
       return false;
     }
   }

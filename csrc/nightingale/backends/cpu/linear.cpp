@@ -241,12 +241,13 @@ mx::array quantized_norm_swiglu(
       "NormQuantizedSwiglu",
       {ops::with_columns(x, features)},
       std::move(inputs),
-      [features, norm_inputs, bits = gate_up.bits](
+      [features, norm_inputs, bits = gate_up.bits, row_bits = gate_up.row_bits](
           const Arrays& in, Arrays& out) {
         PackedQuantized quantized(in[1], 2 * features, bits);
         NormedRows normed = norm_inputs.on(in);
         for_row_blocks(
             normed.windows(),
+            row_bits,
             normed,
             [&](const QuantizedRows& rows, int first) {
               float* y = out[0].data<float>() + int64_t(first) * features;
@@ -300,7 +301,8 @@ mx::array linear(
       "Linear",
       {shape, epilogue.result_dtype(x)},
       std::move(inputs),
-      [=, columns = w.rows(), bits = w.bits](const Arrays& in, Arrays& out) {
+      [=, columns = w.rows(), bits = w.bits, row_bits = w.row_bits](
+          const Arrays& in, Arrays& out) {
         const auto &x = in[0], &w = in[1];
         EpilogueWriter f = epilogue_inputs.on(in, out[0]);
         int rows = row_count(x);
@@ -309,7 +311,7 @@ mx::array linear(
         };
         if (bits) { // batch-invariant
           PackedQuantized quantized(w, columns, bits);
-          quantized_product(x, windows, quantized, f, true);
+          quantized_product(x, windows, quantized, row_bits, f, true);
         } else if (on_matrix_units && rows > kDotRows) {
           const auto* data = w.data<uint16_t>();
           matrix_product(windows(x.data<uint16_t>()), data, columns, f);
@@ -335,8 +337,11 @@ mx::array norm_linear(
       "NormLinear",
       {shape},
       std::move(inputs),
-      [norm_inputs, epilogue_inputs, columns = w.rows(), bits = w.bits](
-          const Arrays& in, Arrays& out) {
+      [norm_inputs,
+       epilogue_inputs,
+       columns = w.rows(),
+       bits = w.bits,
+       row_bits = w.row_bits](const Arrays& in, Arrays& out) {
         NormedRows normed = norm_inputs.on(in);
         EpilogueWriter f = epilogue_inputs.on(in, out[0]);
         if (!bits) {
@@ -346,6 +351,7 @@ mx::array norm_linear(
         PackedQuantized quantized(in[1], columns, bits);
         for_row_blocks(
             normed.windows(),
+            row_bits,
             normed,
             [&](const QuantizedRows& rows, int first) {
               multiply(rows, first, quantized, f);

@@ -268,7 +268,10 @@ packed_columns(const ops::Matrix& packed, int begin, int count, int taps) {
   stop[2] = start[2] + count / kQuantizedGroup;
   auto some = mx::contiguous(mx::slice(parts, start, stop, cpu), false, cpu);
   auto flat = mx::reshape(some, {w.shape(0), -1, w.shape(2)}, cpu);
-  return ops::Matrix::packed(ops::computed(flat), packed.rows(), packed.bits);
+  auto columns =
+      ops::Matrix::packed(ops::computed(flat), packed.rows(), packed.bits);
+  columns.row_bits = packed.row_bits;
+  return columns;
 }
 
 } // namespace nightingale::cpu

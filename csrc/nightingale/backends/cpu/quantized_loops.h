@@ -3,10 +3,11 @@
 #include <cstdint>
 
 // The inner loops of products with matrices quantized to 8 or 4 bits. A row is
-// converted to 16-bit integers, whose products with the weights are added up
-// exactly; only the sums of whole groups are floating, and they are added from
-// the first group to the last, each step rounded once. So a result has the same
-// bits whatever stands beside it and whichever processor computes it.
+// converted to integers of 16 or 8 bits, whose products with the weights are
+// added up exactly; only the sums of whole groups are floating, and they are
+// added from the first group to the last, each step rounded once. So a result
+// has the same bits whatever stands beside it and whichever processor computes
+// it.
 
 namespace nightingale::cpu {
 
@@ -36,8 +37,15 @@ constexpr int quantized_group_bytes(int bits) {
 }
 
 // Rows as integers: x is near scale * integer within each group. |integer| is
-// at most 127 * 256, so that a group's sum of products stays below 2^30.
-constexpr float kQuantizedLimit = 32512.0f;
+// at most 127 * 256 in 16 bits, so that a group's sum of products stays below
+// 2^30, and 127 in 8 bits.
+constexpr float quantized_limit(int row_bits) {
+  return row_bits == 16 ? 32512.0f : 127.0f;
+}
+
+constexpr int row_index(int row_bits) {
+  return row_bits == 16 ? 0 : 1;
+}
 
 struct QuantizedRows {
   const int16_t* integers; // [rows, groups * kQuantizedGroup]
@@ -45,6 +53,7 @@ struct QuantizedRows {
   const float* sums; // [rows, groups], scale * sum of the integers
   int rows;
   int groups;
+  int bits = 16; // of the integers
   // Under several taps a row takes `groups` of every one. How far apart rows
   // and taps begin, in groups:
   int taps = 1;
@@ -52,7 +61,7 @@ struct QuantizedRows {
   int64_t tap_step = 0;
   // The same integers as QuantizedLoops::split gives them, for loops that have
   // it.
-  const int8_t* bytes = nullptr; // [rows, groups, 2, kQuantizedGroup]
+  const int8_t* bytes = nullptr; // [rows, groups, bits / 8, kQuantizedGroup]
   const int32_t* totals = nullptr; // [rows, groups]
 
   QuantizedRows from_row(int row) const {
@@ -62,7 +71,7 @@ struct QuantizedRows {
     part.scales += groups_before;
     part.sums += groups_before;
     if (bytes) {
-      part.bytes += groups_before * 2 * kQuantizedGroup;
+      part.bytes += groups_before * (bits / 8) * kQuantizedGroup;
       part.totals += groups_before;
     }
     part.rows -= row;
@@ -91,27 +100,29 @@ struct QuantizedLoops {
       uint16_t* scales,
       uint16_t* biases);
 
-  // One row into integers. Numbers that are not finite give scales that are
-  // NaN.
+  // One row into integers of `bits`. Numbers that are not finite give scales
+  // that are NaN.
   void (*to_integers)(
       const float* x,
       int groups,
+      int bits,
       int16_t* integers,
       float* scales,
       float* sums);
 
-  // Null where tiles are multiplied by the integers. Otherwise splits each,
-  // 256 * upper + lower, into bytes with signs: the upper ones of a group, then
-  // the lower, four at a time in the order of kQuantizedOrder. totals: the sum
-  // of each group's integers.
-  void (*split)(
+  // Indexed by row_index. Null where tiles are multiplied by the integers.
+  // Otherwise makes bytes with signs of them, four at a time in the order of
+  // kQuantizedOrder. An integer of 16 bits is 256 * upper + lower: the upper
+  // ones of a group come before the lower. totals: the sum of each group's
+  // integers.
+  void (*split[2])(
       const int16_t* integers,
       int groups,
       int8_t* bytes,
       int32_t* totals);
 
-  // Indexed by quantized_index.
-  void (*tile[2])(const QuantizedTileArgs& args);
+  // Indexed by row_index and quantized_index.
+  void (*tile[2][2])(const QuantizedTileArgs& args);
 };
 
 } // namespace nightingale::cpu

@@ -2,10 +2,10 @@
 // this one; it is part of simd_loops.inl, and as free of standard headers.
 
 using nightingale::cpu::kQuantizedGroup;
-using nightingale::cpu::kQuantizedLimit;
 using nightingale::cpu::kQuantizedTile;
 using nightingale::cpu::quantized_bytes;
 using nightingale::cpu::quantized_group_bytes;
+using nightingale::cpu::quantized_limit;
 using nightingale::cpu::QuantizedLoops;
 using nightingale::cpu::QuantizedRows;
 using nightingale::cpu::QuantizedTileArgs;
@@ -22,9 +22,11 @@ static_assert(kQuantizedTile % kQuantizedStep == 0);
 void to_integers(
     const float* x,
     int groups,
+    int bits,
     int16_t* integers,
     float* scales,
     float* sums) {
+  const float limit = quantized_limit(bits);
   for (int g = 0; g < groups;
        ++g, x += kQuantizedGroup, integers += kQuantizedGroup) {
     Vec most = Vec::zero(), wrong = Vec::zero();
@@ -34,7 +36,7 @@ void to_integers(
       wrong = wrong + value * Vec::zero(); // NaN where the value is not finite
     }
     float top = most.max_lane(), poison = wrong.sum();
-    float factor = top > 1e-30f ? kQuantizedLimit / top : 0.0f;
+    float factor = top > 1e-30f ? limit / top : 0.0f;
     // Adding this leaves the nearest integer in the lowest bits.
     constexpr float rounder = 0x1.8p23f;
     float rounded[kQuantizedGroup];
@@ -46,7 +48,7 @@ void to_integers(
       integers[k] = static_cast<int16_t>(to_bits(rounded[k]));
       total += integers[k];
     }
-    scales[g] = (factor > 0.0f ? top / kQuantizedLimit : 0.0f) + poison;
+    scales[g] = (factor > 0.0f ? top / limit : 0.0f) + poison;
     sums[g] = scales[g] * static_cast<float>(total);
   }
 }
@@ -198,5 +200,10 @@ void quantized_tile(const QuantizedTileArgs& a) {
 #include "nightingale/backends/cpu/quantize_loops.inl"
 
 constexpr QuantizedLoops quantized_loops() {
-  return {encode, to_integers, nullptr, {quantized_tile<8>, quantized_tile<4>}};
+  return {
+      encode,
+      to_integers,
+      {},
+      {{quantized_tile<8>, quantized_tile<4>},
+       {quantized_tile<8>, quantized_tile<4>}}};
 }

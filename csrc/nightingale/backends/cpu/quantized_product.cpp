@@ -26,14 +26,14 @@ void multiply_tiles(
       .tiles = {w.tile(first), second ? w.tile(*second) : nullptr},
       .y = {first_sums, second_sums},
       .y_stride = stride};
-  simd().quantized.tile[quantized_index(w.bits)](a);
+  simd().quantized.tile[row_index(x.bits)][quantized_index(w.bits)](a);
 }
 
 } // namespace
 
-bool outruns_floats() {
+bool outruns_floats(int row_bits) {
   static const bool vnni = std::string_view(simd().name) == "avx512vnni";
-  return vnni;
+  return vnni || simd().quantized.split[row_index(row_bits)];
 }
 
 const float*

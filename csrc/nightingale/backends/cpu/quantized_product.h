@@ -19,22 +19,24 @@ template <typename Tag>
 struct IntegerRows {
   int rows;
   int groups;
+  int bits;
   int16_t* integers;
   float* scales;
   float* sums;
   int8_t* bytes = nullptr;
   int32_t* totals = nullptr;
 
-  IntegerRows(int rows, int groups)
+  IntegerRows(int rows, int groups, int bits)
       : rows(rows),
         groups(groups),
+        bits(bits),
         integers(
             scratch<Tag, int16_t>(size_t(rows) * groups * kQuantizedGroup)),
         scales(scratch<Scales>(2 * size_t(rows) * groups)),
         sums(scales + int64_t(rows) * groups) {
-    if (simd().quantized.split) {
+    if (splitter()) {
       size_t count = size_t(rows) * groups;
-      bytes = scratch<Bytes, int8_t>(2 * count * kQuantizedGroup);
+      bytes = scratch<Bytes, int8_t>(count * group_bytes());
       totals = scratch<Totals, int32_t>(count);
     }
   }
@@ -43,7 +45,12 @@ struct IntegerRows {
   void put(int row, int first, int count, const float* x) const {
     int64_t at = int64_t(row) * groups + first;
     simd().quantized.to_integers(
-        x, count, integers + at * kQuantizedGroup, scales + at, sums + at);
+        x,
+        count,
+        bits,
+        integers + at * kQuantizedGroup,
+        scales + at,
+        sums + at);
     split(at, count);
   }
 
@@ -58,7 +65,7 @@ struct IntegerRows {
   }
 
   QuantizedRows view() const {
-    QuantizedRows view{integers, scales, sums, rows, groups};
+    QuantizedRows view{integers, scales, sums, rows, groups, bits};
     view.bytes = bytes;
     view.totals = totals;
     return view;
@@ -69,12 +76,19 @@ struct IntegerRows {
   struct Bytes;
   struct Totals;
 
+  auto splitter() const {
+    return simd().quantized.split[row_index(bits)];
+  }
+  int group_bytes() const {
+    return bits / 8 * kQuantizedGroup;
+  }
+
   void split(int64_t at, int count) const {
     if (bytes) {
-      simd().quantized.split(
+      splitter()(
           integers + at * kQuantizedGroup,
           count,
-          bytes + at * 2 * kQuantizedGroup,
+          bytes + at * group_bytes(),
           totals + at);
     }
   }
@@ -83,11 +97,11 @@ struct IntegerRows {
 // Integers of rows that are used together: half of a core's second-level cache.
 constexpr int64_t kCachedIntegers = 1 << 19;
 
-// Calls run(rows, first) for blocks of the windows' rows as integers, `first`
-// being the row of the result that a block begins with. row(t) gives input row
-// t of all batch rows.
+// Calls run(rows, first) for blocks of the windows' rows as integers of `bits`,
+// `first` being the row of the result that a block begins with. row(t) gives
+// input row t of all batch rows.
 template <typename T, typename Row, typename Run>
-void for_row_blocks(const Windows<T>& x, Row row, Run run) {
+void for_row_blocks(const Windows<T>& x, int bits, Row row, Run run) {
   struct BlockRows;
   int groups = x.channels / kQuantizedGroup;
   int64_t depth = int64_t(x.stride) * x.channels;
@@ -96,7 +110,7 @@ void for_row_blocks(const Windows<T>& x, Row row, Run run) {
     for (int first = 0; first < x.rows; first += most) {
       int count = std::min(most, x.rows - first);
       int source = first * x.stride - x.pad_left;
-      IntegerRows<BlockRows> integers(x.span(count), groups);
+      IntegerRows<BlockRows> integers(x.span(count), groups, bits);
       for_rows(integers.rows, [&](int i) {
         int t = source + i;
         if (t >= 0 && t < x.length) {
@@ -123,33 +137,39 @@ void multiply(
     const PackedQuantized& w,
     const EpilogueWriter& epilogue);
 
-// Whether this processor multiplies integers faster than floats, also for many
-// rows. Others dequantize panels of the matrix, which few rows are not worth.
-bool outruns_floats();
+// Whether this processor multiplies integers of `row_bits` faster than floats,
+// also for many rows. Others dequantize panels of the matrix, which few rows
+// are not worth.
+bool outruns_floats(int row_bits);
 
 // The product of windows over `x`, which windows(data) gives of its numbers, as
-// floats or as bfloat16. `batch_invariant`: rows of float32 are multiplied
-// as integers even where decoding would be faster, so that the bits of a row
-// depend neither on the other rows nor on the processor.
+// floats or as bfloat16. Rows become integers of `row_bits`. `batch_invariant`:
+// rows of float32 are multiplied as integers even where decoding would be
+// faster, so that the bits of a row depend neither on the other rows nor on the
+// processor.
 template <typename F>
 void quantized_product(
     const mx::array& x,
     F windows,
     const PackedQuantized& w,
+    int row_bits,
     const EpilogueWriter& epilogue,
     bool batch_invariant) {
   bool few = row_count(x) <= ops::kBatchInvariantRows;
-  if (!few && x.dtype() == mx::bfloat16 && has_bf16_matrix_units()) {
+  bool is_half = x.dtype() == mx::bfloat16;
+  if (!few && is_half && has_bf16_matrix_units() &&
+      (has_bf16_tiles() || row_bits == 16)) {
     matrix_product(windows(x.data<uint16_t>()), w, epilogue);
     return;
   }
   Windows<float> rows = windows(floats_of(x));
-  if (!few && !batch_invariant && !outruns_floats()) {
+  if (!few && !batch_invariant && !outruns_floats(row_bits)) {
     product(rows, w, epilogue);
     return;
   }
   for_row_blocks(
       rows,
+      row_bits,
       [&](int64_t t) { return rows.x + t * rows.row_stride; },
       [&](const QuantizedRows& block, int first) {
         multiply(block, first, w, epilogue);

@@ -238,7 +238,7 @@ Vocoder::Vocoder(
           "conv_post",
           {kSpectrum, channels / 8, kEdgeTaps},
           same_padding(kEdgeTaps)) {
-  auto blocks = hift.as(mx::float32, format.bits);
+  auto blocks = hift.as(mx::float32, format.bits, kS3GenRowBits);
   auto take_block = [&](const std::string& list, int index, int taps) {
     return ResBlock(blocks.child(list, index), channels, taps, format.halves);
   };

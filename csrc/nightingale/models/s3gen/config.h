@@ -37,4 +37,8 @@ struct FlowConfig {
 // quantized, to 8 bits also where T3 has 4, and where their file is quantized.
 int s3gen_bits(const TensorFile& file, int bits, mx::Stream s);
 
+// ops::Matrix::row_bits of flow and vocoder. T3 keeps 16: its sums choose
+// tokens.
+constexpr int kS3GenRowBits = 8;
+
 } // namespace nightingale

@@ -26,9 +26,10 @@ std::vector<std::string> level_names(const FlowConfig& config) {
   return names;
 }
 
-// The layers that see the time: in float32 where they are not quantized.
+// The layers that see the time, which every frame depends on: in float32, or
+// with rows of 16 bits where they are quantized.
 LayerReader times_of(const LayerReader& reader) {
-  return reader.as(mx::float32, reader.format().bits);
+  return reader.as(mx::float32, reader.format().bits, 16);
 }
 
 Linear take_shifts(const LayerReader& reader, const FlowConfig& config) {
@@ -89,7 +90,10 @@ Estimator::Estimator(const LayerReader& reader, const FlowConfig& config)
     : channels_(config.channels),
       heads_(config.attention / kHeadDim),
       stream_(reader.format().stream),
-      product_(ops::product_dtype(reader.format().matrices, stream_)),
+      product_(ops::product_dtype(
+          reader.format().matrices,
+          reader.format().bits,
+          stream_)),
       down_(take_conv(reader, "down_blocks.0.2", channels_, channels_)),
       up_(take_conv(reader, "up_blocks.0.2", channels_, channels_)),
       final_(take_conv(reader, "final_block.block.0", channels_, channels_)),

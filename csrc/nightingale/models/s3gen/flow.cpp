@@ -72,7 +72,8 @@ Flow Flow::load(
   LayerFormat format{
       .stream = s,
       .matrices = weights.dtype(),
-      .bits = s3gen_bits(*file, bits, s)};
+      .bits = s3gen_bits(*file, bits, s),
+      .row_bits = kS3GenRowBits};
   Flow model(LayerReader(weights, format, "flow."), config);
   model.weight_bytes_ = weights.nbytes();
   if (unknown) {

@@ -14,6 +14,12 @@ namespace {
 
 constexpr int kGroups = 3, kDepth = kGroups * kQuantizedGroup;
 
+// Bits of rows and of weights.
+struct Format {
+  int row_bits, bits;
+};
+constexpr Format kFormats[] = {{16, 8}, {16, 4}, {8, 8}, {8, 4}};
+
 template <typename F>
 void for_each_table(F body) {
   for (int i = 0; i < simd_count(); ++i) {
@@ -28,8 +34,12 @@ const QuantizedLoops& plain() {
 }
 
 struct Integers {
-  Integers(const QuantizedLoops& loops, const std::vector<float>& x)
+  Integers(
+      const QuantizedLoops& loops,
+      const std::vector<float>& x,
+      int bits = 16)
       : rows(x.size() / kDepth),
+        bits(bits),
         integers(x.size()),
         scales(rows * kGroups),
         sums(rows * kGroups) {
@@ -37,6 +47,7 @@ struct Integers {
       loops.to_integers(
           x.data() + r * kDepth,
           kGroups,
+          bits,
           integers.data() + r * kDepth,
           scales.data() + r * kGroups,
           sums.data() + r * kGroups);
@@ -46,11 +57,11 @@ struct Integers {
   // As `loops` read them.
   QuantizedRows view(const QuantizedLoops& loops) {
     QuantizedRows view{
-        integers.data(), scales.data(), sums.data(), rows, kGroups};
-    if (loops.split) {
-      bytes.resize(2 * integers.size());
+        integers.data(), scales.data(), sums.data(), rows, kGroups, bits};
+    if (auto split = loops.split[row_index(bits)]) {
+      bytes.resize(bits / 8 * integers.size());
       totals.resize(scales.size());
-      loops.split(integers.data(), rows * kGroups, bytes.data(), totals.data());
+      split(integers.data(), rows * kGroups, bytes.data(), totals.data());
       view.bytes = bytes.data();
       view.totals = totals.data();
     }
@@ -58,6 +69,7 @@ struct Integers {
   }
 
   int rows;
+  int bits;
   std::vector<int16_t> integers;
   std::vector<float> scales, sums;
   std::vector<int8_t> bytes;
@@ -82,6 +94,14 @@ std::vector<uint8_t> some_tile(int bits) {
   return tile;
 }
 
+// The products of some rows with one or two tiles.
+void multiply(
+    const QuantizedLoops& loops,
+    int bits,
+    const QuantizedTileArgs& args) {
+  loops.tile[row_index(args.x.bits)][quantized_index(bits)](args);
+}
+
 // Code of one row and column of a tile's group.
 int code_at(const uint8_t* group, int bits, int row, int column) {
   int half = bits == 4 && column >= kQuantizedGroup / 2;
@@ -96,45 +116,52 @@ int code_at(const uint8_t* group, int bits, int row, int column) {
 
 } // namespace
 
-TEST_CASE("rows become the nearest integers of 16 bits") {
-  for_each_table([](const QuantizedLoops& loops) {
-    auto x = noise(2 * kDepth, 1);
-    std::fill_n(x.begin() + 64, 64, 0.0f);
-    Integers rows(loops, x);
-    for (int i = 0; i < 2 * kDepth; ++i) {
-      double back = double(rows.integers[i]) * rows.scales[i / 64];
-      CHECK(std::fabs(back - x[i]) <= 0.501 * rows.scales[i / 64]);
-      CHECK(std::abs(rows.integers[i]) <= kQuantizedLimit);
-    }
-    for (int g = 0; g < 2 * kGroups; ++g) {
-      int total = 0;
-      for (int k = 0; k < 64; ++k) {
-        total += rows.integers[g * 64 + k];
+TEST_CASE("rows become the nearest integers of 16 or 8 bits") {
+  for (int bits : {16, 8}) {
+    CAPTURE(bits);
+    for_each_table([&](const QuantizedLoops& loops) {
+      auto x = noise(2 * kDepth, 1);
+      std::fill_n(x.begin() + 64, 64, 0.0f);
+      Integers rows(loops, x, bits);
+      for (int i = 0; i < 2 * kDepth; ++i) {
+        double back = double(rows.integers[i]) * rows.scales[i / 64];
+        CHECK(std::fabs(back - x[i]) <= 0.501 * rows.scales[i / 64]);
+        CHECK(std::abs(rows.integers[i]) <= quantized_limit(bits));
       }
-      CHECK(rows.sums[g] == rows.scales[g] * total);
-    }
-  });
+      for (int g = 0; g < 2 * kGroups; ++g) {
+        int total = 0;
+        for (int k = 0; k < 64; ++k) {
+          total += rows.integers[g * 64 + k];
+        }
+        CHECK(rows.sums[g] == rows.scales[g] * total);
+      }
+    });
+  }
 }
 
 TEST_CASE("every table gives the same integers") {
   auto x = noise(4 * kDepth, 3);
   x[10] = 1e30f;
   x[100] = 1e-40f;
-  Integers expected(plain(), x);
-  for_each_table([&](const QuantizedLoops& loops) {
-    Integers rows(loops, x);
-    CHECK(rows.integers == expected.integers);
-    CHECK(same_bits(rows.scales, expected.scales));
-    CHECK(same_bits(rows.sums, expected.sums));
-  });
+  for (int bits : {16, 8}) {
+    CAPTURE(bits);
+    Integers expected(plain(), x, bits);
+    for_each_table([&](const QuantizedLoops& loops) {
+      Integers rows(loops, x, bits);
+      CHECK(rows.integers == expected.integers);
+      CHECK(same_bits(rows.scales, expected.scales));
+      CHECK(same_bits(rows.sums, expected.sums));
+    });
+  }
 }
 
 TEST_CASE("a quantized tile is the sum of its groups, rounded once a step") {
-  for (int bits : {8, 4}) {
+  for (auto [row_bits, bits] : kFormats) {
+    CAPTURE(row_bits);
     CAPTURE(bits);
     auto tile = some_tile(bits);
     auto x = noise(2 * kDepth, 1);
-    Integers rows(plain(), x);
+    Integers rows(plain(), x, row_bits);
     std::vector<float> expected;
     for (int r = 0; r < 2; ++r) {
       for (int c = 0; c < kQuantizedTile; ++c) {
@@ -163,19 +190,21 @@ TEST_CASE("a quantized tile is the sum of its groups, rounded once a step") {
           .tiles = {tile.data(), nullptr},
           .y = {y.data(), nullptr},
           .y_stride = kQuantizedTile};
-      loops.tile[quantized_index(bits)](a);
+      multiply(loops, bits, a);
       CHECK(same_bits(y, expected));
     });
   }
 }
 
 TEST_CASE("every table gives the same products, of any number of rows") {
-  for (int bits : {8, 4}) {
+  for (auto [row_bits, bits] : kFormats) {
+    CAPTURE(row_bits);
+    CAPTURE(bits);
     auto tile = some_tile(bits);
     for (int count : {1, 2, 3, 4, 5, 7, 8, 9, 10, 11, 16, 17, 300}) {
       CAPTURE(count);
       auto x = noise(count * kDepth, 1);
-      Integers rows(plain(), x);
+      Integers rows(plain(), x, row_bits);
       int stride = kQuantizedTile + 3;
       auto run = [&](const QuantizedLoops& loops) {
         std::vector<float> y(count * stride, -7.0f);
@@ -184,7 +213,7 @@ TEST_CASE("every table gives the same products, of any number of rows") {
             .tiles = {tile.data(), nullptr},
             .y = {y.data(), nullptr},
             .y_stride = stride};
-        loops.tile[quantized_index(bits)](a);
+        multiply(loops, bits, a);
         return y;
       };
       auto expected = run(plain());
@@ -201,7 +230,9 @@ TEST_CASE("every table gives the same products, of any number of rows") {
 TEST_CASE("rows under taps have the products of rows laid side by side") {
   // Three taps of one group, 2 rows apart, for every third row.
   constexpr int taps = kGroups, tap_step = 2, row_step = 3;
-  for (int bits : {8, 4}) {
+  for (auto [row_bits, bits] : kFormats) {
+    CAPTURE(row_bits);
+    CAPTURE(bits);
     auto tile = some_tile(bits);
     for (int count : {1, 2, 10, 37}) {
       CAPTURE(count);
@@ -216,7 +247,8 @@ TEST_CASE("rows under taps have the products of rows laid side by side") {
           beside.insert(beside.end(), from, from + kQuantizedGroup);
         }
       }
-      Integers rows(plain(), x), gathered(plain(), beside);
+      Integers rows(plain(), x, row_bits);
+      Integers gathered(plain(), beside, row_bits);
       for_each_table([&](const QuantizedLoops& loops) {
         QuantizedRows windows = rows.view(loops);
         windows.rows = count;
@@ -226,7 +258,9 @@ TEST_CASE("rows under taps have the products of rows laid side by side") {
         windows.tap_step = tap_step;
         auto run = [&](const QuantizedRows& each) {
           std::vector<float> y(count * kQuantizedTile);
-          loops.tile[quantized_index(bits)](
+          multiply(
+              loops,
+              bits,
               {.x = each,
                .tiles = {tile.data(), nullptr},
                .y = {y.data(), nullptr},
@@ -240,7 +274,9 @@ TEST_CASE("rows under taps have the products of rows laid side by side") {
 }
 
 TEST_CASE("two tiles have the products that each has alone") {
-  for (int bits : {8, 4}) {
+  for (auto [row_bits, bits] : kFormats) {
+    CAPTURE(row_bits);
+    CAPTURE(bits);
     auto whole = some_tile(bits);
     // The groups of the second are those of the first, turned round.
     auto other = whole;
@@ -253,12 +289,14 @@ TEST_CASE("two tiles have the products that each has alone") {
     }
     for (int count : {1, 2, 3, 16}) {
       CAPTURE(count);
-      Integers rows(plain(), noise(count * kDepth, 1));
+      Integers rows(plain(), noise(count * kDepth, 1), row_bits);
       for_each_table([&](const QuantizedLoops& loops) {
         auto run = [&](const uint8_t* first, const uint8_t* second) {
           std::vector<float> y(2 * count * kQuantizedTile, -7.0f);
           float* behind = y.data() + count * kQuantizedTile;
-          loops.tile[quantized_index(bits)](
+          multiply(
+              loops,
+              bits,
               {.x = rows.view(loops),
                .tiles = {first, second},
                .y = {y.data(), second ? behind : nullptr},
