@@ -52,7 +52,11 @@ def _keep_to_own_cores() -> None:
         os.sched_setaffinity(0, own)
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest chooses by -m
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    for item in items:
+        if any(item.get_closest_marker(mark) for mark in ("nightly", "alone", "cluster")):
+            item.add_marker("slow")
     if not config.getoption("--full"):
         skip = pytest.mark.skip(reason="full size: run with --full")
         for item in items:
