@@ -95,7 +95,7 @@ def runnable(script: str) -> str:
 @pytest.fixture
 def folder(quick_checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Where a document's examples run: with a checkpoint, a recording and an empty home."""
-    shutil.copytree(quick_checkpoint, tmp_path / "try", copy_function=os.link)  # links cost nothing
+    shutil.copytree(quick_checkpoint, tmp_path / "model", copy_function=os.link)
     soundfile.write(tmp_path / "reference.wav", speech(6, 24000), 24000)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", str(tmp_path))
