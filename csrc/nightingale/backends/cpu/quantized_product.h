@@ -162,15 +162,17 @@ void quantized_product(
     matrix_product(windows(x.data<uint16_t>()), w, epilogue);
     return;
   }
-  Windows<float> rows = windows(floats_of(x));
   if (!few && !batch_invariant && !outruns_floats(row_bits)) {
-    product(rows, w, epilogue);
+    product(windows(floats_of(x)), w, epilogue);
     return;
   }
+  auto rows = windows(static_cast<const float*>(nullptr)); // read one by one
   for_row_blocks(
       rows,
       row_bits,
-      [&](int64_t t) { return rows.x + t * rows.row_stride; },
+      [&](int64_t t) {
+        return read_floats(x, t * rows.row_stride, rows.channels);
+      },
       [&](const QuantizedRows& block, int first) {
         multiply(block, first, w, epilogue);
       });
