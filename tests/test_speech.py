@@ -53,6 +53,20 @@ def test_generate_gives_all_that_the_contract_names(tts: nightingale.TTS, tmp_pa
     assert (tmp_path / "hello.wav").stat().st_size > 2 * len(audio.samples)
 
 
+def test_a_repr_says_what_is_loaded(tts: nightingale.TTS, checkpoint: Path, device: str) -> None:
+    counts = "1 voice, 23 languages"
+    assert repr(tts) == f"TTS(multilingual v2, {str(checkpoint)!r}, {device}, {counts})"
+
+
+def test_a_repr_of_a_chunk_shows_no_arrays() -> None:
+    samples, tokens = np.zeros(12_000, np.float32), np.zeros(12, np.int32)
+    assert repr(nightingale.Chunk(samples, tokens, [], 3)) == "Chunk(3, 0.50 s, 12 tokens)"
+    words = [nightingale.Word(text, 0.0, 0.1, 0, 5) for text in ("Hello", "there.")]
+    told = repr(nightingale.Chunk(samples, tokens, words, 0))
+    assert told == "Chunk(0, 0.50 s, 12 tokens, 'Hello there.')"
+    assert len(repr(nightingale.Chunk(samples, tokens, words * 900, 0))) < 80
+
+
 def test_a_sentence_is_its_tokens_its_edges_and_nothing_else(tts: nightingale.TTS) -> None:
     text = "The birch canoe slid on the smooth planks."
     audio = tts.generate(text, seed=4, **SHORT)

@@ -63,7 +63,14 @@ def test_a_voice_may_be_only_a_speaker(voice: Voice, tmp_path: Path) -> None:
     found = Voice.load(str(tmp_path / "me.safetensors"))
     assert_equal(found, bare)
     assert found.prompt_token is None
-    assert repr(found) == "Voice(speaker_emb, emotion_adv=0.5)"
+    assert repr(found) == "Voice(no prompt, emotion_adv=0.5)"
+
+
+def test_a_repr_says_how_long_the_prompts_are(voice: Voice) -> None:
+    whole = "Voice(prompt of 6.0 s for T3 and 10.0 s for S3Gen, emotion_adv=0.5)"
+    assert repr(voice) == whole
+    baked = replace(voice, prompt="turbo", prompt_feat=None, emotion_adv=1 / 3)
+    assert repr(baked) == "Voice(prompt of 6.0 s for T3, emotion_adv=0.333333, prompt='turbo')"
 
 
 SHARED = Path(__file__).parents[2] / "shared" / "data" / "conds.safetensors"

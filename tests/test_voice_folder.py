@@ -66,6 +66,12 @@ def test_a_saved_voice_comes_back_as_it_was(voices: VoiceFolder) -> None:
     assert files_in(voices.folder) == ["Bob 2.safetensors", "anna.safetensors"]
 
 
+def test_a_repr_says_where_it_is_and_how_many_there_are(voices: VoiceFolder) -> None:
+    assert repr(voices) == f"VoiceFolder({str(voices.folder)!r}, 2 voices)"
+    voices.remove("anna")
+    assert repr(voices) == f"VoiceFolder({str(voices.folder)!r}, 1 voice)"
+
+
 def test_save_says_where_the_file_is(voices: VoiceFolder) -> None:
     path = voices.save("carl", speaker(1))
     assert path == voices.path("carl") == voices.folder / "carl.safetensors"
@@ -331,6 +337,7 @@ def test_a_file_in_place_of_the_folder(tmp_path: Path) -> None:
     with pytest.raises(nightingale.Error) as caught:
         voices.names()
     assert str(caught.value) == f"cannot read {tmp_path / 'file'}: Not a directory"
+    assert repr(voices) == f"VoiceFolder({str(tmp_path / 'file')!r}, cannot be read)"
 
 
 def test_a_saved_voice_is_an_ordinary_file(voices: VoiceFolder) -> None:

@@ -74,8 +74,7 @@ class Audio:
         return caption_file("vtt", self.words, self.written or self.text)
 
     def __repr__(self) -> str:
-        text = self.text if len(self.text) <= MOST_SHOWN else f"{self.text[: MOST_SHOWN - 1]}…"
-        told = f"{text!r}, " if text else ""
+        told = f"{cut(self.text)!r}, " if self.text else ""
         return f"Audio({told}{self.duration:.2f} s, {len(self.tokens)} tokens)"
 
     def _repr_html_(self) -> str:
@@ -87,6 +86,11 @@ class Audio:
             f'<audio controls preload="metadata" src="data:audio/{media};base64,{data}"></audio>'
             f"<div>{escape(repr(self))}</div>"
         )
+
+
+def cut(text: str) -> str:
+    """A text as a repr shows it, cut where it is long."""
+    return text if len(text) <= MOST_SHOWN else f"{text[: MOST_SHOWN - 1]}…"
 
 
 def _format_of(file: BinaryIO) -> str:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ._core import Error
-from .audio import SAMPLE_RATE, Audio
+from .audio import SAMPLE_RATE, Audio, cut
 from .model_rules import IgnoredOptionWarning, ignored_text
 from .options import SpeechOptions
 from .text.markup import without_markup
@@ -31,6 +31,12 @@ class Chunk:
     sample_rate: int = SAMPLE_RATE
     text_tokens: int = 0  # of the sentence that begins with it
     language: str = ""  # code of the language that the text is read in
+
+    def __repr__(self) -> str:
+        said = " ".join(word.text for word in self.words)
+        told = f", {cut(said)!r}" if said else ""
+        seconds = len(self.samples) / self.sample_rate
+        return f"Chunk({self.index}, {seconds:.2f} s, {len(self.tokens)} tokens{told})"
 
 
 def whole_audio(chunks: list[Chunk], text: str, options: SpeechOptions) -> Audio:

@@ -163,6 +163,11 @@ def shown(value: Any) -> str:
     return text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}…"
 
 
+def counted(count: int, noun: str) -> str:
+    """A count and what is counted, for which an s makes the plural."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
 def whole(name: str, value: Any, least: int, most: int) -> int:
     return int(Option("", (least, most), name=name, types=("int",)).checked(value))
 

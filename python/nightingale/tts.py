@@ -24,7 +24,7 @@ from .conversion import Converter, conversion_options, whole
 from .engine import Engine
 from .long_recording import LongRecording
 from .model_rules import IgnoredOptionWarning, ignored_text
-from .option import shown
+from .option import counted, shown
 from .options import SPEEDS, LoadOptions, SpeechOptions
 from .recording import Recording, read_recording
 from .sound_file import Source
@@ -85,8 +85,9 @@ class TTS(Stages):
 
     def __repr__(self) -> str:
         files, device = self._checkpoint, self._loaded.settings["device"]
-        counts = f"{len(self._voices)} voices, {len(self._tokenizer.languages)} languages"
-        return f"TTS({files.family.name}, {str(files.folder)!r}, {device}, {counts})"
+        voices = counted(len(self._voices), "voice")
+        languages = counted(len(self._tokenizer.languages), "language")
+        return f"TTS({files.family.name}, {str(files.folder)!r}, {device}, {voices}, {languages})"
 
     @property
     def languages(self) -> dict[str, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,9 @@ from .option import number
 from .safetensors_writer import write_safetensors
 from .sound_file import is_recording
 from .torch_file import open_tensors
+
+TOKEN_RATE = 25  # speech tokens a second
+MEL_RATE = 50  # frames of S3Gen's prompt a second
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,13 +83,19 @@ class Voice:
         return digest.hexdigest()
 
     def __repr__(self) -> str:
-        has = [
-            f.name
-            for f in fields(self)
-            if f.name not in ("emotion_adv", "prompt") and getattr(self, f.name) is not None
-        ]
-        told = "" if self.prompt is None else f", prompt={self.prompt!r}"
-        return f"Voice({', '.join(has)}, emotion_adv={self.emotion_adv}{told})"
+        told = f", emotion_adv={self.emotion_adv:g}"
+        if self.prompt is not None:
+            told += f", prompt={self.prompt!r}"
+        return f"Voice({self._parts}{told})"
+
+    @property
+    def _parts(self) -> str:
+        """What a person wants to know of the arrays."""
+        tokens, mel = self.cond_prompt_speech_tokens, self.prompt_feat
+        prompts = [] if tokens is None else [f"{len(tokens) / TOKEN_RATE:.1f} s for T3"]
+        if mel is not None:
+            prompts.append(f"{len(mel) / MEL_RATE:.1f} s for S3Gen")
+        return f"prompt of {' and '.join(prompts)}" if prompts else "no prompt"
 
 
 # Tensor names of a voice file and their dimensions once the batch is dropped.

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ._core import Error
 from .arguments import a_path
-from .option import shown
+from .option import counted, shown
 from .torch_file import open_tensors
 from .user_folders import user_folder
 from .voice import Voice
@@ -77,6 +77,13 @@ class VoiceFolder:
     def __init__(self, folder: str | Path | None = None) -> None:
         """None: the user's own folder."""
         self.folder = default_voice_folder() if folder is None else a_path("folder", folder)
+
+    def __repr__(self) -> str:
+        try:
+            held = counted(len(self.names()), "voice")
+        except Error:
+            held = "cannot be read"
+        return f"VoiceFolder({str(self.folder)!r}, {held})"
 
     def names(self) -> list[str]:
         """The names of the voices there, sorted; other files are passed over."""
