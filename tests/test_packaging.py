@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -24,13 +25,25 @@ from .command import PATIENCE
 ROOT = Path(__file__).parents[1]
 PACKAGING = ROOT / "packaging"
 PASSED_ON = ("PIP_", "UV_", "SSL_", "http", "HTTP")  # how PyPI is reached
-VERSION = re.search(r'^version = "(.+)"$', (ROOT / "pyproject.toml").read_text(), re.MULTILINE)[1]
+PYPROJECT = (ROOT / "pyproject.toml").read_text("utf-8")
+VERSION = re.search(r'^version = "(.+)"$', PYPROJECT, re.MULTILINE)[1]
 
 
 def test_recipes_have_the_version_of_the_package() -> None:
     formula = (PACKAGING / "homebrew" / "nightingale-tts.rb").read_text()
     assert f"/nightingale_tts-{VERSION}.tar.gz" in formula
     assert f'version: "{VERSION}"' in (PACKAGING / "conda" / "recipe.yaml").read_text()
+
+
+def test_wheels_are_tested_with_the_fast_tests_only() -> None:
+    """Five Pythons take turns in the time of one job."""
+    command = re.search(r"^test-command = '(.+)'$", PYPROJECT, re.MULTILINE)[1]
+    program, option, chosen, folder = shlex.split(command)
+    assert (program, option, folder) == ("pytest", "-m", "{project}/tests")
+    marks = set(re.findall(r'^  "(\w+): ', PYPROJECT, re.MULTILINE))
+    assert marks == {"full_size", "cluster", "alone", "nightly", "slow"}
+    # Full size is what --full asks for.
+    assert set(chosen.split(" and ")) == {f"not {mark}" for mark in marks - {"full_size"}}
 
 
 def test_a_release_is_filled_into_the_recipes(tmp_path: Path) -> None:
