@@ -4,6 +4,7 @@ them, against a real server."""
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 import sys
 import warnings
@@ -16,8 +17,10 @@ import httpx
 import numpy as np
 import pytest
 import soundfile
+from websockets.sync.client import connect
 
 import nightingale
+from nightingale.voice_folder import VoiceFolder
 
 from .command import run
 from .serving import PATIENCE, Running, pcm, serving
@@ -25,14 +28,17 @@ from .serving import PATIENCE, Running, pcm, serving
 pytestmark = pytest.mark.slow
 
 TEXT = "Hi."
+SPANISH = "ef_dora"
 CLIENTS = Path(__file__).parents[1] / "examples" / "python" / "clients"
 
 
 @pytest.fixture(scope="module")
 def server(quick_checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     folder = tmp_path_factory.mktemp("voices")
+    VoiceFolder(folder).save(SPANISH, nightingale.Voice.load(quick_checkpoint / "conds.pt"))
     wyoming = ("--wyoming", "127.0.0.1:0") if find_spec("wyoming") else ()
-    with serving(quick_checkpoint, folder, *wyoming) as running:
+    options = ("--alias", f"Dora={SPANISH}", *wyoming)
+    with serving(quick_checkpoint, folder, *options) as running:
         yield running
 
 
@@ -43,8 +49,11 @@ def said(quick_tts: nightingale.TTS) -> np.ndarray:
 
 def test_open_webui(server: Running) -> None:
     """What its router of audio sends and reads."""
+    listed = httpx.get(f"{server.url}/v1/audio/models", timeout=PATIENCE).json()
+    assert [model["id"] for model in listed["models"]] == ["nightingale"]
     listed = httpx.get(f"{server.url}/v1/audio/voices", timeout=PATIENCE).json()
-    assert {voice["id"]: voice["name"] for voice in listed["voices"]} == {"default": "default"}
+    named = {voice["id"]: voice["name"] for voice in listed["voices"]}
+    assert named == {"default": "default", SPANISH: SPANISH}
     headers = {"Content-Type": "application/json", "Authorization": "Bearer sk-x",
                "X-OpenWebUI-User-Name": "Ann", "X-OpenWebUI-User-Role": "admin"}  # fmt: skip
     body = {"model": "tts-1", "input": TEXT, "voice": "alloy"}
@@ -68,6 +77,38 @@ def test_clients_of_kokoro(server: Running, said: np.ndarray) -> None:
     body |= {"lang_code": None, "normalization_options": None, "volume_multiplier": None}
     answer = httpx.post(f"{server.url}/v1/audio/speech", json=body, timeout=PATIENCE)
     assert answer.content == pcm(said)
+
+
+@pytest.mark.parametrize(
+    ("asked", "language"),
+    [
+        ({}, "en"),
+        ({"voice": SPANISH}, "es"),
+        ({"voice": {"id": SPANISH.upper()}, "language": None}, "es"),
+        ({"voice": "dora"}, "es"),
+        ({"voice": SPANISH, "lang_code": "a"}, "en"),
+        ({"voice": SPANISH, "language": "fr"}, "fr"),
+        ({"voice": "nova"}, "en"),
+    ],
+)
+def test_a_voice_speaks_its_own_language_where_none_is_named(
+    server: Running, asked: dict[str, Any], language: str
+) -> None:
+    """As with Kokoro-FastAPI; Open WebUI cannot name one."""
+    answer = server.speech(TEXT, **asked)
+    assert answer.headers["nightingale-language"] == language
+
+
+def test_a_voice_speaks_its_own_language_over_a_websocket(server: Running) -> None:
+    address = server.url.replace("http", "ws") + "/v1/audio/speech/live"
+    sound = b""
+    with connect(address, open_timeout=PATIENCE) as socket:
+        for message in ({"type": "begin", "voice": SPANISH}, {"type": "text", "text": TEXT},
+                        {"type": "end"}):  # fmt: skip
+            socket.send(json.dumps(message))
+        while isinstance(came := socket.recv(timeout=PATIENCE), bytes) or '"done"' not in came:
+            sound += came if isinstance(came, bytes) else b""
+    assert sound == server.speech(TEXT, language="es").content
 
 
 @pytest.mark.nightly

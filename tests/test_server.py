@@ -329,7 +329,7 @@ def test_the_schema_names_every_route(server: Running) -> None:
     schema = httpx.get(f"{server.url}/openapi.json", timeout=PATIENCE).json()
     assert set(schema["paths"]) == {
         "/v1/audio/speech", "/v1/audio/conversions", "/v1/audio/voices", "/v1/audio/voices/{id}",
-        "/v1/models", "/v1/models/{id}", "/health", "/metrics",
+        "/v1/audio/models", "/v1/models", "/v1/models/{id}", "/health", "/metrics",
     }  # fmt: skip
     assert schema["info"]["title"] == "Nightingale"
 

@@ -473,7 +473,7 @@ def test_the_interface_is_shown_as_a_page(
     with visit(browser, server.url, **options) as visiting:
         page = visiting.page
         page.get_by_role("link", name="API docs").first.click()
-        expect(page.get_by_role("article")).to_have_count(10)
+        expect(page.get_by_role("article")).to_have_count(11)
         speak = page.get_by_role("article").filter(has_text="POST /v1/audio/speech")
         expect(speak.get_by_role("row", name="response_format")).to_contain_text("mp3, opus")
         expect(speak.get_by_role("row", name="429")).to_be_visible()

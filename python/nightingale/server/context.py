@@ -121,11 +121,15 @@ class Server:
         paths = {str(folder) for folder in folders if len(folder.parts) > 1}
         return sorted(paths, key=len, reverse=True)
 
+    def voice_name(self, asked: str) -> str:
+        """The name that an alias stands for; others are what they are."""
+        return self._aliases.get(asked.casefold(), asked)
+
     def find_voice(self, name: str | None, own: Sequence[str]) -> str | Voice | None:
         """What `nightingale` takes for a name; `own` are the model's voices."""
         if name is None:
             return None
-        asked, name = name, self._aliases.get(name.casefold(), name)
+        asked, name = name, self.voice_name(name)
         if (found := own_name(name, own)) is not None:
             return found
         try:

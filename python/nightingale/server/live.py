@@ -200,7 +200,7 @@ class _Session:
             self.refuse()
             raise self._server.told(error) from error
         self._refused = False
-        self._settings = settings
+        self._settings = settings = settings.in_native_language(self._server)
         self._incoming = SentenceBuffer(language_code(settings.language))
         self._put(settings)
 

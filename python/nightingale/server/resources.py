@@ -47,6 +47,12 @@ class ModelList(BaseModel):
     data: list[ModelObject]
 
 
+class SpeechModelList(BaseModel):
+    """The same under the name that Open WebUI reads."""
+
+    models: list[ModelObject]
+
+
 class Health(BaseModel):
     """How the server is."""
 
@@ -63,6 +69,12 @@ class Health(BaseModel):
 def list_models(server: ServerContext) -> ModelList:
     """The models that `model` can name."""
     return ModelList(data=[_model(server)])
+
+
+@router.get("/v1/audio/models", responses=described(401))
+def list_speech_models(server: ServerContext) -> SpeechModelList:
+    """The models that speak, as Open WebUI asks for them."""
+    return SpeechModelList(models=[_model(server)])
 
 
 @router.get("/v1/models/{id}", responses=described(401, 404))

@@ -18,6 +18,7 @@ from starlette.types import Receive, Scope, Send
 from .._core import Error
 from ..audio import SAMPLE_RATE
 from ..chunks import Chunk
+from ..native_voices import native_language
 from ..option import Option, options_of
 from ..options import SpeechOptions
 from ..text import Segment
@@ -112,6 +113,13 @@ class _Speaking(TolerantModel):
         _ = self.markup
         return self
 
+    def in_native_language(self, server: Server) -> Self:
+        """The same in the language that the voice is native in, where the request names none."""
+        native = native_language(server.voice_name(self.voice_name or "").lower())
+        if "language" in self.model_fields_set or native not in server.engine.facts.languages:
+            return self
+        return self.model_copy(update={"language": native})
+
     def work(
         self, text: str, server: Server, tts: TTS, *, markup: str | None = None
     ) -> Iterator[Chunk | Future[Any] | None]:
@@ -165,6 +173,7 @@ def request_field(option: Option, ids: bool = True) -> tuple[Any, Any]:
 
 
 if TYPE_CHECKING:
+    from typing_extensions import Self
 
     class SpeechSettings(_Speaking):
         language: str
@@ -366,4 +375,5 @@ async def speak(body: SpeechRequest, request: Request, server: ServerContext) ->
     """Says a text. The body of the answer comes while the speech is made, in one container."""
     check_model(body.model, server.settings.strict_model)
     check_length(body.input, server.settings.max_characters)
-    return SoundResponse(server, request, body, partial(body.work, body.input, server))
+    settings = body.in_native_language(server)
+    return SoundResponse(server, request, body, partial(settings.work, body.input, server))
