@@ -31,6 +31,8 @@ from wyoming.tts import (
     SynthesizeVoice,
 )
 
+from nightingale.server.wyoming import announced_languages
+
 from .command import PATIENCE, run, start
 from .serving import Running, pcm, serving, until
 
@@ -93,6 +95,21 @@ def test_voices_and_languages_are_announced(server: Running, quick_tts: nighting
     assert program.supports_synthesize_streaming
     assert [voice.name for voice in program.voices] == ["default", "Anna"]
     assert program.voices[0].languages == list(quick_tts.languages)
+
+
+@pytest.mark.parametrize(
+    ("voices", "announced"),
+    [
+        (["default", "Anna"], {"default": ["en", "es", "fr"], "Anna": ["en", "es", "fr"]}),
+        (["default", "ef_dora"], {"default": ["en", "es", "fr"], "ef_dora": ["es"]}),
+        (["af_heart", "ef_dora"], {"af_heart": ["en", "fr"], "ef_dora": ["es", "fr"]}),
+        (["pf_dora"], {"pf_dora": ["en", "es", "fr"]}),
+    ],
+)
+def test_native_voices_are_announced_for_their_language(
+    voices: list[str], announced: dict[str, list[str]]
+) -> None:
+    assert announced_languages(voices, ["en", "es", "fr"]) == announced
 
 
 def test_a_text_is_spoken(server: Running, quick_tts: nightingale.TTS) -> None:

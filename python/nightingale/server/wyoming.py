@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from importlib.metadata import version
@@ -31,6 +31,7 @@ from wyoming.tts import (
 from ..audio import SAMPLE_RATE
 from ..checkpoint import known_language
 from ..language_tags import language_code
+from ..native_voices import native_language
 from ..text.detection import AUTO, can_detect, is_auto
 from ..text.segment import GAPS
 from ..text.sentence_buffer import SentenceBuffer
@@ -51,10 +52,11 @@ def information(server: Server) -> Info:
     """The voices and the languages that they speak."""
     facts, own = server.engine.facts, version("nightingale-tts")
     about: dict[str, Any] = {"attribution": _MAKER, "installed": True, "version": own}
-    languages = list(facts.languages)
     voices = [
         TtsVoice(name=name, description=name, languages=languages, **about)
-        for name in (*facts.voices, *server.voices.names())
+        for name, languages in announced_languages(
+            [*facts.voices, *server.voices.names()], list(facts.languages)
+        ).items()
     ]
     program = TtsProgram(
         name="nightingale",
@@ -64,6 +66,18 @@ def information(server: Server) -> Info:
         **about,
     )
     return Info(tts=[program])
+
+
+def announced_languages(voices: Sequence[str], languages: Sequence[str]) -> dict[str, list[str]]:
+    """The languages of each voice. Clients let people choose a language, then one of its voices: a
+    voice is announced for the language it is native in, where its name says so, and for those that
+    would have no voice; any other voice for all."""
+    found = ((name, native_language(name)) for name in voices)
+    native = {name: language for name, language in found if language and language in languages}
+    left = [each for each in languages if each not in native.values()]
+    if len(native) < len(voices):
+        left = []
+    return {name: [native[name], *left] if name in native else list(languages) for name in voices}
 
 
 class Utterance(NamedTuple):
