@@ -29,7 +29,16 @@ pytestmark = pytest.mark.slow
 
 TEXT = "Hi."
 SPANISH = "ef_dora"
-CLIENTS = Path(__file__).parents[1] / "examples" / "python" / "clients"
+ROOT = Path(__file__).parents[1]
+CLIENTS = ROOT / "examples" / "python" / "clients"
+EXAMPLES = {  # the package that each needs
+    "kokoro_client": "httpx",
+    "livekit_client": "livekit.plugins.openai",
+    "mcp_client": "mcp",
+    "openai_client": "openai",
+    "pipecat_client": "pipecat",
+    "wyoming_client": "wyoming",
+}
 
 
 @pytest.fixture(scope="module")
@@ -99,6 +108,17 @@ def test_a_voice_speaks_its_own_language_where_none_is_named(
     assert answer.headers["nightingale-language"] == language
 
 
+def test_every_example_of_a_client_is_tested_and_in_the_guide() -> None:
+    guide = (ROOT / "docs" / "guide" / "integrations.md").read_text("utf-8")
+    assert {path.stem for path in CLIENTS.glob("*.py")} == set(EXAMPLES)
+    for name in EXAMPLES:
+        assert f"(../../examples/python/clients/{name}.py)" in guide
+        first = (CLIENTS / f"{name}.py").read_text("utf-8").splitlines()[0]
+        assert re.fullmatch(
+            rf'""".* `nightingale (serve|mcp).*: python {name}\.py .*FILE.*"""', first
+        )
+
+
 def test_a_voice_speaks_its_own_language_over_a_websocket(server: Running) -> None:
     address = server.url.replace("http", "ws") + "/v1/audio/speech/live"
     sound = b""
@@ -112,26 +132,24 @@ def test_a_voice_speaks_its_own_language_over_a_websocket(server: Running) -> No
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize(
-    ("name", "package"),
-    [
-        ("openai_client", "openai"),
-        ("livekit_client", "livekit.plugins.openai"),
-        ("pipecat_client", "pipecat"),
-        ("wyoming_client", "wyoming"),
-    ],
-)
+@pytest.mark.parametrize(("name", "package"), EXAMPLES.items())
 def test_examples_of_clients_speak(
-    server: Running, said: np.ndarray, tmp_path: Path, name: str, package: str
+    server: Running,
+    said: np.ndarray,
+    quick_checkpoint: Path,
+    tmp_path: Path,
+    name: str,
+    package: str,
 ) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of what they import
         pytest.importorskip(package)
-    url = server.url
+    arguments: list[str | Path] = [server.url, TEXT, tmp_path / "said.wav"]
     if name == "wyoming_client":
-        url = re.search(r"Wyoming at (tcp://\S+)", "".join(server.log))[1]
-    command = [sys.executable, str(CLIENTS / f"{name}.py")]
-    done = run(url, TEXT, tmp_path / "said.wav", command=command)
+        arguments[0] = re.search(r"Wyoming at (tcp://\S+)", "".join(server.log))[1]
+    if name == "mcp_client":
+        arguments = [*arguments[1:], "--model", quick_checkpoint]
+    done = run(*arguments, command=[sys.executable, str(CLIENTS / f"{name}.py")])
     assert done.returncode == 0, done.stderr
     samples, rate = soundfile.read(tmp_path / "said.wav", dtype="int16")
     assert rate == 24000
