@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,9 @@ from typing import Any
 import pytest
 
 import nightingale
-from nightingale import cli
+from nightingale import cli, hub
+from nightingale.cli.options import in_flags
+from nightingale.text import detection
 
 from .command import run, start
 
@@ -81,6 +84,68 @@ def test_an_error_is_one_line_on_standard_error(
     assert (done.returncode, done.stdout) == (1, "")
     assert len(done.stderr.splitlines()) == 1
     assert done.stderr.startswith(f"nightingale: {phrase}")
+
+
+@pytest.mark.parametrize(
+    ("message", "told"),
+    [
+        ("device='gpu', but there is none: use device='cpu'",
+         "--device gpu, but there is none: use --device cpu"),
+        ("kv_budget works on the CPU only", "--kv-budget works on the CPU only"),
+        ("draft needs a whole KV cache: leave out kv_budget, or the draft",
+         "--draft needs a whole KV cache: leave out --kv-budget, or the draft"),
+        ('language="auto" needs py3langid', "--language auto needs py3langid"),
+        ("check the network, or pass offline=True to", "check the network, or pass --offline to"),
+        ("the text and max_tokens take 9.", "the text and --max-tokens take 9."),
+        ("this model has no cfg_weight and no min_p: ignored",
+         "this model has no --cfg-weight and no --min-p: ignored"),
+        ("the voice is one of the language's, seed and speed: no",) * 2,
+        ("unknown voice 'max_tokens'; x/top_k.wav, top_k/x and my-top_k.wav are not there",) * 2,
+    ],
+)  # fmt: skip
+def test_a_message_names_flags(message: str, told: str) -> None:
+    assert in_flags(message) == told
+
+
+PYTHON = re.compile(r"\w=|\w\(|tts\.|\b(?!no_)[a-z]+_[a-z]+")
+
+
+@pytest.mark.parametrize(
+    ("options", "phrase"),
+    [
+        (["--kv-budget", "0.5", "--draft", "ngram"], "leave out --kv-budget, or the draft"),
+        (["--device", "gpu"], "use --device cpu"),
+        (["--model", "no-one/nothing"], "or pass --offline to use an earlier download"),
+        (["--language", "auto"], "--language auto needs py3langid"),
+        (["--voice", "turbo.safetensors"], "bake its recording again with this model"),
+        (["--cfg-weight", "-1"], "--cfg-weight must be 0 or more"),
+        (["--max-tokens", "5000"], "--max-tokens is 5000; this model has positions for"),
+        (["--draft", "nothing"], "draft"),
+    ],
+)
+def test_errors_speak_of_flags_and_not_of_python(
+    checkpoint: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    options: list[str],
+    phrase: str,
+) -> None:
+    def offline(repository: str, *rest: Any) -> None:
+        raise hub._no_network(repository)
+
+    turbo = replace(nightingale.Voice.load(checkpoint / "conds.pt"), prompt="turbo")
+    turbo.save(tmp_path / "turbo.safetensors")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("nightingale.loading._core.gpu_available", lambda: False)
+    monkeypatch.setattr(hub, "download", offline)
+    monkeypatch.setitem(sys.modules, "py3langid.langid", None)
+    monkeypatch.setattr(detection, "_all_languages", detection._load)
+    given = options if "--model" in options else [*options, "--model", str(checkpoint)]
+    assert cli.main(["tokens", "Bonjour.", *given]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert phrase in line
+    assert not PYTHON.search(line.replace(str(checkpoint), "")), line
 
 
 def test_a_message_of_several_lines_becomes_one(

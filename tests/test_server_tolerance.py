@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,7 @@ def server(quick_checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) -> 
     folder = tmp_path_factory.mktemp("voices")
     voice = nightingale.Voice.load(quick_checkpoint / "conds.pt").with_exaggeration(1.5)
     VoiceFolder(folder).save("Anna", voice)
+    VoiceFolder(folder).save("Turbo", replace(voice, prompt="turbo"))
     with serving(quick_checkpoint, folder, *OPTIONS, "--allow-origin", SITE) as running:
         yield running
 
@@ -138,6 +140,29 @@ def test_languages_of_other_names_are_spoken(server: Running, quick_tts: nightin
     assert {language_code(tag) for tag in KOKORO_LANGUAGES.values()} <= set(quick_tts.languages)
 
 
+@pytest.mark.parametrize(
+    ("body", "phrase"),
+    [
+        ({"voice": "Turbo"}, "bake its recording again with this model"),
+        ({"language": "tlh"}, "unknown language 'tlh'; this model speaks"),
+        ({"input": " "}, "there is no text to speak"),
+        ({"input": "🙂"}, "cannot speak 🙂"),
+        ({"input": "<speak>Hi.<break time='soon'/></speak>"}, "is no pause: write 500ms or 1.5s"),
+        ({"input": "<speak>Hi."}, "SSML"),
+        ({"ssml": True, "markdown": True}, "a text is written in one way"),
+        ({"cfg_weight": -1}, "greater than or equal to 0"),
+    ],
+)
+def test_errors_speak_neither_of_python_nor_of_the_command_line(
+    server: Running, body: dict[str, Any], phrase: str
+) -> None:
+    answer = server.speech(**({"text": body.pop("input", "Hi.")} | body))
+    assert answer.status_code == 400
+    message = answer.json()["error"]["message"]
+    assert phrase in message
+    assert not re.search(r"tts\.|\w\(|--\w|nightingale \w|\w=(?!'soon')", message), message
+
+
 @pytest.mark.parametrize("content_type", [None, "text/plain", "application/x-www-form-urlencoded"])
 def test_json_needs_no_content_type(server: Running, content_type: str | None) -> None:
     headers = {} if content_type is None else {"content-type": content_type}
@@ -159,6 +184,7 @@ def test_voices_are_listed_under_both_names(server: Running) -> None:
     assert [(voice["id"], voice["name"]) for voice in listed["voices"]] == [
         ("default", "default"),
         ("Anna", "Anna"),
+        ("Turbo", "Turbo"),
     ]
 
 

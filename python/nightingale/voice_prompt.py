@@ -41,7 +41,7 @@ class VoicePrompt:
         holds = f"that of {other.models}" if other is not None else f"of the kind {voice.prompt!r}"
         raise ValueError(
             f"the voice's prompt is {holds}, and this model takes that of {self.models}: bake its "
-            "recording again with this model (tts.bake_voice, or nightingale bake with --model)"
+            "recording again with this model"
         )
 
 

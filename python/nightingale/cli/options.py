@@ -195,10 +195,37 @@ def one_line(error: Exception) -> str:
 
 
 def in_flags(message: str) -> str:
-    """A message of the package that begins with the name of an option, with its flag instead."""
-    kinds: tuple[type[Options], ...] = (LoadOptions, SpeechOptions, ServerOptions)
-    flags = {each.name: each.flag for kind in kinds for each in options_of(kind, "cli")}
-    return re.sub(r"^\w+(?= (?:must be|is) )", lambda name: flags.get(name[0], name[0]), message)
+    """A message of the package with flags in place of the options that it names."""
+    return _NAMED.sub(_flag, message)
+
+
+def _flag(found: re.Match[str]) -> str:
+    flag, value = _FLAGS[found["name"]], found["value"]
+    return flag if value in (None, "True") else f"{flag} {value[1:-1]}"
+
+
+def _named_options(flags: Collection[str]) -> re.Pattern[str]:
+    """Names with a value, names that are no English word, and the first word of a message about
+    it; not what is in a path or in quotes."""
+    joined = "|".join(sorted((name for name in flags if "_" in name), key=len, reverse=True))
+    return re.compile(
+        rf"""(?<![\w./'"=-])
+        (?P<name>
+            (?:{"|".join(flags)})(?==['"T])
+            | (?:{joined})(?![\w/'"-])
+            | ^(?:{"|".join(flags)})(?=\ (?:must\ be|is|needs|works)\ )
+        )
+        (?:=(?P<value>'\w*'|"\w*"|True))?""",
+        re.VERBOSE,
+    )
+
+
+_FLAGS = {
+    each.name: each.flag
+    for kind in (LoadOptions, SpeechOptions, ServerOptions)
+    for each in options_of(kind, "cli")
+}
+_NAMED = _named_options(_FLAGS)
 
 
 def factor_text(factor: float) -> str:

@@ -31,6 +31,7 @@ from .options import (
     add_shared,
     add_text,
     factor_text,
+    in_flags,
     on_terminal,
     progress_bar,
     remark,
@@ -183,7 +184,7 @@ def _speak(args: Arguments, tell: Callable[[Speech, Chunk], None], **overrides: 
                 if chunk.unspoken:
                     remark(f"nightingale: left out of the speech: {named(chunk.unspoken)}")
                 if chunk.ignored:
-                    remark(f"nightingale: {ignored_text(chunk.ignored)}")
+                    remark(f"nightingale: {in_flags(ignored_text(chunk.ignored))}")
                 output.write(chunk.samples)
                 speech.add(chunk)
                 bar.update(len(chunk.samples) / SAMPLE_RATE)
