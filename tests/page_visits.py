@@ -61,6 +61,18 @@ def assert_accessible(page: Page) -> None:
     assert len(results.response["passes"]) > 20
 
 
+def assert_fits(page: Page, controls: int | None = None) -> None:
+    """Nothing lies beyond a phone's screen, and a thumb finds every control."""
+    assert page.evaluate("document.scrollingElement.scrollWidth") == 320
+    found = page.locator("button:visible, input:visible, select:visible, textarea:visible")
+    assert controls is None or found.count() == controls
+    for control in found.all():
+        box = control.bounding_box()
+        assert box["height"] >= 44
+        assert box["width"] >= 44
+        assert 0 <= box["x"] <= box["x"] + box["width"] <= 320
+
+
 def upload(page: Page, name: str, recording: bytes) -> None:
     page.get_by_label("Name").fill(name)
     file: Any = {"name": "recording.wav", "mimeType": "audio/wav", "buffer": recording}

@@ -16,7 +16,7 @@ pytest.importorskip("playwright")
 pytest.importorskip("axe_playwright_python")
 
 import httpx
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, expect
 
 from nightingale.options import LARGEST_SEED
 
@@ -27,6 +27,7 @@ from .page_visits import (
     SHORT,
     artefact_folder,
     assert_accessible,
+    assert_fits,
     says,
     shown,
     text_field,
@@ -230,17 +231,5 @@ def test_a_phone_shows_all_of_it(browser: Browser, server: Running, artefacts: P
         assert_fits(page, controls=25)
         for scheme in ("light", "dark"):
             page.emulate_media(color_scheme=scheme)
+            assert_accessible(page)
             page.screenshot(path=artefacts / f"phone-{scheme}.png", full_page=True)
-        assert_accessible(page)
-
-
-def assert_fits(page: Page, controls: int) -> None:
-    """Nothing lies beyond a phone's screen, and a thumb finds every control."""
-    assert page.evaluate("document.scrollingElement.scrollWidth") == 320
-    found = page.locator("button:visible, input:visible, select:visible, textarea:visible")
-    assert found.count() == controls
-    for control in found.all():
-        box = control.bounding_box()
-        assert box["height"] >= 44
-        assert box["width"] >= 44
-        assert 0 <= box["x"] <= box["x"] + box["width"] <= 320
