@@ -87,6 +87,7 @@ def test_a_real_voice_is_saved_bit_for_bit(tmp_path: Path) -> None:
         "prompt_token": (157,),
         "prompt_feat": (314, 80),
         "embedding": (192,),
+        "prompt": (),
     }
     voice.save(tmp_path / "me.safetensors")
     assert_equal(Voice.load(tmp_path / "me.safetensors"), voice)
