@@ -40,6 +40,8 @@ def test_commands_options_and_values_are_completed(shell: str) -> None:
     assert set(completed(shell, "nightingale", "voices", "--p")) >= {"--play"}
     assert completed(shell, "nightingale", "completion", "fi") == ["fish"]
     assert "--folder" in completed(shell, "nightingale", "voices", "remove", "--fo")
+    assert completed(shell, "nightingale", "voices", "mi") == ["mix"]
+    assert "--name" in completed(shell, "nightingale", "voices", "mix", "--na")
 
 
 def test_zsh_reads_its_script_without_errors() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -125,6 +126,38 @@ def test_each_voice_can_be_heard_in_its_language(
     assert [audio.language for audio in played] == ["en", "es"]
     assert [audio.duration > 0.5 for audio in played] == [True, True]
     assert "ef_dora: Hoy hace buen tiempo" in capsys.readouterr().err
+
+
+def test_two_voices_are_mixed(
+    checkpoint: Path, folder: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    voice = nightingale.Voice.load(checkpoint / "conds.pt")
+    other = replace(voice, speaker_emb=voice.speaker_emb[::-1].copy(), emotion_adv=1.0)
+    VoiceFolder(folder).save("Anna", other)
+    named = ["--model", str(checkpoint)]
+    assert cli.main(["voices", "mix", "default", "anna", "0.25", "--name", "Ada", *named]) == 0
+    told = f"{folder}/Ada.safetensors: default with 0.25 of anna\n"
+    assert capsys.readouterr() == ("", told)
+    found, expected = VoiceFolder(folder).load("Ada"), voice.mixed(other, 0.25)
+    np.testing.assert_array_equal(found.speaker_emb, expected.speaker_emb)
+    np.testing.assert_array_equal(found.embedding, expected.embedding)
+    assert found.emotion_adv == 0.625
+
+    again = ["voices", *named, "--json", "mix", f"{folder}/Anna.safetensors", "Ada", "1"]
+    assert cli.main([*again, "--name", "ada"]) == 1
+    assert capsys.readouterr().err == (
+        "nightingale: there is a voice 'ada' already; --overwrite replaces it\n"
+    )
+    elsewhere = ["--name", "Eve", "--folder", str(tmp_path / "other")]
+    assert cli.main([*again, *elsewhere]) == 1
+    assert "unknown voice 'Ada'" in capsys.readouterr().err
+    assert cli.main([*again, "--name", "ada", "--overwrite"]) == 0
+    file = str(folder / "Ada.safetensors")
+    told = {"file": file, "name": "ada", "share": 1.0}
+    assert json.loads(capsys.readouterr().out) == told
+    assert names_in(folder) == ["Ada.safetensors", "Anna.safetensors"]
+    assert cli.main(["voices", "mix", "Ada", "anna", "1.5", "--name", "x", *named]) == 1
+    assert capsys.readouterr().err == "nightingale: share must be between 0 and 1, not 1.5\n"
 
 
 def test_a_recording_is_cloned_once(

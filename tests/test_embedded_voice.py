@@ -103,6 +103,23 @@ def test_a_converted_recording_has_the_words_in_the_other_voice(
     assert errors <= 2, f"{errors} of {words} words"  # measured: none
 
 
+def test_a_mix_of_two_voices_is_understood_and_sounds_like_neither(
+    tts: nightingale.TTS, hear: Callable[[nightingale.Audio], str]
+) -> None:
+    pair = [tts._voice(name) for name in ("bf_emma", "bm_george")]
+    mixed = pair[0].mixed(pair[1], 0.5)
+    errors, sounds = 0, []
+    for sentence in SENTENCES[:3]:
+        audio = tts.generate(sentence, voice=mixed, seed=1)
+        errors += word_errors(plain(sentence), hear(audio))
+        sounds.append(audio.samples)
+    assert errors <= 2  # measured: none
+    spoken = tts.bake_voice(np.concatenate(sounds), 24000).speaker_emb
+    likeness = [float(spoken @ voice.speaker_emb) for voice in pair]
+    # Cosines; measured: 0.78 and 0.80. A voice's own are 0.99, and 0.43 to the other.
+    assert all(0.6 < each < 0.92 for each in likeness), likeness
+
+
 @pytest.mark.parametrize("text", ["Hi.", "Yes.", "42."])
 def test_the_shortest_texts_come_out(tts: nightingale.TTS, text: str) -> None:
     audio = tts.generate(text)

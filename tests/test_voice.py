@@ -103,6 +103,93 @@ def test_another_exaggeration_changes_nothing_else(voice: Voice, tmp_path: Path)
     assert voice.with_exaggeration(np.float32(2.5)).emotion_adv == 2.5
 
 
+@pytest.fixture(scope="module")
+def other(voice: Voice) -> Voice:
+    """One that points elsewhere, with longer embeddings and other prompts."""
+    return Voice(
+        np.roll(voice.speaker_emb, 1),
+        voice.cond_prompt_speech_tokens[:-10][::-1].copy(),
+        1.5,
+        voice.prompt_token[::-1].copy(),
+        voice.prompt_feat + 1,
+        3 * np.roll(voice.embedding, 1),
+    )
+
+
+def cosine(one: np.ndarray, other: np.ndarray) -> float:
+    return float(one @ other / np.linalg.norm(one) / np.linalg.norm(other))
+
+
+@pytest.mark.parametrize("share", [0.25, 0.5, 0.75])
+def test_a_mix_lies_between_two_voices(voice: Voice, other: Voice, share: float) -> None:
+    mixed = voice.mixed(other, share)
+    for name in ("speaker_emb", "embedding"):
+        ends = [getattr(each, name) for each in (voice, other)]
+        found, apart = getattr(mixed, name), cosine(*ends)
+        assert found.dtype == np.float32
+        lengths = [np.linalg.norm(each) for each in ends]
+        expected = (1 - share) * lengths[0] + share * lengths[1]
+        assert np.linalg.norm(found) == pytest.approx(expected, rel=1e-5)
+        near, far = (cosine(found, each) for each in (ends if share <= 0.5 else ends[::-1]))
+        assert apart < far <= near + 1e-6 < 1
+        assert (near == pytest.approx(far)) == (share == 0.5)
+    assert mixed.emotion_adv == 0.5 + share
+    nearer = voice if share <= 0.5 else other
+    np.testing.assert_array_equal(mixed.cond_prompt_speech_tokens, nearer.cond_prompt_speech_tokens)
+    np.testing.assert_array_equal(mixed.prompt_token, nearer.prompt_token[:1])
+    np.testing.assert_array_equal(mixed.prompt_feat, nearer.prompt_feat[:2])
+
+
+def test_the_ends_of_a_mix_are_the_voices(voice: Voice, other: Voice) -> None:
+    assert voice.mixed(other, 0) is voice
+    assert voice.mixed(other, 1) is other
+    assert_equal(voice.mixed(other, 0.25), other.mixed(voice, 0.75))
+    same = voice.mixed(voice, 0.5)
+    np.testing.assert_allclose(same.speaker_emb, voice.speaker_emb, rtol=1e-5)
+    np.testing.assert_allclose(same.embedding, voice.embedding, rtol=1e-5)
+
+
+def test_a_mix_of_voices_without_sound_has_none(voice: Voice) -> None:
+    one, other = Voice(voice.speaker_emb), Voice(np.roll(voice.speaker_emb, 1), prompt="turbo")
+    mixed = one.mixed(other, 0.5)
+    assert (mixed.embedding, mixed.prompt_token, mixed.prompt) == (None, None, "turbo")
+
+
+@pytest.mark.parametrize(
+    ("change", "share", "phrase"),
+    [
+        ({}, -0.1, "share must be between 0 and 1, not -0.1"),
+        ({}, 1.5, "share must be between 0 and 1, not 1.5"),
+        ({}, np.nan, "share must be between 0 and 1, not nan"),
+        ({}, "half", "share must be a number, not 'half'"),
+        ({}, None, "share must be a number, not None"),
+        ({"prompt": "turbo"}, 0.5,
+         "the voices were baked for different models, standard and turbo: bake the recording of "
+         "one again with the model of the other"),
+        ({"embedding": None}, 0.5,
+         "the voices cannot be mixed: embedding is not of one size in both"),
+        ({"speaker_emb": np.ones(9)}, 0.5,
+         "the voices cannot be mixed: speaker_emb is not of one size in both"),
+        ({"embedding": np.zeros(192)}, 0.5,
+         "the voices cannot be mixed: embedding of one of them is zero"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_mixed_is_refused(
+    voice: Voice, other: Voice, change: dict[str, Any], share: Any, phrase: str
+) -> None:
+    with pytest.raises(ValueError, match=r"share|voices") as caught:
+        replace(voice, prompt="standard").mixed(replace(other, **change), share)
+    assert str(caught.value) == phrase
+
+
+def test_a_voice_is_mixed_with_no_other_thing(voice: Voice) -> None:
+    with pytest.raises(ValueError, match="a voice is mixed with another Voice, not str"):
+        voice.mixed("anna", 0.5)
+    opposite = replace(voice, speaker_emb=-voice.speaker_emb)
+    with pytest.raises(ValueError, match="speaker_emb of one is the other's opposite"):
+        voice.mixed(opposite, 0.5)
+
+
 @pytest.mark.parametrize(
     ("value", "phrase"),
     [

@@ -6,7 +6,7 @@ import hashlib
 import math
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
@@ -71,6 +71,38 @@ class Voice:
             raise ValueError(f"exaggeration must be 0 or more, not {exaggeration}")
         return replace(self, emotion_adv=value)
 
+    def mixed(self, other: Voice, share: float) -> Voice:
+        """A voice between this one and another: embeddings and exaggeration lie at `share` of the
+        way, from 0 (this voice) to 1 (the other). T3's prompt is that of the nearer voice.
+
+        Of S3Gen's prompt only a moment is kept: the sound is that of the prompt, whatever the
+        embedding.
+        """
+        if not isinstance(other, Voice):
+            raise ValueError(f"a voice is mixed with another Voice, not {type(other).__name__}")
+        share = number("share", share)
+        if not 0 <= share <= 1:
+            raise ValueError(f"share must be between 0 and 1, not {share:g}")
+        kinds = {voice.prompt for voice in (self, other)} - {None}
+        if len(kinds) > 1:
+            raise ValueError(
+                f"the voices were baked for different models, {self.prompt} and {other.prompt}: "
+                "bake the recording of one again with the model of the other"
+            )
+        if share in (0, 1):
+            return other if share else self
+        nearer = self if share <= 0.5 else other
+        tokens, mel = nearer.prompt_token, nearer.prompt_feat
+        return Voice(
+            _between("speaker_emb", self.speaker_emb, other.speaker_emb, share),
+            nearer.cond_prompt_speech_tokens,
+            (1 - share) * self.emotion_adv + share * other.emotion_adv,
+            None if tokens is None else tokens[:1].copy(),
+            None if mel is None else mel[: MEL_RATE // TOKEN_RATE].copy(),
+            _between("embedding", self.embedding, other.embedding, share),
+            kinds.pop() if kinds else None,
+        )
+
     @property
     def digest(self) -> str:
         """Of all that the voice is: another voice has another one."""
@@ -109,6 +141,30 @@ _DIMENSIONS = {
 _TOKENS = ("t3.cond_prompt_speech_tokens", "gen.prompt_token")
 _EMOTION = "t3.emotion_adv"  # one number, in whatever shape
 _PROMPT = "prompt"  # in the file's metadata
+
+
+@overload
+def _between(name: str, one: np.ndarray, other: np.ndarray, share: float) -> np.ndarray: ...
+@overload
+def _between(
+    name: str, one: np.ndarray | None, other: np.ndarray | None, share: float
+) -> np.ndarray | None: ...
+def _between(
+    name: str, one: np.ndarray | None, other: np.ndarray | None, share: float
+) -> np.ndarray | None:
+    """A vector between two in direction and in length, of which models read the direction."""
+    if one is None and other is None:
+        return None
+    if one is None or other is None or one.shape != other.shape:
+        raise ValueError(f"the voices cannot be mixed: {name} is not of one size in both")
+    lengths = [float(np.linalg.norm(each)) for each in (one, other)]
+    if 0 in lengths:
+        raise ValueError(f"the voices cannot be mixed: {name} of one of them is zero")
+    mixed = (1 - share) * one / lengths[0] + share * other / lengths[1]
+    if not (length := float(np.linalg.norm(mixed))):
+        raise ValueError(f"the voices cannot be mixed: {name} of one is the other's opposite")
+    mixed *= ((1 - share) * lengths[0] + share * lengths[1]) / length
+    return mixed.astype(np.float32)
 
 
 def _read(file: TensorFile, path: str | Path, name: str) -> np.ndarray | None:

@@ -1,4 +1,4 @@
-"""`bake`, `voices` and `languages`: making, listing, playing and removing voices."""
+"""`bake`, `voices` and `languages`: making, listing, playing, mixing and removing voices."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 
 from ..checkpoint import LANGUAGES, embedded_model
 from ..native_voices import native_language, sex_of
+from ..voice import Voice
 from ..voice_folder import VoiceFolder, find_voice
 from .options import Arguments, add_shared, remark
 
@@ -27,7 +28,7 @@ def add_commands(commands: Any) -> None:
     add_shared(bake)
     bake.set_defaults(run=_bake)
 
-    voices = commands.add_parser("voices", help="list, play or remove voices")
+    voices = commands.add_parser("voices", help="list, play, mix or remove voices")
     _add_folder(voices)
     voices.add_argument(
         "--play", action="store_true", help="let each say a sentence in its language"
@@ -40,6 +41,17 @@ def add_commands(commands: Any) -> None:
     # Suppressed, or it would undo what was given before the action.
     _add_folder(remove, default=argparse.SUPPRESS)
     remove.set_defaults(run=_remove)
+    mix = actions.add_parser("mix", help="keep a voice between two others")
+    mix.add_argument("one", metavar="VOICE", help="a voice of the model or the folder, or a file")
+    mix.add_argument("other", metavar="OTHER", help="the same")
+    mix.add_argument("share", metavar="SHARE", type=float, help="of the other, 0 to 1")
+    mix.add_argument("--name", required=True, help="of the new voice in the voice folder")
+    mix.add_argument("--overwrite", action="store_true", help="replace the voice of that name")
+    mix.add_argument(
+        "--model", default=argparse.SUPPRESS, help="whose voices can be named (default: embedded)"
+    )
+    _add_folder(mix, default=argparse.SUPPRESS)
+    mix.set_defaults(run=_mix)
 
     languages = commands.add_parser("languages", help="list the languages of a model")
     add_shared(languages)
@@ -84,9 +96,7 @@ def _bake(args: Arguments) -> None:
 
 def _list(args: Arguments) -> None:
     folder = VoiceFolder(args.folder)
-    # Of the model that is named, else of the embedded one, where there is one.
-    there = args.model is not None or embedded_model() is not None
-    own = args.find_checkpoint().voice_names if there else []
+    own = list(_of_model(args))
     kept = folder.names()
     if args.json:
         facts = {
@@ -103,6 +113,14 @@ def _list(args: Arguments) -> None:
         remark(f"{folder.folder} has no voices; `nightingale bake` makes one")
     elif args.play:
         _play(args, own, folder)
+
+
+def _of_model(args: Arguments) -> dict[str, Path]:
+    """Voices of the model that is named, else of the embedded one, where there is one."""
+    if args.model is None and embedded_model() is None:
+        return {}
+    files = args.find_checkpoint()
+    return ({} if files.voice is None else {"default": files.voice}) | files.voices
 
 
 def _line(name: str, place: str) -> str:
@@ -132,6 +150,21 @@ def _languages(args: Arguments) -> None:
         return
     for code, name in languages.items():
         print(f"{code}\t{name}")
+
+
+def _mix(args: Arguments) -> None:
+    folder, own = VoiceFolder(args.folder), _of_model(args)
+    if folder.path(args.name).exists() and not args.overwrite:
+        raise ValueError(f"there is a voice {args.name!r} already; --overwrite replaces it")
+    one, other = (
+        found if isinstance(found, Voice) else Voice.load(own[found])
+        for found in (find_voice(name, own, folder) for name in (args.one, args.other))
+    )
+    file = folder.save(args.name, one.mixed(other, args.share), overwrite=args.overwrite)
+    if args.json:
+        print(json.dumps({"file": str(file), "name": args.name, "share": args.share}))
+    else:
+        remark(f"{file}: {args.one} with {args.share:g} of {args.other}")
 
 
 def _remove(args: Arguments) -> None:
