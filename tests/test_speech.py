@@ -80,6 +80,15 @@ def test_a_sentence_is_its_tokens_its_edges_and_nothing_else(tts: nightingale.TT
     assert np.abs(audio.samples[-2:]).max() < 0.01
 
 
+def test_speech_is_as_long_as_its_speed_says(quick_tts: nightingale.TTS) -> None:
+    lengths = {
+        speed: len(quick_tts.generate("Hello there.", seed=4, speed=speed, **SHORT).samples)
+        for speed in (1.0, 0.5, 1.5, 2.0)
+    }
+    for speed, length in lengths.items():
+        assert abs(length - lengths[1.0] / speed) < 250  # half a frame
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("speed", [1.0, 0.75, 1.6])
 def test_a_stream_is_the_same_speech(tts: nightingale.TTS, speed: float) -> None:

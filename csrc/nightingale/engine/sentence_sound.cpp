@@ -1,6 +1,7 @@
 #include "nightingale/engine/sentence_sound.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "nightingale/engine/fades.h"
 #include "nightingale/engine/host_floats.h"
@@ -100,7 +101,8 @@ std::optional<std::vector<float>> SentenceSound::step() {
   if (last) {
     if (request_.drop_last_token && solving_->tokens >= kShortestCut) {
       int count = samples.size();
-      samples.resize(std::max(0, count - kTokenSamples));
+      int dropped = std::lrint(kTokenSamples / request_.speed);
+      samples.resize(std::max(0, count - dropped));
     }
     fade_out(samples);
   }
