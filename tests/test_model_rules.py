@@ -97,7 +97,7 @@ def test_the_command_line_tells_it_on_standard_error(
     monkeypatch.setattr("nightingale.load", lambda *given, **options: turbo)
     command = ["say", "Hi.", "--max-tokens", "5", "--cfg-weight", "0.7", "-o"]
     assert cli.main([*command, str(tmp_path / "hi.wav")]) == 0
-    assert "nightingale: this model has no cfg_weight: ignored" in capsys.readouterr().err
+    assert "nightingale: this model has no --cfg-weight: ignored" in capsys.readouterr().err
 
 
 @pytest.fixture(scope="module")

@@ -115,8 +115,10 @@ class _Speaking(TolerantModel):
 
     def in_native_language(self, server: Server) -> Self:
         """The same in the language that the voice is native in, where the request names none."""
+        if "language" in self.model_fields_set:
+            return self
         native = native_language(server.voice_name(self.voice_name or "").lower())
-        if "language" in self.model_fields_set or native not in server.engine.facts.languages:
+        if native not in server.engine.facts.languages:
             return self
         return self.model_copy(update={"language": native})
 
