@@ -235,7 +235,7 @@ def test_doctor_names_what_is_missing_or_mixed_up(monkeypatch: pytest.MonkeyPatc
             "installed": {"mlx-cpu": "0.32.4", "mlx-cuda-13": "0.32.4"},
             "gpu": None,
         },
-        "kernels": {"simd": "plain", "threads": 3},
+        "kernels": {"simd": "plain", "bf16": None, "threads": 3},
         "voices": {"error": "cannot read /voices: Permission denied"},
         "hub": {"cache": "/cache", "writable": False},
         "model": {"flow": {"device": "cpu", "dtype": "float32", "products": "float32"}},
@@ -248,6 +248,12 @@ def test_doctor_names_what_is_missing_or_mixed_up(monkeypatch: pytest.MonkeyPatc
     ]
     notes = doctor._notes(report)
     assert [note.split()[0] for note in notes] == ["mlx-cpu", "MLX", "this", "this", "3", "/cache"]
+    assert "the system does not let it be used" in notes[3]
+    report["kernels"]["bf16"] = "avx512bf16"
+    report["machine"]["instructions"] = ["avx512_bf16"]
+    assert "(avx512bf16): --dtype bfloat16 or --bits 8" in doctor._notes(report)[3]
+    report["model"]["flow"]["products"] = "bfloat16"
+    assert not any("bfloat16" in note for note in doctor._notes(report))
 
 
 def test_the_library_on_the_disk_is_told_by_its_size(

@@ -80,7 +80,7 @@ static void bind_machine(nb::module_& m) {
       &ops::release_memory,
       "Gives memory that nothing uses back to the system.");
   m.def("simd_name", &ops::simd_name);
-  m.def("has_bf16_matrix_units", &ops::has_bf16_matrix_units);
+  m.def("bf16_name", &ops::bf16_name);
   m.def("blas_name", &ops::blas_name);
   m.def(
       "measure_read_bandwidth",

@@ -21,7 +21,7 @@ namespace nightingale::ops {
 
 ON_CPU(threads)
 ON_CPU(blas_name)
-ON_CPU(has_bf16_matrix_units)
+ON_CPU(bf16_name)
 ON_CPU(measure_read_bandwidth)
 ON_CPU(measure_best_bandwidth)
 ON_CPU(measure_gemm_flops)

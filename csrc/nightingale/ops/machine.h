@@ -14,7 +14,8 @@ int threads();
 
 const char* simd_name();
 const char* blas_name();
-bool has_bf16_matrix_units();
+// What multiplies bfloat16 on the CPU: amx, avx512bf16, or "".
+const char* bf16_name();
 
 // Bytes a second and floating-point operations a second, measured now.
 double measure_read_bandwidth();

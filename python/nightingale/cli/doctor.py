@@ -154,15 +154,21 @@ def _self_test(tts: TTS) -> dict[str, Any]:
 
 def _kernels(tts: TTS | None) -> dict[str, Any]:
     """What the processor gets and, of a loaded model, what each hot path runs on."""
-    cpu = {"simd": _core.simd_name(), "blas": _core.blas_name(), "threads": _core.threads()}
+    cpu = {
+        "simd": _core.simd_name(),
+        "bf16": _core.bf16_name() or None,
+        "blas": _core.blas_name(),
+        "threads": _core.threads(),
+    }
     if tts is None:
         return cpu
     on_gpu = tts.info["device"] == "gpu"
     here = "MLX's GPU kernels" if on_gpu else _core.simd_name()
     paths = {"t3": here}
     if "flow" in tts.info:
-        amx = not on_gpu and tts.info["flow"]["products"] == "bfloat16"
-        paths |= {"flow": f"{here} and AMX" if amx else here, "vocoder": here}
+        units = not on_gpu and tts.info["flow"]["products"] == "bfloat16"
+        flow = f"{here} and {_core.bf16_name()}" if units else here
+        paths |= {"flow": flow, "vocoder": here}
     return {**cpu, "paths": paths}
 
 
@@ -203,11 +209,13 @@ def _notes(report: dict[str, Any]) -> list[str]:
     if kernels["simd"] == "plain":
         notes.append("this processor has neither AVX2 nor NEON: the CPU runs plain loops, slowly")
     flow = report.get("model", {}).get("flow")
-    if flow and flow["device"] == "cpu" and "amx_bf16" in machine["instructions"]:
-        if flow["dtype"] != "bfloat16":
-            notes.append("this processor has AMX: --dtype bfloat16 runs the flow on it")
-        elif flow["products"] != "bfloat16":
-            notes.append("this processor has AMX, but the system does not let it be used")
+    if kernels["bf16"] and flow and flow["device"] == "cpu" and flow["products"] != "bfloat16":
+        notes.append(
+            f"this processor multiplies bfloat16 ({kernels['bf16']}): --dtype bfloat16 or --bits 8 "
+            "makes the flow faster"
+        )
+    if "amx_bf16" in machine["instructions"] and kernels["bf16"] != "amx":
+        notes.append("this processor has AMX, but the system does not let it be used")
     if kernels["threads"] > machine["cores"]:
         notes.append(f"{kernels['threads']} threads share {machine['cores']} cores")
     if not report["hub"]["writable"] and "error" not in report["hub"]:

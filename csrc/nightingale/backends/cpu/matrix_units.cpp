@@ -203,6 +203,10 @@ bool has_bf16_matrix_units() {
   return !matrix_loops().empty();
 }
 
+const char* bf16_name() {
+  return has_bf16_matrix_units() ? loops().name : "";
+}
+
 bool has_bf16_tiles() {
 #if defined(__x86_64__)
   return has_bf16_matrix_units() && &loops() == &matrix_loops_amx;

@@ -14,6 +14,9 @@ const std::vector<const MatrixLoops*>& matrix_loops();
 // Whether there are any.
 bool has_bf16_matrix_units();
 
+// The name of the best, or "".
+const char* bf16_name();
+
 // Whether they multiply faster than integers of 8 bits are multiplied: tiles
 // do, vectors do not.
 bool has_bf16_tiles();
