@@ -2,10 +2,7 @@
 
 #include <vector>
 
-#if defined(__aarch64__) && defined(__linux__)
-#include <asm/hwcap.h>
-#include <sys/auxv.h>
-#endif
+#include "nightingale/backends/cpu/arm_features.h"
 
 namespace nightingale::cpu {
 
@@ -17,6 +14,7 @@ extern const QuantizedLoops quantized_loops_vnni;
 #elif defined(__aarch64__)
 extern const Simd simd_neon;
 extern const QuantizedLoops quantized_loops_dot;
+extern const QuantizedLoops quantized_loops_i8mm;
 #endif
 
 namespace {
@@ -44,12 +42,15 @@ const Simd& simd_dot() {
   return table;
 }
 
-bool has_dot_products() {
-#if defined(__linux__)
-  return getauxval(AT_HWCAP) & HWCAP_ASIMDDP;
-#else
-  return true; // every Apple processor with macOS has them
-#endif
+// The same with the loops that its matrix products of bytes make faster.
+const Simd& simd_i8mm() {
+  static const Simd table = [] {
+    Simd all = simd_neon;
+    all.name = "neoni8mm";
+    all.quantized = quantized_loops_i8mm;
+    return all;
+  }();
+  return table;
 }
 #endif
 
@@ -72,6 +73,9 @@ std::vector<const Simd*> available() {
     tables.push_back(&simd_avx2);
   }
 #elif defined(__aarch64__)
+  if (has_byte_matrix_products()) {
+    tables.push_back(&simd_i8mm());
+  }
   if (has_dot_products()) {
     tables.push_back(&simd_dot());
   }

@@ -11,6 +11,7 @@
 
 namespace {
 
+#include "nightingale/backends/cpu/neon_bytes.inl"
 #include "nightingale/backends/cpu/quantized_loops.inl"
 
 template <int digits>
@@ -19,22 +20,18 @@ void split(
     int groups,
     int8_t* bytes,
     int32_t* totals) {
-  const uint8x16_t order = {
-      0, 2, 1, 3, 4, 6, 5, 7, 8, 10, 9, 11, 12, 14, 13, 15};
   for (int g = 0; g < groups; ++g) {
     int32x4_t total = vdupq_n_s32(0);
     for (int k = 0; k < kQuantizedGroup; k += 16) {
       int16x8_t first = vld1q_s16(integers + k);
       int16x8_t second = vld1q_s16(integers + k + 8);
-      int8x16_t lower =
-          vuzp1q_s8(vreinterpretq_s8_s16(first), vreinterpretq_s8_s16(second));
+      SplitBytes split = SplitBytes::of(first, second);
       int8_t* to = bytes + k;
       if constexpr (digits == 2) {
-        int8x16_t upper = vrshrn_high_n_s16(vrshrn_n_s16(first, 8), second, 8);
-        vst1q_s8(to, vqtbl1q_s8(upper, order));
+        vst1q_s8(to, split.upper);
         to += kQuantizedGroup;
       }
-      vst1q_s8(to, vqtbl1q_s8(lower, order));
+      vst1q_s8(to, split.lower);
       total = vpadalq_s16(vpadalq_s16(total, first), second);
     }
     totals[g] = vaddvq_s32(total);
