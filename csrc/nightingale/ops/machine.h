@@ -14,7 +14,7 @@ int threads();
 
 const char* simd_name();
 const char* blas_name();
-// What multiplies bfloat16 on the CPU: amx, avx512bf16, or "".
+// What multiplies bfloat16 on the CPU: amx, avx512bf16, neonbf16 or "".
 const char* bf16_name();
 
 // Bytes a second and floating-point operations a second, measured now.

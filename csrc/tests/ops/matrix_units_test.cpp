@@ -150,19 +150,23 @@ TEST_CASE("bfloat16 full attention reads the parts of one array in place") {
 }
 
 TEST_CASE("bfloat16 full attention with scores far apart takes the best key") {
-  std::vector<float> q(64), k(3 * 64), v(3 * 64);
-  q[0] = 1000.0f;
-  for (int t = 0; t < 3; ++t) {
-    k[t * 64] = t == 1 ? 60.0f : -50.0f;
-    v[t * 64] = t + 2.0f;
+  // Powers of two that are too small must not become large.
+  for (float other : {59.0f, 50.0f, 30.0f, -1.0f, -10.0f, -50.0f, -100.0f}) {
+    CAPTURE(other);
+    std::vector<float> q(64), k(3 * 64), v(3 * 64);
+    q[0] = 1000.0f;
+    for (int t = 0; t < 3; ++t) {
+      k[t * 64] = t == 1 ? 60.0f : other;
+      v[t * 64] = t + 2.0f;
+    }
+    auto y = floats(cpu::full_attention(
+        {array_of(q, {1, 1, 64}, mx::bfloat16),
+         array_of(k, {1, 3, 64}, mx::bfloat16),
+         array_of(v, {1, 3, 64}, mx::bfloat16),
+         1},
+        cpu_stream()));
+    CHECK(y[0] == 3.0f);
   }
-  auto y = floats(cpu::full_attention(
-      {array_of(q, {1, 1, 64}, mx::bfloat16),
-       array_of(k, {1, 3, 64}, mx::bfloat16),
-       array_of(v, {1, 3, 64}, mx::bfloat16),
-       1},
-      cpu_stream()));
-  CHECK(y[0] == 3.0f);
 }
 
 TEST_CASE("no bfloat16 result depends on the number of threads") {

@@ -3,8 +3,8 @@
 #include "nightingale/backends/cpu/simd.h"
 
 // The inner loops for processors that multiply bfloat16 numbers: in tiles with
-// Intel's AMX, or in vectors with AVX-512's BF16. They run between begin() and
-// end(), on one thread.
+// Intel's AMX, or in vectors with AVX-512's or ARM's BF16. They run between
+// begin() and end(), on one thread.
 
 namespace nightingale::cpu {
 

@@ -1,6 +1,6 @@
-// What the loops behind `MatrixLoops` have in common, over the vectors of
-// AVX-512: how panels and values are packed, and the weights of attention. Part
-// of the files that include it, and as free of standard headers.
+// What the loops behind `MatrixLoops` for AVX-512 have in common: how panels
+// and values are packed, and the weights of attention. Part of the files that
+// include it, and as free of standard headers.
 
 constexpr int kTile = kMatrixTile;
 constexpr int kHalf = kTile / 2; // columns of a packed register
@@ -75,76 +75,24 @@ void pack_values(
   }
 }
 
-// 2^x for x up to 0, within 1e-4 of itself: finer than the weights are stored.
-inline Vec coarse_exp2(Vec x) {
-  Vec n = round(x), r = x - n;
-  Vec p = Vec::set1(5.5171594e-2f);
-  p = fma(p, r, Vec::set1(0.24261111f));
-  p = fma(p, r, Vec::set1(0.69326103f));
-  p = fma(p, r, Vec::set1(0.99992806f));
-  return scale_by_power_of_two(p, n);
+inline Vec load_first(const float* p, int count, Vec behind) {
+  __mmask16 some = (1u << count) - 1;
+  return {_mm512_mask_loadu_ps(behind.v, some, p)};
 }
 
-// The weights of one row, zeros behind them up to a multiple of the tile; gives
-// their sum.
-inline float
-weigh_row(const float* scores, int count, float factor, uint16_t* weights) {
-  int whole = count / Vec::width * Vec::width;
-  __mmask16 rest = (1u << (count - whole)) - 1;
-  Vec last{_mm512_mask_loadu_ps(Vec::set1(scores[0]).v, rest, scores + whole)};
-  // Two maxima side by side: one alone would wait for itself.
-  Vec most = last, other = last;
-  int i = 0;
-  for (; i + 2 * Vec::width <= whole; i += 2 * Vec::width) {
-    most = max(most, Vec::load(scores + i));
-    other = max(other, Vec::load(scores + i + Vec::width));
-  }
-  if (i < whole) {
-    other = max(other, Vec::load(scores + i));
-  }
-  most = max(most, other);
-  Vec by = Vec::set1(factor), sum = Vec::zero();
-  Vec shift = Vec::set1(-factor * most.max_lane());
-  auto put = [&](Vec weight, int at) {
-    sum = sum + weight;
-    __m256bh rounded = _mm512_cvtneps_pbh(weight.v);
-    __builtin_memcpy(weights + at, &rounded, sizeof(rounded));
-  };
-  for (i = 0; i < whole; i += Vec::width) {
-    put(coarse_exp2(fma(Vec::load(scores + i), by, shift)), i);
-  }
-  Vec weight = coarse_exp2(fma(last, by, shift));
-  int padded = matrix_depth(count);
-  for (; i < padded; i += Vec::width, rest = 0) {
-    put({_mm512_maskz_mov_ps(rest, weight.v)}, i);
-  }
-  return sum.sum();
+inline Vec keep_first(Vec x, int count) {
+  __mmask16 some = (1u << count) - 1;
+  return {_mm512_maskz_mov_ps(some, x.v)};
 }
 
-// The queries of one head over its keys and values. score(a, stride) fills
-// a.scores, weigh(a, d, stride) gives kTile columns of the values by weight.
-template <typename Score, typename Weigh>
-inline void
-attend_with(const MatrixAttentionArgs& a, Score score, Weigh weigh) {
-  int64_t stride = matrix_depth(a.count);
-  score(a, stride);
-  float factors[kTile];
-  for (int r = 0; r < kTile; ++r) {
-    float sum = weigh_row(
-        a.scores + r * stride,
-        a.count,
-        a.scale * 1.44269504088896f,
-        a.weights + r * stride);
-    factors[r] = 1.0f / sum;
-  }
-  for (int d = 0; d < a.depth; d += kTile) {
-    weigh(a, d, stride);
-  }
-  for (int r = 0; r < kTile; ++r) {
-    Vec factor = Vec::set1(factors[r]);
-    for (int d = 0; d < a.depth; d += Vec::width) {
-      float* y = a.y + r * a.depth + d;
-      (Vec::load(y) * factor).store(y);
-    }
-  }
+inline void store_rounded(Vec x, uint16_t* p) {
+  __m256bh rounded = _mm512_cvtneps_pbh(x.v);
+  __builtin_memcpy(p, &rounded, sizeof(rounded));
 }
+
+// The processor gives 0 for what is too small.
+inline Vec within_exponents(Vec x) {
+  return x;
+}
+
+#include "nightingale/backends/cpu/matrix_attention.inl"

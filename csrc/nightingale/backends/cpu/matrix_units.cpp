@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "nightingale/backends/cpu/arm_features.h"
 #include "nightingale/backends/cpu/threads.h"
 
 #if defined(__x86_64__) && defined(__linux__)
@@ -17,6 +18,8 @@ namespace nightingale::cpu {
 #if defined(__x86_64__)
 extern const MatrixLoops matrix_loops_amx;
 extern const MatrixLoops matrix_loops_bf16;
+#elif defined(__aarch64__)
+extern const MatrixLoops matrix_loops_neon_bf16;
 #endif
 
 namespace {
@@ -57,6 +60,13 @@ std::vector<const MatrixLoops*> find_loops() {
     return {&matrix_loops_amx, &matrix_loops_bf16};
   }
   return {&matrix_loops_bf16};
+}
+#elif defined(__aarch64__)
+std::vector<const MatrixLoops*> find_loops() {
+  if (has_bf16_matrix_products()) {
+    return {&matrix_loops_neon_bf16};
+  }
+  return {};
 }
 #else
 std::vector<const MatrixLoops*> find_loops() {
