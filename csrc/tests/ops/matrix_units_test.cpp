@@ -157,7 +157,7 @@ TEST_CASE("bfloat16 full attention with scores far apart takes the best key") {
     q[0] = 1000.0f;
     for (int t = 0; t < 3; ++t) {
       k[t * 64] = t == 1 ? 60.0f : other;
-      v[t * 64] = t + 2.0f;
+      v[t * 64] = t == 1 ? 3.0f : 7.0f;
     }
     auto y = floats(cpu::full_attention(
         {array_of(q, {1, 1, 64}, mx::bfloat16),
