@@ -19,37 +19,33 @@ extern const QuantizedLoops quantized_loops_i8mm;
 
 namespace {
 
+// A table with other quantized loops.
+[[maybe_unused]] Simd with_quantized(
+    const Simd& table,
+    const char* name,
+    const QuantizedLoops& quantized) {
+  Simd all = table;
+  all.name = name;
+  all.quantized = quantized;
+  return all;
+}
+
 #if defined(__x86_64__)
-// The table of AVX-512 with the loops that VNNI makes faster.
 const Simd& simd_vnni() {
-  static const Simd table = [] {
-    Simd all = simd_avx512;
-    all.name = "avx512vnni";
-    all.quantized = quantized_loops_vnni;
-    return all;
-  }();
+  static const Simd table =
+      with_quantized(simd_avx512, "avx512vnni", quantized_loops_vnni);
   return table;
 }
 #elif defined(__aarch64__)
-// The table of NEON with the loops that its products of bytes make faster.
 const Simd& simd_dot() {
-  static const Simd table = [] {
-    Simd all = simd_neon;
-    all.name = "neondot";
-    all.quantized = quantized_loops_dot;
-    return all;
-  }();
+  static const Simd table =
+      with_quantized(simd_neon, "neondot", quantized_loops_dot);
   return table;
 }
 
-// The same with the loops that its matrix products of bytes make faster.
 const Simd& simd_i8mm() {
-  static const Simd table = [] {
-    Simd all = simd_neon;
-    all.name = "neoni8mm";
-    all.quantized = quantized_loops_i8mm;
-    return all;
-  }();
+  static const Simd table =
+      with_quantized(simd_neon, "neoni8mm", quantized_loops_i8mm);
   return table;
 }
 #endif
