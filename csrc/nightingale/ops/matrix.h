@@ -30,7 +30,7 @@ struct Matrix {
   int bits = 0;
   int group = 0;
   // On the CPU, what rows are rounded to in products with quantized weights: 16
-  // bits hardly change a result, 8 are multiplied two to three times as fast.
+  // bits hardly change a result, 8 are multiplied about twice as fast.
   int row_bits = 16;
 
   Matrix(mx::array w) : w(std::move(w)) {}
