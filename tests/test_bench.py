@@ -8,6 +8,7 @@ import sys
 from math import inf, prod
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import nightingale
@@ -16,6 +17,7 @@ from bench import (
     draft_equality,
     h200,
     harness,
+    kokoro,
     kv_cache,
     op_counts,
     projection,
@@ -364,3 +366,28 @@ def test_options_reach_the_process_that_measures(
     given = ["--whole", "--context", "1", "2", "--tokens", "0", "--measure", "float32"]
     assert commands[0][-len(given) :] == given
     assert "--steps" not in commands[0]
+
+
+def test_kokoro_takes_turns_and_has_the_style_of_its_length(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now, said = [0.0], []
+    monkeypatch.setattr(kokoro.time, "perf_counter", lambda: now[0])
+
+    def speaker(name: str, *times: float) -> kokoro.Speak:
+        left = iter(times)
+
+        def speak() -> float:
+            said.append(name)
+            now[0] += next(left)
+            return 2.0
+
+        return speak
+
+    speakers = {"one": speaker("one", 9, 1, 3, 2), "other": speaker("other", 9, 4, 4, 8)}
+    assert kokoro.real_time_factors(speakers, 3) == {"one": 1.0, "other": 2.0}
+    assert said == ["one", "other"] * 4
+    voice = np.arange(kokoro.STYLES * kokoro.STYLE, dtype=np.float32)
+    assert kokoro.style_of(voice, 3)[0, 0] == 2 * kokoro.STYLE
+    assert kokoro.style_of(voice, 600)[0, 0] == 509 * kokoro.STYLE
+    assert kokoro.phoneme_ids("a?b", {"a": 7, "b": 9}) == [7, 9]
