@@ -311,3 +311,31 @@ def test_trickling_clients_do_not_delay_the_first_audio_of_others(server: Runnin
     assert during <= 2 * before + 1
     until(server.idle)
     assert "Traceback" not in "".join(server.log)
+
+
+def test_a_body_that_stops_being_http_is_answered_once(server: Running) -> None:
+    chunked = {"Transfer-Encoding": "chunked"}
+    for target in (SPEECH, VOICES, "/nothing"):
+        head = request("POST", target, headers=chunked, stated=False)
+        with connect(server) as connection:
+            connection.sendall(head + b"2\r\n{}\r\nno chunk\r\n")
+            answer = read_all(connection)
+        assert answer.startswith(b"HTTP/1.1 400 "), target
+        assert answer.count(b"HTTP/1.1 ") == 1
+    with connect(server) as connection:  # after the answer
+        connection.sendall(request("POST", "/nothing", headers=chunked, stated=False))
+        answer = connection.recv(65536)
+        connection.sendall(b"no chunk\r\n")
+        answer += read_all(connection)
+    assert answer.startswith(b"HTTP/1.1 404 ")
+    assert answer.count(b"HTTP/1.1 ") == 1
+    until(server.idle)
+    assert "Traceback" not in "".join(server.log)
+
+
+def read_all(connection: socket.socket) -> bytes:
+    answer = b""
+    with suppress(ConnectionError):
+        while part := connection.recv(65536):
+            answer += part
+    return answer

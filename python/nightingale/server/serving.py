@@ -132,6 +132,17 @@ class HttpConnection(PacedReading, _Impatient, Backpressure, H11Protocol):
     def _more_is_due(self) -> bool:
         return self.conn.their_state in (h11.IDLE, h11.SEND_BODY)
 
+    def send_400_response(self, msg: str) -> None:
+        """Refuses a request. One that stops being HTTP in its body is being answered already: the
+        refusal takes the place of the answer, or where that has begun, ends the connection."""
+        if self.cycle is not None:
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
+        if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
+            super().send_400_response(msg)
+        else:
+            self.transport.close()
+
 
 class SocketConnection(_Impatient, SocketWriting):
     """A WebSocket. Once it is open, the application says how long it may be silent."""
