@@ -16,6 +16,7 @@ import hashlib
 import json
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -55,6 +56,10 @@ for kind in (resource.RLIMIT_NOFILE, resource.RLIMIT_AS):
         resource.setrlimit(kind, (limit, limit))
 sys.exit(cli.main(sys.argv[1:]))
 """
+# A line of the access log, of which there are as many as answers.
+ANSWERED = re.compile(
+    r"nightingale: \S+ [A-Z]+ \S+ (\d{3}|-) \d+\.\d{3} s \d+ bytes(, broken off)?$"
+)
 OUT_OF_MEMORY = ("MemoryError", "annot allocate", "bad_alloc", "start new thread", "out of memory")
 Controls = dict[str, str]  # SHA-256 of the sound of each control text
 
@@ -254,7 +259,7 @@ class Attack:
         self._wait_for_quiet()
         for _ in self._controls:
             self._control(attacked=False)
-        log = "".join(self._server.log[self._read :])
+        log = "".join(line for line in self._server.log[self._read :] if not ANSWERED.match(line))
         self._read = len(self._server.log)
         for trace in log.split("Traceback (most recent call last)")[1:]:
             if not (self._scene.short and any(words in trace for words in OUT_OF_MEMORY)):

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from . import acts, attacker
-from .attacker import Report, Scene, attack, expected_sounds, scenes
+from .attacker import ANSWERED, Report, Scene, attack, expected_sounds, scenes
 from .fake_server import LATE_SECONDS, SOUND
 
 pytestmark = [
@@ -71,6 +71,14 @@ def test_a_server_is_measured_at_rest(hasty: None, monkeypatch: pytest.MonkeyPat
 def test_every_fault_is_found(hasty: None, fault: str, found: str) -> None:
     report = attack_fake(fault)
     assert [each for each in report.faults if found in each], report.faults
+
+
+def test_the_access_log_does_not_count_as_a_flood() -> None:
+    answered = "nightingale: 127.0.0.1 POST /v1/audio/speech 200 1.586 s 58560 bytes"
+    for line in (answered, f"{answered}, broken off\n", "nightingale: - GET / - 0.001 s 0 bytes\n"):
+        assert ANSWERED.match(line)
+    for line in ("nightingale: the engine has failed", f"  {answered}", f"{answered} Traceback"):
+        assert not ANSWERED.match(line)
 
 
 def test_the_server_holds_for_a_while(quick_checkpoint: Path) -> None:
