@@ -23,7 +23,7 @@ gpu::Launch add_bias(const mx::array& y, const mx::array& bias, int test) {
       .inputs = {y, bias, y, y, y, extent, extent},
       .outputs = {{y.shape(), mx::float32}},
       .constants = {{"ACTIVATION", 0}, {"WIDTH", 1}, {"TEST", test}},
-      .threads = {256, 64}};
+      .threads = {256, 64, 32}};
 }
 
 } // namespace
