@@ -1,4 +1,4 @@
-"""The embedded voice beside Kokoro-82M in onnxruntime: the same sentence, by turns.
+"""The embedded voice beside Kokoro-82M in onnxruntime: the same sentence, alternately.
 
     pip install onnxruntime onnx sympy
     python -m bench.kokoro --onnx kokoro.onnx --voice af_heart.bin --vocab vocab.json
