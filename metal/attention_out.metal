@@ -1,12 +1,14 @@
 // attention_out: puts the parts of decode_attention together and projects them:
 // y = residual + attention · wᵀ (+ bias) for one or two rows; also turns the watched
 // heads' scores into weights.
+// Groups with another position in y take the ROWS rows of another sequence.
 // out, scores: what decode_attention gave; position, watched, text: what it
-// took; w: [HEADS * 64, HEADS * 64];
-// bias: [N]; residual: [ROWS, N] → y: [ROWS, N]; weights: [watched, text[1]]
+// took; most: the parts that a row of `out` has room for, where LISTED is above 1;
+// w: [HEADS * 64, HEADS * 64]; bias: [N]; residual: [S * ROWS, N]
+// → y: [S * ROWS, N]; weights: like scores
 // Reference: reference::self_attention, reference::linear.
 //
-// inputs: out position residual w bias scores watched text
+// inputs: out position most residual w bias scores watched text
 // outputs: y weights
 #include "gemv.h"
 
@@ -67,6 +69,13 @@ constexpr int VALUES = ROWS * BLOCK;
 threadgroup float partial[SIMDS * VALUES];
 uint lane = thread_index_in_simdgroup, simd = simdgroup_index_in_threadgroup;
 int first = int(threadgroup_position_in_grid.x) * BLOCK;
+#if LISTED > 1
+int sequence = int(threadgroup_position_in_grid.y), room = most[0];
+position += 8 * sequence;
+out += long(sequence) * ROWS * HEADS * room * 72;
+residual += sequence * ROWS * N;
+y += sequence * ROWS * N;
+#endif
 int parts = position[0] / CHUNK + 1;
 
 float sums[VALUES];
@@ -85,7 +94,11 @@ for (int begin = 0; begin < K; begin += THREADS * 8) {
 #pragma unroll
   for (int r = 0; r < ROWS; ++r) {
     put_together(
+#if LISTED > 1
+        out + (r * HEADS + element / 64) * room * 72, parts, element % 64, lane, v[r]);
+#else
         out + (r * HEADS + element / 64) * parts * 72, parts, element % 64, lane, v[r]);
+#endif
     for (int i = 0; i < 8; ++i) v[r][i] = inside ? v[r][i] : 0.0f;
     v_sums[r] = BITS < 16 ? sum8(v[r]) : 0.0f;
   }
@@ -106,12 +119,25 @@ if (i < VALUES && column < N)
 #endif
 #if WATCH
 if (first == 0) {
+#if LISTED > 1
+  text += 4 * sequence;
+  weights += sequence * WATCH * int(text[1]);
+  scores += sequence * WATCH * int(text[1]);
+#endif
   for (int h = 0; h < WATCH; ++h) {
-    const device float* from = out + int(watched[h]) * parts * 72;
     int length = int(text[1]);
+#if LISTED > 1
+    const device float* from = out + int(watched[h]) * room * 72;
+#else
+    const device float* from = out + int(watched[h]) * parts * 72;
+#endif
     float peak = common_peak(from, parts);
     float total = common_total(from, parts, peak);
+#if LISTED > 1
+    for (int t = i; t < int(text[2]); t += THREADS)
+#else
     for (int t = i; t < length; t += THREADS)
+#endif
       weights[h * length + t] = precise::exp(scores[h * length + t] - peak) / total;
   }
 }

@@ -2,11 +2,13 @@
 // one or two rows. Where NORM is 1, x is rms_norm(x, norm), where it is 2,
 // layer_norm(x, norm, shift). With SWIGLU the result is silu(gate) * up, where the
 // first half of w is the gate.
-// x: [ROWS, K]; w: [N, K]; norm, shift: [K]; bias: [N]; residual: [ROWS, N]
-//   → y: [ROWS, N], or [ROWS, N / 2]
+// x: [S * ROWS, K]; w: [N, K]; norm, shift: [K]; bias: [N]; residual: [S * ROWS, N]
+//   → y: [S * ROWS, N], or [S * ROWS, N / 2]
 // Each threadgroup makes BLOCK products. The root mean square is taken beside
 // them and applied at the end, so that nothing waits for it. A mean has to be
 // known first: every group takes it of the whole row.
+// Groups with another position in y take the ROWS rows after those: of another
+// sequence, whose results so do not depend on how many there are.
 // Reference: reference::linear, reference::norm_linear, reference::norm_swiglu.
 //
 // inputs: x w norm shift bias residual
@@ -24,6 +26,8 @@ constexpr int VALUES = ROWS * BLOCK;
 threadgroup float partial[SIMDS * VALUES];
 uint lane = thread_index_in_simdgroup, simd = simdgroup_index_in_threadgroup;
 int first = int(threadgroup_position_in_grid.x) * OUT;
+int row = int(threadgroup_position_in_grid.y) * ROWS;
+x += row * K;
 
 float sums[VALUES];
 for (int i = 0; i < VALUES; ++i) sums[i] = 0.0f;
@@ -85,9 +89,9 @@ for (int begin = 0; begin < K; begin += THREADS * 8) {
   }
 #pragma unroll
   for (int o = 0; o < BLOCK; ++o) {
-    int row = o < OUT ? first + o : COLUMNS + first + o - OUT;
+    int at = o < OUT ? first + o : COLUMNS + first + o - OUT;
     Weights8<W, S, BITS, GROUP, N, K> weights;
-    weights.load(w, COLUMNS % OUT == 0 ? row : min(row, N - 1), element);
+    weights.load(w, COLUMNS % OUT == 0 ? at : min(at, N - 1), element);
     weights.template add_products<ROWS>(v, v_sums, sums + o * ROWS);
   }
 }
@@ -98,7 +102,7 @@ leave_sums<ROWS>(square_sums, squares, simd, lane);
 #endif
 threadgroup_barrier(mem_flags::mem_threadgroup);
 int i = int(thread_index_in_threadgroup);
-int column = first + i / ROWS, r = i % ROWS, at = r * COLUMNS + column;
+int column = first + i / ROWS, r = i % ROWS, at = (row + r) * COLUMNS + column;
 if (i < OUT * ROWS && column < COLUMNS) {
   float value = sum_partials<SIMDS, VALUES>(partial, i), scale = 1.0f;
 #if NORM == 1
@@ -116,5 +120,8 @@ if (i < OUT * ROWS && column < COLUMNS) {
 #if ACTIVATION
   value = activated<ACTIVATION>(value);
 #endif
-  y[at] = Y(RESIDUAL ? value + float(residual[at]) : value);
+#if RESIDUAL
+  value += float(residual[at]);
+#endif
+  y[at] = Y(value);
 }

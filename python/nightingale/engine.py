@@ -45,8 +45,7 @@ class Engine(Hearing):
     @property
     def speaks_together(self) -> bool:
         """Whether several texts can be spoken at once, without changing any."""
-        on_cpu = self.settings["device"] == "cpu"
-        return on_cpu and self.drafts is None and self.settings["kv_budget"] is None
+        return self.drafts is None and self.settings["kv_budget"] is None
 
     def next_token(
         self, speech: _core.SpeechTokens, ahead: Sequence[_core.SpeechTokens] = ()

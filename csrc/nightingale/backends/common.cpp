@@ -164,6 +164,45 @@ ops::DecoderOutput decoder_layers(const ops::DecoderInput& in, mx::Stream s) {
   return out;
 }
 
+ops::DecoderSteps decoder_steps(
+    const std::vector<ops::DecoderInput>& sequences,
+    mx::Stream s) {
+  std::vector<mx::array> inputs;
+  for (const auto& each : sequences) {
+    inputs.push_back(each.x);
+  }
+  ops::DecoderSteps out{mx::concatenate(inputs, 0, s), {}};
+  out.weights.resize(sequences.size());
+  for (size_t i = 0; i < sequences[0].runs.size(); ++i) {
+    const auto& layer = *sequences[0].runs[i].layer;
+    auto qkv = ops::norm_linear(
+        out.x, layer.attention_norm, layer.qkv.w, {.bias = layer.qkv.b}, s);
+    std::vector<mx::array> attended;
+    int begin = 0;
+    for (size_t u = 0; u < sequences.size(); ++u) {
+      const auto& [x, runs, frequencies, past] = sequences[u];
+      int end = begin + x.shape(0);
+      auto rows = mx::slice(qkv, {begin, 0, 0}, {end, 1, qkv.shape(2)}, s);
+      auto attention = ops::self_attention(
+          {rows, frequencies, *runs[i].cache, past, runs[i].watch}, s);
+      *runs[i].cache = attention.cache;
+      attended.push_back(attention.out);
+      out.weights[u].insert(
+          out.weights[u].end(),
+          attention.weights.begin(),
+          attention.weights.end());
+      begin = end;
+    }
+    out.x = ops::linear(
+        mx::concatenate(attended, 0, s),
+        layer.out.w,
+        {.bias = layer.out.b, .residual = out.x},
+        s);
+    out.x = ops::decoder_feed_forward(out.x, layer, s);
+  }
+  return out;
+}
+
 mx::array decoder_feed_forward(
     const mx::array& x,
     const ops::DecoderLayer& layer,

@@ -47,6 +47,7 @@ COMPOSITE(2, project_positions)
 COMPOSITE(3, relative_frame_attention)
 
 COMPOSITE(1, decoder_layers)
+COMPOSITE(1, decoder_steps)
 COMPOSITE(2, decoder_feed_forward)
 
 OP(3, conv1d)

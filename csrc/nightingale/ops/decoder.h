@@ -42,6 +42,31 @@ struct DecoderOutput {
 
 DecoderOutput decoder_layers(const DecoderInput& in, mx::Stream s);
 
+struct DecoderSteps {
+  mx::array x; // [R, 1, hidden], the rows of each sequence in turn
+  // Of the watched heads of each sequence, layer by layer.
+  std::vector<std::vector<mx::array>> weights;
+};
+
+// decoder_layers of several sequences that take one position each, all by the
+// same layers. Products are computed for all of them at once, so that the
+// weights are read once. Each sequence has the result of decoder_layers where
+// can_share_steps says so. Of at most kSharedSequences sequences with
+// kBatchInvariantRows rows together.
+DecoderSteps decoder_steps(
+    const std::vector<DecoderInput>& sequences,
+    mx::Stream s);
+
+constexpr int kSharedSequences = 8;
+
+// Whether decoder_steps by such layers gives each sequence what it has alone,
+// and with it a product with `head`. On a GPU sequences must have the same
+// number of rows, too.
+bool can_share_steps(
+    const std::vector<DecoderLayer>& layers,
+    const Projection& head,
+    mx::Stream s);
+
 // The part of a layer that follows its attention.
 mx::array decoder_feed_forward(
     const mx::array& x,

@@ -52,6 +52,13 @@ struct Signature<Result_(Arguments...)> {
 DISPATCH(1, start_phases)
 DISPATCH(2, frame_phases)
 
+bool can_share_steps(
+    const std::vector<DecoderLayer>& layers,
+    const Projection& head,
+    mx::Stream s) {
+  return on_cpu(s) || gpu::can_share_steps(layers, head, s);
+}
+
 mx::array power_spectrum(const mx::array& frames, mx::Stream s) {
   int size = frames.shape(-1);
   if (size < 2 || size % 2 != 0) {

@@ -152,6 +152,46 @@ TEST_CASE("quantized layers that run as one op are their parts") {
   }
 }
 
+TEST_CASE("several sequences in one step have what each has alone") {
+  for (Kind kind : {Kind::llama, Kind::gpt2}) {
+    for (int bits : {0, 8, 4}) {
+      for (int count : {2, 3, 8}) {
+        CAPTURE(bits);
+        CAPTURE(count);
+        std::vector<Stack> together, alone;
+        for (int i = 0; i < count; ++i) {
+          int batch = 1 + i % 2, cache_bits = bits ? 8 : 0;
+          for (auto* stacks : {&together, &alone}) {
+            stacks->emplace_back(batch, bits, cache_bits, kind);
+            stacks->back().fused(positions(batch, 1 + 3 * i, i)); // the past
+          }
+        }
+        for (int step = 0; step < 3; ++step) {
+          std::vector<ops::DecoderInput> inputs;
+          std::vector<std::vector<mx::array>> expected;
+          for (int i = 0; i < count; ++i) {
+            auto x = positions(1 + i % 2, 1, 100 * step + i);
+            inputs.push_back(together[i].input(x));
+            ++together[i].past;
+            expected.push_back(alone[i].fused(x));
+          }
+          auto made = ops::decoder_steps(inputs, cpu_stream());
+          REQUIRE(std::ssize(made.weights) == count);
+          int row = 0;
+          for (int i = 0; i < count; ++i) {
+            int end = row + 1 + i % 2;
+            auto own =
+                mx::slice(made.x, {row, 0, 0}, {end, 1, kHidden}, cpu_stream());
+            row = end;
+            made.weights[i].insert(made.weights[i].begin(), own);
+            check_same(made.weights[i], expected[i]);
+          }
+        }
+      }
+    }
+  }
+}
+
 namespace {
 
 // softmax(q · kᵀ / 8) · v of one row of heads side by side, by float64.

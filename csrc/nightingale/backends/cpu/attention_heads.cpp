@@ -271,15 +271,32 @@ void LayerAttention::run_head(int b, int head) const {
   }
 }
 
-const float* angles_from(const mx::array& frequencies, int past, int length) {
+namespace {
+
+// position(i): that of row i
+template <typename F>
+const float* make_angles(const mx::array& frequencies, int rows, F position) {
   int half = frequencies.size(), depth = 2 * half;
-  float* angles = scratch<Angles>(int64_t(length) * depth);
-  parallel_for(length, [&](int t) {
-    float* cosine = angles + int64_t(t) * depth;
+  float* angles = scratch<Angles>(int64_t(rows) * depth);
+  parallel_for(rows, [&](int i) {
+    float* cosine = angles + int64_t(i) * depth;
     rotary_angles(
-        frequencies.data<float>(), half, past + t, cosine, cosine + half);
+        frequencies.data<float>(), half, position(i), cosine, cosine + half);
   });
   return angles;
+}
+
+} // namespace
+
+const float* angles_from(const mx::array& frequencies, int past, int length) {
+  return make_angles(frequencies, length, [&](int t) { return past + t; });
+}
+
+const float* angles_at(
+    const mx::array& frequencies,
+    std::span<const int> positions) {
+  return make_angles(
+      frequencies, positions.size(), [&](int i) { return positions[i]; });
 }
 
 } // namespace nightingale::cpu

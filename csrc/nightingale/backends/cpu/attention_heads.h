@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <span>
 
 #include "nightingale/backends/cpu/simd.h"
 #include "nightingale/ops/attention.h"
@@ -140,5 +141,9 @@ struct LayerAttention {
 // Cosines, then sines, of the positions [past, past + length), in memory of the
 // calling thread: [length, 2 * frequencies]
 const float* angles_from(const mx::array& frequencies, int past, int length);
+// The same of any positions.
+const float* angles_at(
+    const mx::array& frequencies,
+    std::span<const int> positions);
 
 } // namespace nightingale::cpu

@@ -1,5 +1,7 @@
 #include <algorithm>
 #include <optional>
+#include <span>
+#include <vector>
 
 #include "nightingale/backends/cpu/attention_heads.h"
 #include "nightingale/backends/cpu/ops.h"
@@ -50,6 +52,12 @@ struct NormPlan {
   float eps;
 };
 
+// A sequence's part in a layer.
+struct CachePlan {
+  InputIndex keys, values;
+  ops::AttentionWatch watch;
+};
+
 // What is known of a layer before its arrays are.
 struct LayerPlan {
   NormPlan attention_norm;
@@ -57,8 +65,7 @@ struct LayerPlan {
   NormPlan ffn_norm;
   ProjectionPlan up, down;
   std::optional<Curve> curve; // none: swiglu
-  InputIndex keys, values;
-  ops::AttentionWatch watch;
+  std::vector<CachePlan> caches; // of each sequence
 };
 
 // Appends the arrays of layers to an op's inputs. The first input is not one of
@@ -67,8 +74,7 @@ class LayerPlanner {
  public:
   LayerPlanner(Arrays& inputs, mx::Stream s) : inputs_(inputs), stream_(s) {}
 
-  LayerPlan plan(const ops::DecoderRun& run) {
-    const auto& layer = *run.layer;
+  LayerPlan plan(const ops::DecoderLayer& layer) {
     std::optional<Curve> curve;
     if (layer.activation) {
       curve = static_cast<Curve>(*layer.activation);
@@ -81,9 +87,13 @@ class LayerPlanner {
         .up = projection(layer.up),
         .down = projection(layer.down),
         .curve = curve,
-        .keys = add(dense(run.cache->keys, stream_)),
-        .values = add(dense(run.cache->values, stream_)),
-        .watch = run.watch};
+        .caches = {}};
+  }
+
+  CachePlan plan(const ops::DecoderRun& run) {
+    const auto& [keys, values, written, eviction, step] = *run.cache;
+    check_caches(keys, values);
+    return {add(dense(keys, stream_)), add(dense(values, stream_)), run.watch};
   }
 
  private:
@@ -106,11 +116,17 @@ class LayerPlanner {
   mx::Stream stream_;
 };
 
-// Some positions on their way through the layers.
-struct Positions {
+// Some of its positions.
+struct SequencePlan {
   int batch;
-  int length;
   int past;
+};
+
+// Some positions of each sequence on their way through the layers.
+struct Positions {
+  const std::vector<SequencePlan>& sequences;
+  int batch; // of all sequences
+  int length;
   int hidden;
   const float* angles; // or null
   float* x; // [batch * length, hidden], which every layer adds to
@@ -118,6 +134,11 @@ struct Positions {
 
   int rows() const {
     return batch * length;
+  }
+
+  // Where the angles of a sequence begin.
+  int64_t angles_begin(size_t sequence) const {
+    return int64_t(sequence) * length * kQuantizedGroup;
   }
 
   const float* floats(InputIndex index) const {
@@ -154,6 +175,38 @@ struct Positions {
     return integers.view();
   }
 
+  // The attention of each sequence. weights: of the watched heads, sequence by
+  // sequence
+  std::vector<LayerAttention> attentions(
+      const LayerPlan& plan,
+      const float* qkv,
+      float* attended,
+      mx::array* weights) const {
+    std::vector<LayerAttention> all;
+    all.reserve(sequences.size());
+    int64_t row = 0;
+    for (size_t i = 0; i < sequences.size(); ++i) {
+      const auto& [keys_index, values_index, watch] = plan.caches[i];
+      mx::array keys = in[keys_index], values = in[values_index];
+      all.push_back(
+          {.length = length,
+           .past = sequences[i].past,
+           .heads = keys.shape(1),
+           .capacity = keys.shape(2),
+           .watch = watch,
+           .rows = CacheRows::of(keys, kQuantizedGroup),
+           .qkv = qkv + row * plan.qkv.size.columns,
+           .angles = angles ? angles + angles_begin(i) : nullptr,
+           .keys = keys.data<char>(),
+           .values = values.data<char>(),
+           .out = attended + row * hidden,
+           .weights = weights});
+      row += sequences[i].batch * length;
+      weights += watch.heads.size();
+    }
+    return all;
+  }
+
   void attend(const LayerPlan& plan, mx::array* weights) const {
     int columns = plan.qkv.size.columns;
     float* qkv = scratch<Projected>(int64_t(rows()) * columns);
@@ -163,29 +216,21 @@ struct Positions {
     projected.stride = columns;
     multiply(normed(plan.attention_norm), 0, matrix(plan.qkv), projected);
 
-    mx::array keys = in[plan.keys], values = in[plan.values];
-    int heads = keys.shape(1);
     float* attended = scratch<Attended>(int64_t(rows()) * hidden);
-    LayerAttention attention{
-        .length = length,
-        .past = past,
-        .heads = heads,
-        .capacity = keys.shape(2),
-        .watch = plan.watch,
-        .rows = CacheRows::of(keys, kQuantizedGroup),
-        .qkv = qkv,
-        .angles = angles,
-        .keys = keys.data<char>(),
-        .values = values.data<char>(),
-        .out = attended,
-        .weights = weights};
+    auto all = attentions(plan, qkv, attended, weights);
+    int heads = all[0].heads;
     // A head is as wide as a group: it is turned into integers while it is
     // near.
     IntegerRows<AttendedIntegers> integers(rows(), heads, kRowBits);
     parallel_for(batch * heads, [&](int tile) {
-      int b = tile / heads, head = tile % heads;
-      attention.run_head(b, head);
-      for (int row = b * length; row < (b + 1) * length; ++row) {
+      int head = tile % heads, first = tile / heads * length;
+      int b = tile / heads; // in its sequence
+      size_t i = 0;
+      while (b >= sequences[i].batch) {
+        b -= sequences[i++].batch;
+      }
+      all[i].run_head(b, head);
+      for (int row = first; row < first + length; ++row) {
         int64_t at = int64_t(row) * heads + head;
         integers.put(row, head, 1, attended + at * kQuantizedGroup);
       }
@@ -238,8 +283,7 @@ struct Positions {
 
 static_assert(kMostRows <= kStripRows);
 
-bool takes(const ops::DecoderRun& run, int hidden) {
-  const auto& layer = *run.layer;
+bool takes(const ops::DecoderLayer& layer, int hidden) {
   for (const auto* each : {&layer.qkv, &layer.out, &layer.up, &layer.down}) {
     if (!each->w.is_packed() || each->w.row_bits != kRowBits) {
       return false;
@@ -253,84 +297,154 @@ bool takes(const ops::DecoderRun& run, int hidden) {
   int ffn = layer.down.w.columns(), up = layer.activation ? ffn : 2 * ffn;
   return fits(layer.qkv, 3 * hidden, hidden) &&
       fits(layer.out, hidden, hidden) && fits(layer.up, up, hidden) &&
-      fits(layer.down, hidden, ffn) && !run.cache->eviction &&
-      run.cache->keys.shape(1) * kQuantizedGroup == hidden;
+      fits(layer.down, hidden, ffn);
 }
 
-} // namespace
+// Sequences of one position each, or one alone.
+using Sequences = std::span<const ops::DecoderInput>;
 
-bool fits_fused_decoder(const ops::DecoderInput& in) {
-  const auto& x = in.x;
-  return x.shape(1) <= kDotRows && row_count(x) <= kMostRows &&
-      std::ranges::all_of(in.runs, [&](const ops::DecoderRun& run) {
-           return takes(run, x.shape(2));
+bool can_fuse(Sequences sequences) {
+  const auto& x = sequences[0].x;
+  int hidden = x.shape(2), rows = 0;
+  for (const auto& each : sequences) {
+    rows += row_count(each.x);
+    for (const auto& run : each.runs) {
+      if (run.cache->eviction ||
+          run.cache->keys.shape(1) * kQuantizedGroup != hidden) {
+        return false;
+      }
+    }
+  }
+  return x.shape(1) <= kDotRows && rows <= kMostRows &&
+      std::ranges::all_of(sequences[0].runs, [&](const auto& run) {
+           return takes(*run.layer, hidden);
          });
 }
 
-namespace {
-
-ops::DecoderOutput fused_decoder_layers(
-    const ops::DecoderInput& input,
-    mx::Stream s) {
-  const auto& runs = input.runs;
-  Arrays inputs{as_float(input.x, s)};
-  InputIndex frequencies = 0;
-  if (input.frequencies) {
-    frequencies = 1;
-    inputs.push_back(as_float(*input.frequencies, s));
-  }
-  std::vector<Output> outputs{{input.x.shape()}};
-  std::vector<LayerPlan> plans;
-  LayerPlanner planner(inputs, s);
-  for (const auto& run : runs) {
-    check_caches(run.cache->keys, run.cache->values);
-    plans.push_back(planner.plan(run));
-    for (size_t i = 0; i < run.watch.heads.size(); ++i) {
-      outputs.push_back({{run.watch.rows, run.watch.count}});
+// The positions that the angles of `sequences` are of.
+std::vector<int> positions_of(
+    const std::vector<SequencePlan>& sequences,
+    int length) {
+  std::vector<int> positions;
+  for (const auto& each : sequences) {
+    for (int t = 0; t < length; ++t) {
+      positions.push_back(each.past + t);
     }
   }
-  for (const auto& run : runs) {
-    const auto& written = run.cache->written;
-    if (written && written->id() != inputs.back().id()) {
-      inputs.push_back(*written);
+  return positions;
+}
+
+// The rows of all sequences in turn, after the layers, and the weights of the
+// watched heads, layer by layer and in a layer sequence by sequence.
+Arrays fused_decoder(Sequences sequences, mx::Stream s) {
+  Arrays inputs;
+  std::vector<SequencePlan> plans;
+  int batch = 0, length = sequences[0].x.shape(1);
+  for (const auto& each : sequences) {
+    inputs.push_back(as_float(each.x, s));
+    plans.push_back({each.x.shape(0), each.past});
+    batch += each.x.shape(0);
+  }
+  InputIndex frequencies = 0;
+  if (sequences[0].frequencies) {
+    frequencies = static_cast<int>(inputs.size());
+    inputs.push_back(as_float(*sequences[0].frequencies, s));
+  }
+  std::vector<Output> outputs{{{batch, length, sequences[0].x.shape(2)}}};
+  std::vector<LayerPlan> layers;
+  LayerPlanner planner(inputs, s);
+  for (size_t i = 0; i < sequences[0].runs.size(); ++i) {
+    layers.push_back(planner.plan(*sequences[0].runs[i].layer));
+    for (const auto& each : sequences) {
+      const auto& run = each.runs[i];
+      layers.back().caches.push_back(planner.plan(run));
+      for (size_t head = 0; head < run.watch.heads.size(); ++head) {
+        outputs.push_back({{run.watch.rows, run.watch.count}});
+      }
+    }
+  }
+  for (const auto& each : sequences) {
+    for (const auto& run : each.runs) {
+      const auto& written = run.cache->written;
+      if (written && written->id() != inputs.back().id()) {
+        inputs.push_back(*written);
+      }
     }
   }
   auto made = make_ops(
       "DecoderLayers",
       std::move(outputs),
       std::move(inputs),
-      [past = input.past, frequencies, plans = std::move(plans)](
+      [frequencies, plans = std::move(plans), layers = std::move(layers)](
           const Arrays& in, Arrays& out) {
-        int length = in[0].shape(1);
+        int length = out[0].shape(1);
+        const float* angles = nullptr;
+        if (frequencies) {
+          angles = angles_at(in[frequencies], positions_of(plans, length));
+        }
         Positions positions{
-            .batch = in[0].shape(0),
+            .sequences = plans,
+            .batch = out[0].shape(0),
             .length = length,
-            .past = past,
-            .hidden = in[0].shape(2),
-            .angles = frequencies ? angles_from(in[frequencies], past, length)
-                                  : nullptr,
+            .hidden = out[0].shape(2),
+            .angles = angles,
             .x = out[0].data<float>(),
             .in = in};
-        std::copy_n(in[0].data<float>(), in[0].size(), positions.x);
+        float* x = positions.x;
+        for (size_t i = 0; i < plans.size(); ++i) {
+          x = std::copy_n(in[i].data<float>(), in[i].size(), x);
+        }
         mx::array* watched = out.data() + 1;
-        for (const auto& plan : plans) {
-          positions.attend(plan, watched);
-          positions.feed_forward(plan);
-          watched += plan.watch.heads.size();
+        for (const auto& layer : layers) {
+          positions.attend(layer, watched);
+          positions.feed_forward(layer);
+          for (const auto& each : layer.caches) {
+            watched += each.watch.heads.size();
+          }
         }
       },
       s);
-  for (const auto& run : runs) {
-    run.cache->written = made[0];
+  for (const auto& each : sequences) {
+    for (const auto& run : each.runs) {
+      run.cache->written = made[0];
+    }
   }
-  return {made[0], Arrays(made.begin() + 1, made.end())};
+  return made;
 }
 
 } // namespace
 
+bool fits_fused_decoder(const ops::DecoderInput& in) {
+  return can_fuse(Sequences(&in, 1));
+}
+
 ops::DecoderOutput decoder_layers(const ops::DecoderInput& in, mx::Stream s) {
-  return fits_fused_decoder(in) ? fused_decoder_layers(in, s)
-                                : backends::decoder_layers(in, s);
+  Sequences alone(&in, 1);
+  if (!can_fuse(alone)) {
+    return backends::decoder_layers(in, s);
+  }
+  auto made = fused_decoder(alone, s);
+  return {made[0], Arrays(made.begin() + 1, made.end())};
+}
+
+ops::DecoderSteps decoder_steps(
+    const std::vector<ops::DecoderInput>& sequences,
+    mx::Stream s) {
+  if (!can_fuse(sequences)) {
+    return backends::decoder_steps(sequences, s);
+  }
+  auto made = fused_decoder(sequences, s);
+  ops::DecoderSteps out{made[0], {}};
+  out.weights.resize(sequences.size());
+  auto next = made.begin() + 1;
+  for (size_t i = 0; i < sequences[0].runs.size(); ++i) {
+    for (size_t u = 0; u < sequences.size(); ++u) {
+      int heads = sequences[u].runs[i].watch.heads.size();
+      out.weights[u].insert(out.weights[u].end(), next, next + heads);
+      next += heads;
+    }
+  }
+  return out;
 }
 
 } // namespace nightingale::cpu

@@ -14,9 +14,10 @@ constexpr int kDotRows = ops::kBatchInvariantRows;
 #define COMPOSITE(parameters, name)
 #include "nightingale/backends/ops.inl"
 
-using namespace backends; // the composite ops, but for this one
+using namespace backends; // the composite ops, but for these
 
 decltype(ops::decoder_layers) decoder_layers;
+decltype(ops::decoder_steps) decoder_steps;
 
 // Whether decoder_layers runs them as one op: few rows, quantized weights,
 // caches without eviction. The caches are then written in place, and the result

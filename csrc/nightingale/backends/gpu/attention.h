@@ -21,6 +21,31 @@ int attention_parts(int past);
 // Two launches.
 decltype(ops::projected_attention) decode_attention;
 
+// One of the sequences of a step.
+struct StepSequence {
+  const ops::LayerCache& cache;
+  int past;
+  const ops::AttentionWatch& watch; // of the same heads in all
+};
+
+struct StepAttention {
+  mx::array out; // like the residual
+  mx::array written; // what the next reader of any of the caches depends on
+  std::vector<mx::array> weights; // [1, count] of each sequence's heads in turn
+};
+
+// The same for one new position of each of up to ops::kSharedSequences
+// sequences, with the same number of rows. A sequence has the result that it
+// has alone. positions: cache_position of each in turn
+StepAttention step_attention(
+    const mx::array& qkv,
+    const std::optional<mx::array>& frequencies,
+    const std::vector<StepSequence>& sequences,
+    const mx::array& positions,
+    const ops::Projection& projection,
+    const mx::array& residual,
+    mx::Stream s);
+
 // Any number of new positions, heads of 64, no watched heads: a kernel rotates
 // and writes the heads, MLX's attention follows.
 bool can_use_prefill_attention(const ops::AttentionInput& in, mx::Stream s);

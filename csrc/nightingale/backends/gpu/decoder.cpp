@@ -1,5 +1,7 @@
 #include <algorithm>
 
+#include "mlx/ops.h"
+
 #include "nightingale/backends/gpu/attention.h"
 #include "nightingale/backends/gpu/linear.h"
 #include "nightingale/backends/gpu/primitives.h"
@@ -145,6 +147,59 @@ ops::DecoderOutput decoder_step(const ops::DecoderInput& in, mx::Stream s) {
 }
 
 } // namespace
+
+bool can_share_steps(
+    const std::vector<ops::DecoderLayer>& layers,
+    const ops::Projection& head,
+    mx::Stream s) {
+  auto takes = [&](const ops::DecoderLayer& layer) {
+    return can_use_gemv(layer.qkv.w, s) && can_use_gemv(layer.out.w, s) &&
+        can_use_gemv(layer.up.w, s) && can_use_gemv(layer.down.w, s);
+  };
+  return can_use_gemv(head.w, s) && std::ranges::all_of(layers, takes);
+}
+
+ops::DecoderSteps decoder_steps(
+    const std::vector<ops::DecoderInput>& sequences,
+    mx::Stream s) {
+  int count = sequences.size();
+  Arrays inputs, positions;
+  for (const auto& each : sequences) {
+    const auto& keys = each.runs[0].cache->keys;
+    inputs.push_back(each.x);
+    positions.push_back(cache_position(each.past, keys.shape(2), s));
+  }
+  auto place = mx::concatenate(positions, 0, s);
+  ops::DecoderSteps out{mx::concatenate(inputs, 0, s), {}};
+  out.weights.resize(count);
+  for (size_t i = 0; i < sequences[0].runs.size(); ++i) {
+    const auto& layer = *sequences[0].runs[i].layer;
+    auto qkv = gemv(
+        out.x,
+        layer.qkv.w,
+        {.norm = &layer.attention_norm,
+         .epilogue = {.bias = layer.qkv.b},
+         .sequences = count},
+        s);
+    std::vector<StepSequence> steps;
+    for (const auto& each : sequences) {
+      const auto& run = each.runs[i];
+      steps.push_back({*run.cache, each.past, run.watch});
+    }
+    auto attention = step_attention(
+        qkv, sequences[0].frequencies, steps, place, layer.out, out.x, s);
+    auto weights = attention.weights.begin();
+    for (int u = 0; u < count; ++u) {
+      const auto& run = sequences[u].runs[i];
+      *run.cache = {run.cache->keys, run.cache->values, attention.written};
+      auto end = weights + run.watch.heads.size();
+      out.weights[u].insert(out.weights[u].end(), weights, end);
+      weights = end;
+    }
+    out.x = decoder_gemvs(attention.out, layer, count, s);
+  }
+  return out;
+}
 
 ops::DecoderOutput decoder_layers(const ops::DecoderInput& in, mx::Stream s) {
   return can_use_decoder_step(in, s) ? decoder_step(in, s)

@@ -36,6 +36,24 @@ std::vector<std::string> words(std::string_view list) {
   return words;
 }
 
+// Adds the names that `word`, a name or a list `name[count]`, stands for.
+void add_names(
+    const std::string& word,
+    KernelSource& source,
+    std::vector<std::string>& names) {
+  size_t bracket = word.find('[');
+  auto name = word.substr(0, bracket);
+  names.push_back(name);
+  if (bracket == word.npos) {
+    return;
+  }
+  int count = std::stoi(word.substr(bracket + 1));
+  source.lists.emplace_back(name, count);
+  for (int i = 1; i < count; ++i) {
+    names.push_back(name + std::to_string(i));
+  }
+}
+
 // "// inputs: x y" → "x y" for "inputs".
 std::string_view list_of(std::string_view line, std::string_view name) {
   std::string start = "// " + std::string(name) + ":";
@@ -167,8 +185,9 @@ parse_kernel(std::string_view name, std::string_view text, FindText find) {
   auto head = text.substr(0, split);
   for_each_line(head, [&](std::string_view line) {
     auto add = [&](std::string_view list, std::vector<std::string>& names) {
-      auto found = words(list_of(line, list));
-      names.insert(names.end(), found.begin(), found.end());
+      for (const auto& word : words(list_of(line, list))) {
+        add_names(word, source, names);
+      }
     };
     add("inputs", source.inputs);
     add("state", source.state);
@@ -198,6 +217,16 @@ KernelSource without(
   }
   source.body = aliases + source.body;
   source.absent = absent;
+  return source;
+}
+
+KernelSource with_listed(KernelSource source, int count) {
+  for (const auto& [name, size] : source.lists) {
+    for (int i = count; i < size; ++i) {
+      std::erase(source.inputs, name + std::to_string(i));
+      std::erase(source.state, name + std::to_string(i));
+    }
+  }
   return source;
 }
 

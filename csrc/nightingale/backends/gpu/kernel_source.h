@@ -13,6 +13,8 @@ struct KernelSource {
   std::vector<std::string> inputs;
   std::vector<std::string> state; // inputs that are written in place
   std::vector<std::string> outputs;
+  // The inputs and state `name[count]`: name, name1 and so on.
+  std::vector<std::pair<std::string, int>> lists;
   std::string header; // the text before the kernel's body
   std::string body;
   std::vector<std::string> absent; // names removed by without()
@@ -31,6 +33,9 @@ parse_kernel(std::string_view name, std::string_view text, FindText find);
 KernelSource without(
     KernelSource source,
     const std::vector<std::string>& absent);
+
+// `source` with the first `count` of every list.
+KernelSource with_listed(KernelSource source, int count);
 
 // The whole numbers that a kernel is compiled for, by name.
 using KernelNumbers = std::vector<std::pair<std::string, int>>;

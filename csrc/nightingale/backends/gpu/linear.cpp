@@ -76,41 +76,6 @@ bool is_plain(const ops::Epilogue& epilogue) {
       epilogue.activation == ops::Activation::none;
 }
 
-// x · wᵀ and the epilogue, without Snake, after the norm unless it is null;
-// with `swiglu` the gate's half of the products is applied to the other.
-mx::array gemv(
-    const mx::array& x,
-    const ops::Matrix& w,
-    const ops::Norm* norm,
-    bool swiglu,
-    const ops::Epilogue& epilogue,
-    mx::Stream s) {
-  auto shape = GemvShape::of(w);
-  auto result = epilogue.result_dtype(x);
-  int columns = swiglu ? w.rows() / 2 : w.rows();
-  int block = swiglu ? shape.block / 2 : shape.block;
-  auto constants = gemv_constants(w, shape, row_count(x), result);
-  constants.emplace_back("K", w.columns());
-  constants.emplace_back("NORM", !norm ? 0 : norm->b ? 2 : 1);
-  constants.emplace_back("SWIGLU", swiglu);
-  constants.emplace_back("BIAS", epilogue.bias.has_value());
-  constants.emplace_back("ACTIVATION", static_cast<int>(epilogue.activation));
-  constants.emplace_back("RESIDUAL", epilogue.residual.has_value());
-  constants.push_back(float_constant("EPS", norm ? norm->eps : 0.0f));
-  Launch gemv{
-      .kernel = "gemv",
-      .inputs = {x, stored(w)},
-      .outputs = {{ops::with_columns(x, columns), result}},
-      .constants = std::move(constants),
-      .groups = {group_count(columns, block), 1, 1},
-      .threads = shape.threads};
-  gemv.add_optional("norm", norm ? std::optional(norm->w) : std::nullopt);
-  gemv.add_optional("shift", norm ? norm->b : std::nullopt);
-  gemv.add_optional("bias", epilogue.bias);
-  gemv.add_optional("residual", epilogue.residual);
-  return launch_one(gemv, s);
-}
-
 mx::array gated(const mx::array& gate_up, mx::Stream s) {
   if (!has_kernels(s)) {
     return reference::swiglu(gate_up, s);
@@ -128,10 +93,45 @@ mx::array gated(const mx::array& gate_up, mx::Stream s) {
 
 } // namespace
 
-bool can_use_gemv(const mx::array& x, const ops::Matrix& w, mx::Stream s) {
-  return has_kernels(s) && row_count(x) <= kGemvRows && is_float(x.dtype()) &&
-      (w.is_quantized() || is_float(w.w.dtype())) &&
+bool can_use_gemv(const ops::Matrix& w, mx::Stream s) {
+  return has_kernels(s) && (w.is_quantized() || is_float(w.w.dtype())) &&
       w.columns() % kLaneColumns == 0;
+}
+
+bool can_use_gemv(const mx::array& x, const ops::Matrix& w, mx::Stream s) {
+  return can_use_gemv(w, s) && row_count(x) <= kGemvRows && is_float(x.dtype());
+}
+
+mx::array gemv(
+    const mx::array& x,
+    const ops::Matrix& w,
+    const GemvOptions& options,
+    mx::Stream s) {
+  const auto& [norm, swiglu, epilogue, sequences] = options;
+  auto shape = GemvShape::of(w);
+  auto result = epilogue.result_dtype(x);
+  int columns = swiglu ? w.rows() / 2 : w.rows();
+  int block = swiglu ? shape.block / 2 : shape.block;
+  auto constants = gemv_constants(w, shape, row_count(x) / sequences, result);
+  constants.emplace_back("K", w.columns());
+  constants.emplace_back("NORM", !norm ? 0 : norm->b ? 2 : 1);
+  constants.emplace_back("SWIGLU", swiglu);
+  constants.emplace_back("BIAS", epilogue.bias.has_value());
+  constants.emplace_back("ACTIVATION", static_cast<int>(epilogue.activation));
+  constants.emplace_back("RESIDUAL", epilogue.residual.has_value());
+  constants.push_back(float_constant("EPS", norm ? norm->eps : 0.0f));
+  Launch gemv{
+      .kernel = "gemv",
+      .inputs = {x, stored(w)},
+      .outputs = {{ops::with_columns(x, columns), result}},
+      .constants = std::move(constants),
+      .groups = {group_count(columns, block), sequences, 1},
+      .threads = shape.threads};
+  gemv.add_optional("norm", norm ? std::optional(norm->w) : std::nullopt);
+  gemv.add_optional("shift", norm ? norm->b : std::nullopt);
+  gemv.add_optional("bias", epilogue.bias);
+  gemv.add_optional("residual", epilogue.residual);
+  return launch_one(gemv, s);
 }
 
 const mx::array& stored(const ops::Matrix& w) {
@@ -237,7 +237,7 @@ mx::array linear(
     return tiles ? gpu::tile_linear(x, w, epilogue, s)
                  : apply_epilogue(product(x, w, s), x, epilogue, s);
   }
-  return gemv(x, w, nullptr, false, epilogue, s);
+  return gemv(x, w, {.epilogue = epilogue}, s);
 }
 
 mx::array norm_linear(
@@ -248,7 +248,7 @@ mx::array norm_linear(
     mx::Stream s) {
   backends::check_linear(x, w, /* on_cpu */ false);
   if (can_use_gemv(x, w, s) && !epilogue.snake) {
-    return gemv(x, w, &norm, false, epilogue, s);
+    return gemv(x, w, {.norm = &norm, .epilogue = epilogue}, s);
   }
   return apply_epilogue(product(apply_norm(x, norm, s), w, s), x, epilogue, s);
 }
@@ -260,7 +260,7 @@ mx::array norm_swiglu(
     mx::Stream s) {
   backends::check_linear(x, gate_up, /* on_cpu */ false);
   return can_use_gemv(x, gate_up, s)
-      ? gemv(x, gate_up, &norm, true, {}, s)
+      ? gemv(x, gate_up, {.norm = &norm, .swiglu = true}, s)
       : gated(gpu::norm_linear(x, norm, gate_up, {}, s), s);
 }
 
@@ -272,13 +272,31 @@ mx::array decoder_feed_forward(
   if (!down.b || !can_use_gemv(x, up.w, s) || !can_use_gemv(x, down.w, s)) {
     return backends::decoder_feed_forward(x, layer, s);
   }
+  return decoder_gemvs(x, layer, 1, s);
+}
+
+mx::array decoder_gemvs(
+    const mx::array& x,
+    const ops::DecoderLayer& layer,
+    int sequences,
+    mx::Stream s) {
+  const auto &up = layer.up, &down = layer.down;
   ops::Epilogue inner{
       .bias = up.b,
       .activation = layer.activation.value_or(ops::Activation::none)};
-  bool swiglu = !layer.activation;
-  auto hidden = gemv(x, up.w, &layer.ffn_norm, swiglu, inner, s);
+  auto hidden = gemv(
+      x,
+      up.w,
+      {.norm = &layer.ffn_norm,
+       .swiglu = !layer.activation,
+       .epilogue = inner,
+       .sequences = sequences},
+      s);
   return gemv(
-      hidden, down.w, nullptr, false, {.bias = down.b, .residual = x}, s);
+      hidden,
+      down.w,
+      {.epilogue = {.bias = down.b, .residual = x}, .sequences = sequences},
+      s);
 }
 
 } // namespace nightingale::gpu

@@ -10,8 +10,33 @@
 
 namespace nightingale::gpu {
 
-// Whether the kernels gemv and attention_out take x · wᵀ.
+// Whether the kernels gemv and attention_out take x · wᵀ; without x, whether
+// they do where x has one or two rows of floats.
 bool can_use_gemv(const mx::array& x, const ops::Matrix& w, mx::Stream s);
+bool can_use_gemv(const ops::Matrix& w, mx::Stream s);
+
+// What the kernel gemv takes besides x and w.
+struct GemvOptions {
+  const ops::Norm* norm = nullptr; // of x
+  bool swiglu =
+      false; // the gate's half of the products is applied to the other
+  ops::Epilogue epilogue = {}; // without Snake
+  int sequences = 1; // that share x, as many rows each
+};
+
+// The rows of every sequence are computed as they are alone.
+mx::array gemv(
+    const mx::array& x,
+    const ops::Matrix& w,
+    const GemvOptions& options,
+    mx::Stream s);
+
+// ops::decoder_feed_forward of several sequences, in two launches.
+mx::array decoder_gemvs(
+    const mx::array& x,
+    const ops::DecoderLayer& layer,
+    int sequences,
+    mx::Stream s);
 
 // Their input `w`.
 const mx::array& stored(const ops::Matrix& w);

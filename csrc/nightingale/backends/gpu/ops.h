@@ -32,6 +32,8 @@ decltype(ops::project_positions) project_positions;
 decltype(ops::relative_frame_attention) relative_frame_attention;
 
 decltype(ops::decoder_layers) decoder_layers;
+decltype(ops::decoder_steps) decoder_steps;
+decltype(ops::can_share_steps) can_share_steps;
 decltype(ops::decoder_feed_forward) decoder_feed_forward;
 
 // A kernel lays out the windows, MLX's matmul multiplies them: MLX's own

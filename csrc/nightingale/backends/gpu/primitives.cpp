@@ -168,6 +168,16 @@ std::optional<mlx_internals::GeneratedKernel> generated(
   return mlx_internals::generated_kernel(*make_primitive(sized));
 }
 
+// How many of each list a launch gives: its constant LISTED.
+int listed_by(const std::vector<Constant>& constants) {
+  for (const auto& [name, value] : constants) {
+    if (name == "LISTED") {
+      return std::get<int>(value);
+    }
+  }
+  return 1;
+}
+
 } // namespace
 
 KernelSource source_of(const Launch& launch) {
@@ -181,7 +191,9 @@ KernelSource source_of(const Launch& launch) {
     types.push_back(out.dtype);
   }
   auto source = specialized(
-      without(kernel_source(launch.kernel), launch.absent),
+      with_listed(
+          without(kernel_source(launch.kernel), launch.absent),
+          listed_by(launch.constants)),
       numbers_of(launch.constants, types));
   source.header = without_unused(source.header, source.body);
   return source;

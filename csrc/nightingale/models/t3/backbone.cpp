@@ -153,46 +153,29 @@ mx::array Backbone::forward_layers(
 }
 
 mx::array Backbone::forward_together(
-    const mx::array& input,
+    const std::vector<mx::array>& x,
     const std::vector<KvCache*>& caches,
     const std::vector<TextAttention*>& text_attention,
     mx::Stream s) const {
-  for (const KvCache* cache : caches) {
-    check_room(*cache, 1);
-  }
-  auto x = input;
-  for (size_t i = 0; i < layers_.size(); ++i) {
-    const auto& layer = layers_[i];
-    auto qkv = ops::norm_linear(
-        x, layer.attention_norm, layer.qkv.w, {.bias = layer.qkv.b}, s);
-    std::vector<mx::array> attended;
-    int begin = 0;
-    for (size_t u = 0; u < caches.size(); ++u) {
-      auto& cache = caches[u]->layers[i];
-      int end = begin + cache.keys.shape(0);
-      auto attention = ops::self_attention(
-          {mx::slice(qkv, {begin, 0, 0}, {end, 1, qkv.shape(2)}, s),
-           frequencies_,
-           cache,
-           caches[u]->length,
-           watch_for(i, text_attention[u])},
-          s);
-      cache = attention.cache;
-      attended.push_back(attention.out);
-      keep_weights(attention.weights, text_attention[u]);
-      begin = end;
+  std::vector<ops::DecoderInput> sequences;
+  for (size_t u = 0; u < caches.size(); ++u) {
+    check_room(*caches[u], 1);
+    std::vector<ops::DecoderRun> runs;
+    for (size_t i = 0; i < layers_.size(); ++i) {
+      runs.push_back(
+          {&layers_[i],
+           &caches[u]->layers[i],
+           watch_for(i, text_attention[u])});
     }
-    x = ops::linear(
-        mx::concatenate(attended, 0, s),
-        layer.out.w,
-        {.bias = layer.out.b, .residual = x},
-        s);
-    x = ops::decoder_feed_forward(x, layer, s);
+    sequences.push_back(
+        {x[u], std::move(runs), frequencies_, caches[u]->length});
   }
-  for (KvCache* cache : caches) {
-    ++cache->length;
+  auto out = ops::decoder_steps(sequences, s);
+  for (size_t u = 0; u < caches.size(); ++u) {
+    keep_weights(out.weights[u], text_attention[u]);
+    ++caches[u]->length;
   }
-  return x;
+  return out.x;
 }
 
 mx::array Backbone::read_out(

@@ -55,12 +55,18 @@ class Backbone {
       TextAttention* text_attention,
       mx::Stream s) const;
 
+  // Whether forward_together and a product with `head` give each utterance what
+  // it has alone.
+  bool shares_steps(const ops::Projection& head, mx::Stream s) const {
+    return ops::can_share_steps(layers_, head, s);
+  }
+
   // One position of each of several utterances: what is multiplied, is
   // multiplied for all of them at once, so that the weights are read once.
-  // x: [R, 1, hidden], the rows of each cache in turn; text_attention: as many,
-  // which may be null
+  // x: [rows, 1, hidden] of each; text_attention: as many, which may be null
+  // → [R, 1, hidden], the rows of each utterance in turn
   mx::array forward_together(
-      const mx::array& x,
+      const std::vector<mx::array>& x,
       const std::vector<KvCache*>& caches,
       const std::vector<TextAttention*>& text_attention,
       mx::Stream s) const;

@@ -17,7 +17,9 @@ class SharedPass {
 
   bool takes(const SpeechTokens& utterance) const {
     return utterance.model_ == model_ &&
-        rows_ + utterance.rows_ <= ops::kBatchInvariantRows;
+        rows_ + utterance.rows_ <= ops::kBatchInvariantRows &&
+        std::ssize(group_) < ops::kSharedSequences &&
+        (ops::on_cpu(model_->stream()) || launches_like(utterance));
   }
 
   void add(SpeechTokens* utterance) {
@@ -54,7 +56,11 @@ class SharedPass {
       auto results = each->queue_token(std::move(samplers_[i]), texts_[i]);
       all.insert(all.end(), results.begin(), results.end());
     }
-    mx::eval(std::move(all));
+    if (ops::queues_ahead(model_->stream())) {
+      mx::async_eval(std::move(all));
+    } else {
+      mx::eval(std::move(all));
+    }
   }
 
   // Makes the utterances what they were. Of their state, only the last position
@@ -76,6 +82,14 @@ class SharedPass {
   }
 
  private:
+  // Whether a kernel takes the utterance with those that are there.
+  bool launches_like(const SpeechTokens& utterance) const {
+    const auto &first = *group_.front(), &one = utterance;
+    return one.rows_ == first.rows_ &&
+        one.request_.analyser == first.request_.analyser &&
+        one.request_.watched_heads == first.request_.watched_heads;
+  }
+
   std::shared_ptr<const T3> model_;
   std::vector<SpeechTokens*> group_;
   int rows_ = 0;

@@ -11,6 +11,8 @@ namespace nightingale {
 struct AlignmentHead {
   int64_t layer;
   int64_t head;
+
+  bool operator==(const AlignmentHead&) const = default;
 };
 
 // What the tensors cannot say.

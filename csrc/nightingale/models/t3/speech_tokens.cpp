@@ -158,6 +158,8 @@ SpeechTokens::SpeechTokens(
           prompt_->shape(1) + request_.options.max_tokens)),
       sampler_(sampler_for(request_, *model_)),
       draft_(request_.draft ? request_.draft(request_) : nullptr),
+      shares_passes_(
+          !draft_ && model_->kv().budget == 0.0f && model_->shares_steps()),
       proposal_length_(
           request_.proposal_length && !request_.proposals
               ? request_.proposal_length
@@ -297,8 +299,8 @@ void SpeechTokens::queue_together(
   for (const auto& other : ahead) {
     require(
         other->model_ == model_ && other->shares_passes(),
-        "only utterances of one model on the CPU, without drafts and with "
-        "whole caches, are spoken together");
+        "only utterances of one model, without drafts and with whole caches, "
+        "are spoken together");
     if (rows + other->rows_ <= ops::kBatchInvariantRows &&
         !other->has_ended()) {
       group.push_back(other.get());

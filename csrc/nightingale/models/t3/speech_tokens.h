@@ -58,15 +58,15 @@ struct FailedStep {
 
 // Queues one step of each utterance that has not ended: a part of its prompt, a
 // token, or a round of its draft. Tokens of one model are computed in passes of
-// up to ops::kBatchInvariantRows rows where results are batch-invariant, so
-// that each utterance says what it says alone. Gives those that failed, which
-// are to be dropped; every other one has made its step. What concerns none of
-// them, as a device that fails, is thrown.
+// several utterances where each then says what it says alone
+// (T3::shares_steps). Gives those that failed, which are to be dropped; every
+// other one has made its step. What concerns none of them, as a device that
+// fails, is thrown.
 //
-// A shared pass is waited for. Where an op of it fails, it is not known whose
-// it was: each utterance computes its token again, alone, and only one that
-// fails there has failed. known_failures: counts the failed ops of such passes
-// up, which are nobody else's.
+// On the CPU a shared pass is waited for. Where an op of it fails, it is not
+// known whose it was: each utterance computes its token again, alone, and only
+// one that fails there has failed. known_failures: counts the failed ops of
+// such passes up, which are nobody else's.
 std::vector<FailedStep> queue_steps(
     std::span<SpeechTokens* const> utterances,
     uint64_t* known_failures = nullptr);
@@ -84,7 +84,7 @@ class SpeechTokens {
 
   // The same. Where it has to be computed, so are the next tokens of `ahead`,
   // in one pass that reads the weights once; they are kept until they are asked
-  // for. All of one model on the CPU, of them as many as have independent rows.
+  // for. All of one model, of them as many as a pass takes.
   std::optional<int> next(
       const std::vector<std::shared_ptr<SpeechTokens>>& ahead);
 
@@ -110,8 +110,7 @@ class SpeechTokens {
   // Whether others' tokens may be computed in one pass with its own, each as it
   // is alone.
   bool shares_passes() const {
-    return !draft_ && model_->kv().budget == 0.0f &&
-        ops::is_batch_invariant(model_->stream());
+    return shares_passes_;
   }
 
   // Where in the text the last token was spoken: an index into the text tokens
@@ -171,6 +170,7 @@ class SpeechTokens {
   ops::Sampler sampler_;
 
   std::unique_ptr<Draft> draft_; // may be null
+  bool shares_passes_;
   std::shared_ptr<ProposalLength> proposal_length_;
   std::vector<int> spoken_; // for the draft: the start of speech, and tokens
   SpeculationCounts counts_;

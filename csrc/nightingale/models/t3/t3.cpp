@@ -240,15 +240,25 @@ std::vector<mx::array> T3::forward_together(
     const std::vector<mx::array>& x,
     const std::vector<KvCache*>& caches,
     const std::vector<TextAttention*>& text_attention) const {
-  auto hidden = backbone_.forward_together(
-      mx::concatenate(x, 0, stream_), caches, text_attention, stream_);
-  auto logits = backbone_.read_out(hidden, speech_head_, stream_);
+  auto rows_of = [&](const mx::array& all, int begin, int end) {
+    mx::Shape to{end, 1, all.shape(2)};
+    return mx::slice(all, {begin, 0, 0}, to, stream_);
+  };
+  auto hidden = backbone_.forward_together(x, caches, text_attention, stream_);
+  // A GPU has a kernel for the rows of one utterance only.
+  bool at_once = ops::is_batch_invariant(stream_);
+  auto logits =
+      at_once ? backbone_.read_out(hidden, speech_head_, stream_) : hidden;
   std::vector<mx::array> each;
-  int begin = 0, vocabulary = config_.speech_vocabulary;
+  int begin = 0;
   for (const auto& one : x) {
     int end = begin + one.shape(0);
-    auto rows = mx::slice(logits, {begin, 0, 0}, {end, 1, vocabulary}, stream_);
-    each.push_back(mx::reshape(rows, {end - begin, vocabulary}, stream_));
+    auto rows = rows_of(logits, begin, end);
+    if (!at_once) {
+      rows = backbone_.read_out(rows, speech_head_, stream_);
+    }
+    each.push_back(
+        mx::reshape(rows, {end - begin, config_.speech_vocabulary}, stream_));
     begin = end;
   }
   return each;

@@ -102,6 +102,11 @@ class T3 {
       int count,
       TextAttention* text_attention) const;
 
+  // Whether forward_together gives each utterance the logits it has alone.
+  bool shares_steps() const {
+    return backbone_.shares_steps(speech_head_, stream_);
+  }
+
   // One position of each of several utterances, as Backbone's: the logits of
   // each, [rows, speech_vocabulary]. x: [rows, 1, hidden] of each
   std::vector<mx::array> forward_together(

@@ -4,6 +4,7 @@
 
 #include "backends/gpu/emulated_gpu.h"
 #include "nightingale/models/t3/speech_tokens.h"
+#include "nightingale/ops/machine.h"
 #include "tiny_t3.h"
 
 using namespace nightingale;
@@ -127,8 +128,8 @@ TEST_CASE("the ones ahead may be dropped or spoken alone at any time") {
 
 TEST_CASE("utterances that cannot be spoken together are refused") {
   const std::string message =
-      "only utterances of one model on the CPU, without drafts and with whole "
-      "caches, are spoken together";
+      "only utterances of one model, without drafts and with whole caches, are "
+      "spoken together";
   auto model = aligned_t3();
   auto r = request(*model, 0, false);
   SpeechTokens first(model, r);
@@ -150,12 +151,74 @@ TEST_CASE("utterances that cannot be spoken together are refused") {
   CHECK(
       argument_error_of([&] { SpeechTokens(forgetful, with_draft); }) ==
       "a draft needs a whole KV cache: one with a budget cannot be rewound");
+}
 
+namespace {
+
+struct OnGpu {
+  TinyT3 tiny;
+  mx::Dtype dtype;
+  std::optional<int> bits = std::nullopt;
+  int kv_bits = 0;
+  bool analyser = false;
+  float cfg_weight = 0.5f;
+
+  // Each of `count` utterances alone, and all together.
+  void check(int count) const {
+    CAPTURE(count);
+    EmulatedGpu as_gpu;
+    auto loaded =
+        std::make_shared<T3>(*tiny.load(dtype, bits, kernel_stream()));
+    loaded->keep_cache({.bits = kv_bits});
+    std::shared_ptr<const T3> model = loaded;
+    std::vector<std::vector<Said>> expected;
+    Speeches together;
+    for (int number = 0; number < count; ++number) {
+      auto r = request(*model, number, analyser);
+      r.options.cfg_weight = cfg_weight;
+      SpeechTokens alone(model, r);
+      expected.push_back(rest_of(alone));
+      together.push_back(std::make_shared<SpeechTokens>(model, r));
+      REQUIRE(together.back()->shares_passes());
+    }
+    auto launches = ops::kernel_launches();
+    CHECK(spoken_ahead(together) == expected);
+    CHECK(ops::kernel_launches() > launches);
+  }
+};
+
+TinyT3 aligned() {
+  TinyT3 tiny;
+  tiny.settings = R"({"t3": {"alignment_heads": [[0, 1], [1, 0]]}})";
+  return tiny;
+}
+
+} // namespace
+
+TEST_CASE("on a GPU, too, sentences together say what they say alone") {
+  for (mx::Dtype dtype : kFloatTypes) {
+    OnGpu{aligned(), dtype, std::nullopt, 0, true}.check(3);
+  }
+  OnGpu{TinyT3{}, mx::float16}.check(2);
+  OnGpu{TinyT3{}, mx::float16}.check(6);
+  OnGpu{aligned(), mx::float16, 8, 8, true}.check(5);
+  OnGpu{aligned(), mx::float16, 4, 4, true, 0.0f}.check(3);
+  OnGpu{tiny_gpt2(), mx::float16, std::nullopt, 0, false, 0.0f}.check(4);
+}
+
+TEST_CASE("on a GPU, utterances that launch other kernels take turns") {
   EmulatedGpu as_gpu;
-  auto gpu = TinyT3{}.load(mx::float32, std::nullopt, kernel_stream());
-  SpeechTokens speech(gpu, request(*gpu, 0, false));
-  auto other = std::make_shared<SpeechTokens>(gpu, request(*gpu, 1, false));
-  CHECK(argument_error_of([&] { speech.next({other}); }) == message);
+  auto model = aligned().load(mx::float32, std::nullopt, kernel_stream());
+  std::vector<std::vector<Said>> expected;
+  Speeches together;
+  for (int number = 0; number < 6; ++number) {
+    auto r = request(*model, number, number % 3 != 0);
+    r.options.cfg_weight = number % 2 ? 0.0f : 0.5f;
+    SpeechTokens alone(model, r);
+    expected.push_back(rest_of(alone));
+    together.push_back(std::make_shared<SpeechTokens>(model, r));
+  }
+  CHECK(spoken_ahead(together) == expected);
 }
 
 TEST_CASE("a sentence may go on alone after it was spoken in company") {
