@@ -20,7 +20,27 @@ mx::array logits_of(int rows) {
   return x;
 }
 
-// From the logits of a guidance pair to the next token.
+// From the logits of a guidance pair and what three heads attend to, to the
+// next token.
+void choose_token(
+    benchmark::State& state,
+    const SpeechOptions& options,
+    ops::SamplingOrder order) {
+  auto s = cpu_stream();
+  auto logits = logits_of(2);
+  std::vector<mx::array> weights(3, warm({1, 100}));
+  ops::TokenRules rules{.options = options, .order = order, .analyser = true};
+  rules.limits = {.after_end = 1e30f, .first_repeat = 1 << 30}; // never stops
+  rules.stop_token = kStop;
+  auto sampler = ops::Sampler::start(rules, kVocabulary, 0, s);
+  Work work{2.0 * kVocabulary * sizeof(float), 0.0};
+  run(state, work, [&] {
+    sampler = ops::choose_token(logits, weights, sampler, s);
+    return sampler.token;
+  });
+}
+
+// The same in several ops, without the analyser.
 void sampling_chain(benchmark::State& state, const SpeechOptions& options) {
   auto s = cpu_stream();
   auto logits = logits_of(2);
@@ -55,8 +75,16 @@ void alignment_step(benchmark::State& state) {
 
 const SpeechOptions kDefault{};
 const SpeechOptions kTopP{.top_p = 0.9f};
+const SpeechOptions kTopKAndP{.min_p = 0.0f, .top_p = 0.95f, .top_k = 1000};
 const SpeechOptions kGreedy{.temperature = 0.0f};
 
+constexpr auto kFirst = ops::SamplingOrder::penalty_first;
+constexpr auto kLast = ops::SamplingOrder::penalty_last;
+
+BENCHMARK_CAPTURE(choose_token, default, kDefault, kFirst)->UseRealTime();
+BENCHMARK_CAPTURE(choose_token, top_p, kTopP, kFirst)->UseRealTime();
+BENCHMARK_CAPTURE(choose_token, top_k_p, kTopKAndP, kLast)->UseRealTime();
+BENCHMARK_CAPTURE(choose_token, greedy, kGreedy, kFirst)->UseRealTime();
 BENCHMARK_CAPTURE(sampling_chain, default, kDefault)->UseRealTime();
 BENCHMARK_CAPTURE(sampling_chain, top_p, kTopP)->UseRealTime();
 BENCHMARK_CAPTURE(sampling_chain, greedy, kGreedy)->UseRealTime();

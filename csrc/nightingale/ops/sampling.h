@@ -54,7 +54,8 @@ struct Sampler {
 };
 
 // The next token, in the order of chatterbox-tts: guidance, the analyser, the
-// filters of filter_logits, draw. The result takes over `seen`.
+// filters of filter_logits, draw. The result may take over `seen`, which is not
+// changed before the result is evaluated.
 // logits: [1 or 2, V]; weights: as in AlignmentInput.
 Sampler choose_token(
     const mx::array& logits,

@@ -1,8 +1,8 @@
+#include "nightingale/backends/cpu/alignment.h"
+
 #include <algorithm>
-#include <vector>
 
 #include "nightingale/backends/cpu/ops.h"
-#include "nightingale/backends/cpu/primitive.h"
 
 namespace nightingale::cpu {
 
@@ -11,21 +11,28 @@ namespace {
 constexpr float kNever = -32768.0f;
 constexpr float kAlways = 32768.0f;
 
+struct MeanWeights;
+
 // Mean of the heads' weights, zero for text after `frame`: [rows * text].
-std::vector<float> mean_weights(const Arrays& heads, int count, int frame) {
-  int text = heads[0].shape(1);
-  std::vector<float> mean(heads[0].size());
-  for (size_t i = 0; i < mean.size(); ++i) {
-    if (static_cast<int>(i % text) > frame) {
-      continue;
+std::span<const float> mean_weights(
+    std::span<const mx::array> heads,
+    int frame) {
+  int size = heads[0].size(), text = heads[0].shape(1);
+  int shown = std::min(text, frame + 1);
+  float* mean = scratch<MeanWeights>(size);
+  std::fill_n(mean, size, 0.0f);
+  for (int row = 0; row < size; row += text) {
+    for (const auto& head : heads) {
+      const float* w = head.data<float>() + row;
+      for (int i = 0; i < shown; ++i) {
+        mean[row + i] += w[i];
+      }
     }
-    float sum = 0.0f;
-    for (int h = 0; h < count; ++h) {
-      sum += heads[h].data<float>()[i];
+    for (int i = 0; i < shown; ++i) {
+      mean[row + i] /= std::ssize(heads);
     }
-    mean[i] = sum / count;
   }
-  return mean;
+  return {mean, static_cast<size_t>(size)};
 }
 
 float peak(const float* begin, const float* end) {
@@ -38,11 +45,7 @@ float peak(const float* begin, const float* end) {
 
 // Updates the state by the rows of one step; returns the text position that
 // the last row attends to most.
-int follow(
-    const std::vector<float>& weights,
-    int text,
-    int* marks,
-    float* sums) {
+int follow(std::span<const float> weights, int text, int* marks, float* sums) {
   const float* end = weights.data() + weights.size();
   const float* last = end - text;
   int position = std::max_element(last, end) - last;
@@ -103,6 +106,32 @@ int faults_of(
 
 } // namespace
 
+void follow_step(
+    const AlignmentView& step,
+    int* marks,
+    float* sums,
+    float* logits,
+    int count) {
+  int text = step.weights[0].shape(1);
+  bool early = marks[ops::kFrame] < step.limits.first_stop;
+  auto mean = mean_weights(step.weights, marks[ops::kFrame]);
+  int position = follow(mean, text, marks, sums);
+  int faults = faults_of(step.token, step.limits, marks, sums);
+  if (early) {
+    faults = 0;
+  }
+  bool suppress = early || (position < text - 3 && text > 5);
+  if (suppress) {
+    logits[step.stop_token] = kNever;
+  }
+  if (faults) {
+    std::fill_n(logits, count, kNever);
+    logits[step.stop_token] = kAlways;
+  }
+  marks[ops::kStopSuppressed] = suppress;
+  marks[ops::kStopForced] = faults;
+}
+
 ops::AlignmentStep alignment_step(
     const ops::AlignmentInput& input,
     const ops::AlignmentState& state,
@@ -132,29 +161,14 @@ ops::AlignmentStep alignment_step(
         float* y = out[0].data<float>();
         int* marks = out[1].data<int>();
         float* sums = out[2].data<float>();
-        int count = logits->size(), text = in[0].shape(1);
+        int count = logits->size();
         std::copy_n(logits->data<float>(), count, y);
         std::copy_n(token[1].data<int>(), int(ops::kMarks), marks);
         std::copy_n(token[2].data<float>(), int(ops::kSums), sums);
 
-        bool early = marks[ops::kFrame] < limits.first_stop;
-        auto mean = mean_weights(in, heads, marks[ops::kFrame]);
-        int position = follow(mean, text, marks, sums);
+        std::span weights(in.data(), heads);
         int last = token->data<int>()[0];
-        int faults = faults_of(last, limits, marks, sums);
-        if (early) {
-          faults = 0;
-        }
-        bool suppress = early || (position < text - 3 && text > 5);
-        if (suppress) {
-          y[stop_token] = kNever;
-        }
-        if (faults) {
-          std::fill(y, y + count, kNever);
-          y[stop_token] = kAlways;
-        }
-        marks[ops::kStopSuppressed] = suppress;
-        marks[ops::kStopForced] = faults;
+        follow_step({weights, last, stop_token, limits}, marks, sums, y, count);
       },
       s);
   return {outputs[0], {outputs[1], outputs[2]}};

@@ -18,6 +18,7 @@ using namespace backends; // the composite ops, but for these
 
 decltype(ops::decoder_layers) decoder_layers;
 decltype(ops::decoder_steps) decoder_steps;
+decltype(ops::choose_token) choose_token;
 
 // Whether decoder_layers runs them as one op: few rows, quantized weights,
 // caches without eviction. The caches are then written in place, and the result

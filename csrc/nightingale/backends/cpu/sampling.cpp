@@ -1,8 +1,9 @@
+#include "nightingale/backends/cpu/sampling.h"
+
 #include <algorithm>
-#include <cmath>
+#include <array>
+#include <bit>
 #include <functional>
-#include <limits>
-#include <vector>
 
 #include "nightingale/backends/cpu/ops.h"
 #include "nightingale/backends/cpu/primitive.h"
@@ -11,7 +12,9 @@ namespace nightingale::cpu {
 
 namespace {
 
-constexpr float kRemoved = -std::numeric_limits<float>::infinity();
+struct Probabilities;
+struct TokensByLogit;
+struct EqualBits;
 
 void keep_most_likely(float* x, int count) {
   int best = std::max_element(x, x + count) - x;
@@ -22,24 +25,23 @@ void keep_most_likely(float* x, int count) {
   }
 }
 
-std::vector<float> softmax_of(const float* x, int count) {
+// They last until the next call.
+const float* softmax_of(const float* x, int count) {
   float top = *std::max_element(x, x + count);
-  std::vector<float> p(count);
+  float* p = scratch<Probabilities>(count);
   double sum = 0.0;
   for (int i = 0; i < count; ++i) {
     p[i] = std::exp(x[i] - top);
     sum += p[i];
   }
-  for (float& value : p) {
-    value /= static_cast<float>(sum);
+  for (int i = 0; i < count; ++i) {
+    p[i] /= static_cast<float>(sum);
   }
   return p;
 }
 
 void penalise(const uint8_t* seen, int count, float penalty, float* x) {
-  for (int i = 0; i < count; ++i) {
-    x[i] = !seen[i] ? x[i] : x[i] < 0.0f ? x[i] * penalty : x[i] / penalty;
-  }
+  for_seen(seen, count, [&](int i) { x[i] = penalised(x[i], penalty); });
 }
 
 // Removes tokens below the top_k-th largest.
@@ -47,11 +49,9 @@ void apply_top_k(float* x, int count, int top_k) {
   if (top_k == 0 || top_k >= count) {
     return;
   }
-  std::vector<float> sorted(x, x + count);
-  auto last = sorted.begin() + (top_k - 1);
-  std::nth_element(sorted.begin(), last, sorted.end(), std::greater<>());
+  float least = kth_largest(x, count, top_k);
   for (int i = 0; i < count; ++i) {
-    if (x[i] < *last) {
+    if (x[i] < least) {
       x[i] = kRemoved;
     }
   }
@@ -62,8 +62,8 @@ void apply_min_p(float* x, int count, float min_p) {
   if (min_p <= 0.0f) {
     return;
   }
-  auto p = softmax_of(x, count);
-  float least = min_p * *std::max_element(p.begin(), p.end());
+  const float* p = softmax_of(x, count);
+  float least = min_p * *std::max_element(p, p + count);
   for (int i = 0; i < count; ++i) {
     if (p[i] < least) {
       x[i] = kRemoved;
@@ -74,11 +74,11 @@ void apply_min_p(float* x, int count, float min_p) {
 // Removes the least likely tokens whose probabilities sum to at most
 // 1 - top_p.
 void apply_top_p(float* x, int count, float top_p) {
-  auto p = softmax_of(x, count);
-  std::vector<int> kept;
+  const float* p = softmax_of(x, count);
+  int *kept = scratch<TokensByLogit, int>(count), *end = kept;
   for (int i = 0; i < count; ++i) {
     if (p[i] > 0.0f) {
-      kept.push_back(i);
+      *end++ = i;
     } else {
       x[i] = kRemoved;
     }
@@ -86,19 +86,122 @@ void apply_top_p(float* x, int count, float top_p) {
   if (top_p >= 1.0f) {
     return;
   }
-  std::stable_sort(
-      kept.begin(), kept.end(), [&](int a, int b) { return x[a] < x[b]; });
+  std::stable_sort(kept, end, [&](int a, int b) { return x[a] < x[b]; });
   double tail = 0.0;
-  for (size_t i = 0; i + 1 < kept.size(); ++i) {
-    tail += p[kept[i]];
+  for (; end - kept > 1; ++kept) {
+    tail += p[*kept];
     if (tail > 1.0 - top_p) {
       return;
     }
-    x[kept[i]] = kRemoved;
+    x[*kept] = kRemoved;
   }
 }
 
+// In the order of the numbers, with NaN at both ends.
+uint32_t sortable_bits(float x) {
+  auto bits = std::bit_cast<uint32_t>(x);
+  return bits & 0x80000000 ? ~bits : bits | 0x80000000;
+}
+
+float from_sortable_bits(uint32_t bits) {
+  return std::bit_cast<float>(bits & 0x80000000 ? bits & 0x7fffffff : ~bits);
+}
+
 } // namespace
+
+// Logits are spread over many values of their upper bits, so that few of them
+// are left to be selected from.
+float kth_largest(const float* x, int count, int k) {
+  constexpr int shift = 20;
+  std::array<int, 1 << (32 - shift)> counts{};
+  for (int i = 0; i < count; ++i) {
+    ++counts[sortable_bits(x[i]) >> shift];
+  }
+  uint32_t upper = counts.size() - 1;
+  for (; counts[upper] < k; --upper) {
+    k -= counts[upper];
+  }
+  auto* bits = scratch<EqualBits, uint32_t>(count);
+  auto* end = bits;
+  for (int i = 0; i < count; ++i) {
+    *end = sortable_bits(x[i]);
+    end += *end >> shift == upper;
+  }
+  std::nth_element(bits, bits + k - 1, end, std::greater<>());
+  return from_sortable_bits(bits[k - 1]);
+}
+
+void guide_rows(
+    const float* logits,
+    int rows,
+    int count,
+    float weight,
+    float* y) {
+  if (rows == 1) {
+    std::copy_n(logits, count, y);
+    return;
+  }
+  const float* free = logits + count;
+  for (int i = 0; i < count; ++i) {
+    y[i] = logits[i] + weight * (logits[i] - free[i]);
+  }
+}
+
+void remove_token(int token, float* x, int count) {
+  if (token >= 0 && token < count) {
+    x[token] = kRemoved;
+  }
+}
+
+void filter_row(
+    float* x,
+    int count,
+    const uint8_t* seen,
+    const SpeechOptions& options,
+    ops::SamplingOrder order) {
+  bool penalty_last = order == ops::SamplingOrder::penalty_last;
+  if (!penalty_last) {
+    penalise(seen, count, options.repetition_penalty, x);
+  }
+  if (is_greedy(options)) {
+    keep_most_likely(x, count);
+    return;
+  }
+  for (int i = 0; i < count; ++i) {
+    x[i] /= options.temperature;
+  }
+  apply_top_k(x, count, options.top_k);
+  apply_min_p(x, count, options.min_p);
+  // Without a cut, a last penalty still sees what is too rare to draw.
+  if (!penalty_last || options.top_p < 1.0f) {
+    apply_top_p(x, count, options.top_p);
+  }
+  if (penalty_last) {
+    penalise(seen, count, options.repetition_penalty, x);
+  }
+}
+
+int draw_from(const float* x, int count, DrawKey key) {
+  int best = 0;
+  float highest = kRemoved;
+  for (int i = 0; i < count; ++i) {
+    if (x[i] == kRemoved) {
+      continue;
+    }
+    float score = gumbel_score(x[i], key, i, count);
+    if (score > highest) {
+      highest = score;
+      best = i;
+    }
+  }
+  return best;
+}
+
+void mark_token(int token, uint8_t* seen, int count) {
+  if (token >= 0 && token < count) {
+    seen[token] = 1;
+  }
+}
 
 mx::array guide(const mx::array& logits, float weight, mx::Stream s) {
   return make_op(
@@ -106,17 +209,9 @@ mx::array guide(const mx::array& logits, float weight, mx::Stream s) {
       {mx::Shape{logits.shape(-1)}},
       {as_float(logits, s)},
       [weight](const Arrays& in, Arrays& out) {
-        int count = out[0].size();
-        const float* conditioned = in[0].data<float>();
-        float* y = out[0].data<float>();
-        if (in[0].shape(0) == 1) {
-          std::copy(conditioned, conditioned + count, y);
-          return;
-        }
-        const float* free = conditioned + count;
-        for (int i = 0; i < count; ++i) {
-          y[i] = conditioned[i] + weight * (conditioned[i] - free[i]);
-        }
+        const float* logits = in[0].data<float>();
+        int rows = in[0].shape(0), count = in[0].shape(1);
+        guide_rows(logits, rows, count, weight, out[0].data<float>());
       },
       s);
 }
@@ -127,35 +222,15 @@ mx::array filter_logits(
     const SpeechOptions& options,
     ops::SamplingOrder order,
     mx::Stream s) {
-  bool penalty_last = order == ops::SamplingOrder::penalty_last;
   return make_op(
       "FilterLogits",
       {logits.shape()},
       {as_float(logits, s), dense(seen, s)},
-      [options, penalty_last](const Arrays& in, Arrays& out) {
+      [options, order](const Arrays& in, Arrays& out) {
         int count = in[0].size();
-        const uint8_t* seen = in[1].data<uint8_t>();
         float* y = out[0].data<float>();
         std::copy_n(in[0].data<float>(), count, y);
-        if (!penalty_last) {
-          penalise(seen, count, options.repetition_penalty, y);
-        }
-        if (options.temperature < ops::kArgmaxTemperature) {
-          keep_most_likely(y, count);
-          return;
-        }
-        for (int i = 0; i < count; ++i) {
-          y[i] /= options.temperature;
-        }
-        apply_top_k(y, count, options.top_k);
-        apply_min_p(y, count, options.min_p);
-        // Without a cut, a last penalty still sees what is too rare to draw.
-        if (!penalty_last || options.top_p < 1.0f) {
-          apply_top_p(y, count, options.top_p);
-        }
-        if (penalty_last) {
-          penalise(seen, count, options.repetition_penalty, y);
-        }
+        filter_row(y, count, in[1].data<uint8_t>(), options, order);
       },
       s);
 }
@@ -166,21 +241,8 @@ mx::array draw_token(const mx::array& logits, DrawKey key, mx::Stream s) {
       {{1}, mx::int32},
       {as_float(logits, s)},
       [key](const Arrays& in, Arrays& out) {
-        int count = in[0].size(), best = 0;
         const float* x = in[0].data<float>();
-        float highest = -std::numeric_limits<float>::infinity();
-        for (int i = 0; i < count; ++i) {
-          if (x[i] == kRemoved) {
-            continue;
-          }
-          float u = (random_word(key, i, count) >> 9) + 0.5f;
-          float score = x[i] - std::log(-std::log(u * 0x1p-23f));
-          if (score > highest) {
-            highest = score;
-            best = i;
-          }
-        }
-        out[0].data<int>()[0] = best;
+        out[0].data<int>()[0] = draw_from(x, in[0].size(), key);
       },
       s);
 }
@@ -193,9 +255,7 @@ mx::array forbid_token(const mx::array& logits, int token, mx::Stream s) {
       [token](const Arrays& in, Arrays& out) {
         float* y = out[0].data<float>();
         std::copy_n(in[0].data<float>(), in[0].size(), y);
-        if (token >= 0 && token < static_cast<int>(in[0].size())) {
-          y[token] = kRemoved;
-        }
+        remove_token(token, y, in[0].size());
       },
       s);
 }
@@ -208,9 +268,7 @@ mark_seen(const mx::array& seen, const mx::array& token, mx::Stream s) {
       {dense(seen, s), as_ids(token, s)},
       [](const Arrays& in, Arrays& out) {
         int token = in[1].data<int>()[0];
-        if (token >= 0 && token < static_cast<int>(out[0].size())) {
-          out[0].data<uint8_t>()[token] = 1;
-        }
+        mark_token(token, out[0].data<uint8_t>(), out[0].size());
       },
       s);
 }
