@@ -6,37 +6,76 @@
 
 namespace nightingale {
 
+namespace {
+
+template <typename Work>
+void join(
+    std::vector<std::weak_ptr<Work>>& joined,
+    const std::shared_ptr<Work>& work) {
+  std::erase_if(joined, [](const auto& each) { return each.expired(); });
+  joined.push_back(work);
+}
+
+// Fills `group` up to `most` with what is computed along with its first: of
+// what has joined and is not in it, those that want it and are due first.
+template <typename Work, typename Wants>
+void add_others(
+    std::vector<std::shared_ptr<Work>>& group,
+    const std::vector<std::weak_ptr<Work>>& joined,
+    size_t most,
+    Wants wants) {
+  auto now = Clock::now();
+  bool urgent = group.front()->due <= now;
+  std::vector<std::shared_ptr<Work>> found;
+  for (const auto& each : joined) {
+    auto other = each.lock();
+    if (other && !other->failure &&
+        !(urgent && other->due > now + Scheduler::kEnough) && wants(*other) &&
+        std::ranges::find(group, other) == group.end()) {
+      found.push_back(std::move(other));
+    }
+  }
+  std::ranges::stable_sort(
+      found, {}, [](const auto& each) { return each->due; });
+  size_t room = std::max(most, group.size()) - group.size();
+  found.resize(std::min(found.size(), room));
+  group.insert(group.end(), found.begin(), found.end());
+}
+
+// A step of each solution. Where that fails for several, each that was not
+// changed makes it alone.
+void step(const std::vector<std::shared_ptr<Solution>>& group) {
+  std::vector<MelState*> states;
+  std::vector<int> done;
+  for (const auto& each : group) {
+    states.push_back(&each->state);
+    done.push_back(each->state.done);
+  }
+  try {
+    group.front()->flow->step(states);
+  } catch (...) {
+    for (size_t i = 0; i < group.size(); ++i) {
+      if (group.size() > 1 && group[i]->state.done == done[i]) {
+        step({group[i]});
+      } else {
+        group[i]->failure = std::current_exception();
+      }
+    }
+  }
+}
+
+} // namespace
+
 void Scheduler::join(const std::shared_ptr<Utterance>& utterance) {
-  std::erase_if(joined_, [](const auto& each) { return each.expired(); });
-  joined_.push_back(utterance);
+  nightingale::join(utterances_, utterance);
+}
+
+void Scheduler::join(const std::shared_ptr<Solution>& solution) {
+  nightingale::join(solutions_, solution);
 }
 
 uint64_t Scheduler::failed_ops() const {
   return ops::failed_ops() - known_failures_;
-}
-
-// Those that get tokens along with the first of `group`, and are not in it.
-std::vector<std::shared_ptr<Utterance>> Scheduler::others(
-    const std::vector<std::shared_ptr<Utterance>>& group) {
-  auto now = Clock::now();
-  bool urgent = group.front()->due <= now;
-  std::vector<std::shared_ptr<Utterance>> found;
-  for (const auto& each : joined_) {
-    auto other = each.lock();
-    if (!other || other->failure || other->tokens.in_prompt() ||
-        other->tokens.queued() >= other->wanted ||
-        (urgent && other->due > now + kEnough) ||
-        !other->tokens.shares_passes() || other->tokens.has_ended() ||
-        std::ranges::find(group, other) != group.end()) {
-      continue;
-    }
-    found.push_back(std::move(other));
-  }
-  std::ranges::stable_sort(
-      found, {}, [](const auto& each) { return each->due; });
-  size_t most = std::max<size_t>(kUtterances, group.size()) - group.size();
-  found.resize(std::min(found.size(), most));
-  return found;
 }
 
 void Scheduler::advance(
@@ -44,8 +83,11 @@ void Scheduler::advance(
   auto group = utterances;
   const auto& first = utterances.front()->tokens;
   if (first.shares_passes() && !first.in_prompt()) {
-    auto more = others(group);
-    group.insert(group.end(), more.begin(), more.end());
+    add_others(group, utterances_, kUtterances, [](const Utterance& other) {
+      const auto& tokens = other.tokens;
+      return !tokens.in_prompt() && tokens.queued() < other.wanted &&
+          tokens.shares_passes() && !tokens.has_ended();
+    });
   }
   std::vector<SpeechTokens*> tokens;
   for (const auto& each : group) {
@@ -60,6 +102,19 @@ void Scheduler::advance(
     });
     (*owner)->failure = step.cause;
   }
+}
+
+void Scheduler::advance(const std::shared_ptr<Solution>& solution) {
+  std::vector<std::shared_ptr<Solution>> group{solution};
+  const auto& flow = solution->flow;
+  if (ops::queues_ahead(flow->stream())) {
+    add_others(group, solutions_, kSolutions, [&](const Solution& other) {
+      return other.flow == flow && !other.state.finished();
+    });
+  }
+  step(group);
+  ++flow_groups_;
+  flow_steps_ += group.size();
 }
 
 } // namespace nightingale

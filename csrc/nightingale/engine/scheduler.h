@@ -7,6 +7,7 @@
 #include <mutex>
 #include <vector>
 
+#include "nightingale/models/s3gen/flow.h"
 #include "nightingale/models/t3/speech_tokens.h"
 
 namespace nightingale {
@@ -24,8 +25,17 @@ struct Utterance {
   std::exception_ptr failure; // of a pass that another one has asked for
 };
 
-// Whose tokens T3 computes in one pass. The weights are read once for all of
-// them.
+// A solution of the flow whose steps may be computed along with those of
+// others.
+struct Solution {
+  std::shared_ptr<const Flow> flow;
+  MelState state;
+  Clock::time_point due = {}; // as of an utterance
+  std::exception_ptr failure = nullptr; // of a step
+};
+
+// Whose tokens T3 computes in one pass, and whose solutions make a step of the
+// flow together.
 //
 // A session that needs its next token asks for it. Other ones that want tokens,
 // of up to kUtterances, get theirs in the same pass, those first whose
@@ -34,10 +44,15 @@ struct Utterance {
 // listener has sound for longer than kEnough waits while another's has none.
 // Tokens are those that a session would have alone. A failure ends the session
 // that it belongs to.
+//
+// The same holds for steps of the flow, of up to kSolutions, where a GPU
+// computes them: one solution leaves most of it idle. A session whose solution
+// others have finished goes on with its sound.
 class Scheduler {
  public:
   // As many as have batch-invariant rows, two each with guidance.
   static constexpr int kUtterances = 8;
+  static constexpr int kSolutions = 8;
   static constexpr std::chrono::seconds kEnough{2};
 
   // Held by a session while it makes a step: sessions of several threads take
@@ -49,11 +64,15 @@ class Scheduler {
   // The rest is called in a turn.
 
   void join(const std::shared_ptr<Utterance>& utterance);
+  void join(const std::shared_ptr<Solution>& solution);
 
   // Computes the next part of the prompt or the next token of the first of
   // `utterances`; those that follow it get their next tokens too, whether they
   // want them or not.
   void advance(const std::vector<std::shared_ptr<Utterance>>& utterances);
+
+  // Computes the next step of a solution. Its failure is kept in it.
+  void advance(const std::shared_ptr<Solution>& solution);
 
   // Ops that have failed and whose failure is not that of a shared pass, which
   // is known to whom it concerns. A session that sees more of them at the end
@@ -68,15 +87,23 @@ class Scheduler {
     return steps_;
   }
 
- private:
-  std::vector<std::shared_ptr<Utterance>> others(
-      const std::vector<std::shared_ptr<Utterance>>& group);
+  // Groups of solutions that made a step so far, and the steps they made.
+  uint64_t flow_groups() const {
+    return flow_groups_;
+  }
+  uint64_t flow_steps() const {
+    return flow_steps_;
+  }
 
+ private:
   std::mutex turn_;
-  std::vector<std::weak_ptr<Utterance>> joined_;
+  std::vector<std::weak_ptr<Utterance>> utterances_;
+  std::vector<std::weak_ptr<Solution>> solutions_;
   uint64_t known_failures_ = 0;
   uint64_t passes_ = 0;
   uint64_t steps_ = 0;
+  uint64_t flow_groups_ = 0;
+  uint64_t flow_steps_ = 0;
 };
 
 } // namespace nightingale

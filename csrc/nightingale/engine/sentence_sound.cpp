@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "nightingale/engine/fades.h"
 #include "nightingale/engine/host_floats.h"
@@ -69,30 +70,31 @@ void SentenceSound::begin(std::vector<int> tokens, bool last) {
       request_.sentence,
       kFramesPerToken * begin,
       model_->flow_temperature};
-  std::optional<MelState> state;
+  std::shared_ptr<Solution> solution;
   if (model_->flow->new_frames(solved) > 0) {
-    state = model_->flow->begin(solved);
+    solution = std::make_shared<Solution>(
+        Solution{model_->flow, model_->flow->begin(solved)});
   }
-  solving_ = Solving{count, end, kFramesPerToken * begin, last, state};
+  solving_ = Solving{count, end, kFramesPerToken * begin, last, solution};
   flow_seconds_ += watch.seconds();
 }
 
 std::optional<std::vector<float>> SentenceSound::step() {
   Stopwatch watch;
-  auto& state = solving_->state;
-  if (state && !state->finished()) {
-    model_->flow->step(*state);
-    flow_seconds_ += watch.seconds();
-    return std::nullopt;
+  if (auto solution = solving_->solution) {
+    bool under_way = !solution->state.finished();
+    if (under_way && !solution->failure) {
+      model_->scheduler->advance(solution);
+    }
+    if (solution->failure) {
+      std::rethrow_exception(solution->failure);
+    }
+    if (under_way) {
+      flow_seconds_ += watch.seconds();
+      return std::nullopt;
+    }
   }
-  std::vector<float> frames;
-  if (state) {
-    frames = host_floats(model_->flow->finish(std::move(*state)));
-  }
-  if (!all_finite(frames)) {
-    throw NotFinite("flow");
-  }
-  settle(std::move(frames));
+  settle(solved_frames());
   flow_seconds_ += watch.seconds();
 
   Stopwatch vocoder_watch;
@@ -114,6 +116,20 @@ std::optional<std::vector<float>> SentenceSound::step() {
   solving_.reset();
   vocoder_seconds_ += vocoder_watch.seconds();
   return samples;
+}
+
+// Those of the solution, which ends here.
+std::vector<float> SentenceSound::solved_frames() {
+  auto solution = std::exchange(solving_->solution, nullptr);
+  if (!solution) {
+    return {};
+  }
+  auto mel = solution->flow->finish(std::move(solution->state));
+  auto frames = host_floats(mel);
+  if (!all_finite(frames)) {
+    throw NotFinite("flow");
+  }
+  return frames;
 }
 
 // Takes the frames of the solution that is under way, blended into those there

@@ -32,6 +32,9 @@ struct SoundRequest {
 // takes only frames that will not change; what it would say next is heard from
 // a copy of its state, which knows the frames that may, and fades into what it
 // does say.
+//
+// Where sessions use the model too, its sound is made in a turn of the
+// scheduler.
 class SentenceSound {
  public:
   SentenceSound(std::shared_ptr<const Model> model, SoundRequest request);
@@ -50,6 +53,11 @@ class SentenceSound {
   // Whether a chunk has been begun and not been given.
   bool busy() const {
     return solving_.has_value();
+  }
+
+  // The one of the chunk that was begun; none where it has no frames to solve.
+  std::shared_ptr<Solution> solution() const {
+    return solving_ ? solving_->solution : nullptr;
   }
 
   // One step of the flow; after the last one, the samples of the chunk. Throws
@@ -86,9 +94,10 @@ class SentenceSound {
     int end; // the token up to which it is solved
     int first_frame; // of the sentence, that the solution has
     bool last;
-    std::optional<MelState> state; // none where no frame is to be made
+    std::shared_ptr<Solution> solution; // none where no frame is to be made
   };
 
+  std::vector<float> solved_frames();
   void settle(std::vector<float> frames);
   std::vector<float> sound(bool last);
   std::vector<float> feed(int frames, bool last);

@@ -191,14 +191,18 @@ std::optional<SpokenChunk> Session::step() {
   return chunk;
 }
 
-// Tells the scheduler when a listener who began with the first step will have
-// heard all that was made.
-void Session::set_due() {
+// When a listener who began with the first step will have heard all that was
+// made.
+Clock::time_point Session::due() const {
   auto heard = std::chrono::duration<double>(double(samples_) / kSampleRate);
+  return begun_.value_or(Clock::now()) +
+      std::chrono::duration_cast<Clock::duration>(heard);
+}
+
+void Session::set_due() {
   for (auto& part : parts_) {
     if (part.speech) {
-      part.speech->due = begun_.value_or(Clock::now()) +
-          std::chrono::duration_cast<Clock::duration>(heard);
+      part.speech->due = due();
     }
   }
 }
@@ -297,7 +301,7 @@ void Session::speak(Part& part) {
   if (!more) {
     end_speech(part);
   } else if (ready) {
-    sound_->begin(part.tokens, false);
+    solve(part.tokens, false);
   }
   part.speech->wanted = more ? sound_->missing(part.tokens.size()) : 0;
   stages_.flow += sound_->flow_seconds() - flow;
@@ -318,7 +322,16 @@ void Session::end_speech(Part& part) {
   auto solved = tokens;
   const auto& closing = options_.closing_tokens;
   solved.insert(solved.end(), closing.begin(), closing.end());
-  sound_->begin(std::move(solved), true);
+  solve(std::move(solved), true);
+}
+
+// Begins the next chunk. Others may compute steps of its solution.
+void Session::solve(std::vector<int> tokens, bool last) {
+  sound_->begin(std::move(tokens), last);
+  if (auto solution = sound_->solution()) {
+    solution->due = due();
+    model_->scheduler->join(solution);
+  }
 }
 
 // A chunk of these samples.

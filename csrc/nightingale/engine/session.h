@@ -124,7 +124,9 @@ class Session {
   void speak(Part& part);
   bool has_token(Part& part);
   bool take_token(Part& part);
+  Clock::time_point due() const;
   void set_due();
+  void solve(std::vector<int> tokens, bool last);
   void end_speech(Part& part);
   SpokenChunk heard(Part& part, std::vector<float> samples);
   SpokenChunk play(Part& part);

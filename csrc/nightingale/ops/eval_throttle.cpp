@@ -4,27 +4,62 @@
 
 namespace nightingale::ops {
 
-void EvalThrottle::keep(const mx::array& x) {
-  if (queues_ahead(stream_)) {
-    start({x});
+namespace {
+
+std::vector<mx::array> all_results(
+    const std::vector<EvalThrottle::Part>& parts) {
+  std::vector<mx::array> all;
+  for (const auto& part : parts) {
+    all.insert(all.end(), part.results.begin(), part.results.end());
   }
+  return all;
+}
+
+} // namespace
+
+void EvalThrottle::keep(const mx::array& x) {
+  keep(std::vector<Part>{{*this, {x}}});
 }
 
 void EvalThrottle::end_step(std::vector<mx::array> results) {
-  if (queues_ahead(stream_)) {
-    start(std::move(results));
-  } else {
-    mx::eval(std::move(results));
+  end_step(std::vector<Part>{{*this, std::move(results)}});
+}
+
+void EvalThrottle::keep(const std::vector<Part>& parts) {
+  if (queues_ahead(parts.front().throttle.stream_)) {
+    start(parts);
   }
 }
 
-void EvalThrottle::start(std::vector<mx::array> results) {
-  auto next = results.front();
-  mx::async_eval(std::move(results));
-  if (started_) {
-    started_->wait();
+void EvalThrottle::end_step(const std::vector<Part>& parts) {
+  if (queues_ahead(parts.front().throttle.stream_)) {
+    start(parts);
+  } else {
+    mx::eval(all_results(parts));
   }
-  started_ = next;
+}
+
+void EvalThrottle::start(const std::vector<Part>& parts) {
+  for (const auto& part : parts) {
+    if (part.throttle.failure_) {
+      std::rethrow_exception(part.throttle.failure_);
+    }
+  }
+  mx::async_eval(all_results(parts));
+  try {
+    for (const auto& [throttle, results] : parts) {
+      if (throttle.started_) {
+        throttle.started_->wait();
+      }
+      throttle.started_ = results.front();
+    }
+  } catch (...) {
+    // MLX reports it once, and not which part was lost.
+    for (const auto& part : parts) {
+      part.throttle.failure_ = std::current_exception();
+    }
+    throw;
+  }
 }
 
 } // namespace nightingale::ops

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <exception>
 #include <optional>
 #include <vector>
 
@@ -21,11 +22,24 @@ class EvalThrottle {
   // before this returns; on a GPU in the next call.
   void end_step(std::vector<mx::array> results);
 
+  // The next part of one of several graphs on a stream.
+  struct Part {
+    EvalThrottle& throttle;
+    std::vector<mx::array> results;
+  };
+
+  // The same for several graphs, whose launches alternate, so that a GPU runs
+  // them side by side. The host waits for the last part of each graph, which
+  // may have been started alone or with other graphs than these.
+  static void keep(const std::vector<Part>& parts);
+  static void end_step(const std::vector<Part>& parts);
+
  private:
-  void start(std::vector<mx::array> results);
+  static void start(const std::vector<Part>& parts);
 
   mx::Stream stream_;
   std::optional<mx::array> started_;
+  std::exception_ptr failure_; // of the device, in a part that was started
 };
 
 } // namespace nightingale::ops

@@ -7,6 +7,7 @@
 #include <random>
 #include <thread>
 
+#include "backends/gpu/emulated_gpu.h"
 #include "tiny_session.h"
 
 using namespace nightingale;
@@ -43,6 +44,22 @@ const std::vector<Said>& alone() {
   return all;
 }
 
+// The tiny model as a GPU runs it, while an EmulatedGpu lives.
+std::shared_ptr<const Model> gpu_model() {
+  auto s = kernel_stream();
+  return std::make_shared<Model>(Model{
+      TinyT3{}.load(mx::float32, std::nullopt, s),
+      TinyS3Gen{}.load_flow(mx::float32, s),
+      TinyS3Gen{}.load_vocoder(s)});
+}
+
+// Whose sound is not finite.
+std::shared_ptr<const FlowVoice> loud_voice() {
+  FlowVoice voice = tiny_request(1).voice;
+  std::fill(voice.prompt_mel.begin(), voice.prompt_mel.end(), 1e38f);
+  return std::make_shared<FlowVoice>(voice);
+}
+
 // A session under way.
 struct Running {
   int number;
@@ -56,37 +73,201 @@ struct Running {
   }
 };
 
+// How sessions come, go and are cancelled at random.
+struct Traffic {
+  int sessions;
+  int begins_in; // steps, on average
+  int cancels_in;
+};
+
+struct Ended {
+  int compared = 0, cancelled = 0, failed = 0;
+};
+
+// Compares sessions of as many texts as are expected, none from one that fails,
+// with what each says alone.
+template <typename Begin>
+Ended check_at_random(
+    int seed,
+    Traffic traffic,
+    const std::vector<std::optional<Said>>& expected,
+    Begin begin) {
+  std::mt19937 random(seed);
+  std::vector<Running> running;
+  Ended ended;
+  int begun = 0;
+  while (begun < traffic.sessions || !running.empty()) {
+    if (begun < traffic.sessions &&
+        (running.empty() || random() % traffic.begins_in == 0)) {
+      int number = begun++ % expected.size();
+      running.push_back({number, begin(number), {}});
+    }
+    size_t chosen = random() % running.size();
+    auto& one = running[chosen];
+    bool fails = false, cancels = random() % traffic.cancels_in == 0;
+    try {
+      one.step();
+    } catch (const NotFinite&) {
+      fails = true;
+      CHECK_FALSE(expected[one.number]);
+      ++ended.failed;
+    }
+    if (one.session->done()) {
+      CHECK(joined(one.chunks) == expected[one.number]);
+      ++ended.compared;
+    }
+    if (one.session->done() || fails || cancels) {
+      ended.cancelled += !one.session->done() && !fails;
+      running.erase(running.begin() + chosen);
+    }
+  }
+  CHECK(ended.compared + ended.cancelled + ended.failed == traffic.sessions);
+  return ended;
+}
+
+using Solutions = std::vector<std::shared_ptr<Solution>>;
+
+// One for each of different_requests(), known to the scheduler.
+Solutions solutions(const Model& model) {
+  Solutions all;
+  for (const auto& request : different_requests()) {
+    all.push_back(std::make_shared<Solution>(
+        Solution{model.flow, model.flow->begin(request)}));
+    model.scheduler->join(all.back());
+  }
+  return all;
+}
+
+std::vector<int> steps_done(const Solutions& solutions) {
+  std::vector<int> done;
+  for (const auto& each : solutions) {
+    done.push_back(each->state.done);
+  }
+  return done;
+}
+
+// Makes the steps that are left; the mel is that of `request`, solved alone.
+void check_rest(
+    const Model& model,
+    const std::shared_ptr<Solution>& solution,
+    const MelRequest& request) {
+  while (!solution->state.finished()) {
+    model.scheduler->advance(solution);
+    REQUIRE_FALSE(solution->failure);
+  }
+  auto mel = model.flow->finish(std::move(solution->state));
+  CHECK(same_bits(mel, solve(*model.flow, request)));
+}
+
 } // namespace
 
 TEST_CASE("sessions that come and go at random say what they say alone") {
+  std::vector<std::optional<Said>> expected(alone().begin(), alone().end());
   for (int seed = 0; seed < 3; ++seed) {
     CAPTURE(seed);
-    std::mt19937 random(seed);
     auto model = tiny_model();
-    std::vector<Running> running;
-    int begun = 0, cancelled = 0, compared = 0;
-    while (begun < 16 || !running.empty()) {
-      if (begun < 16 && (running.empty() || random() % 12 == 0)) {
-        running.push_back({begun % kTexts, session(model, begun % kTexts), {}});
-        ++begun;
-      }
-      size_t chosen = random() % running.size();
-      auto& one = running[chosen];
-      one.step();
-      bool cancels = random() % 150 == 0;
-      if (one.session->done()) {
-        CHECK(joined(one.chunks) == alone()[one.number]);
-        ++compared;
-      }
-      if (one.session->done() || cancels) {
-        cancelled += !one.session->done();
-        running.erase(running.begin() + chosen);
+    auto begin = [&](int number) { return session(model, number); };
+    auto ended = check_at_random(seed, {16, 12, 150}, expected, begin);
+    CHECK(ended.compared >= 8);
+    CHECK(ended.cancelled >= 1);
+    const auto& scheduler = *model->scheduler;
+    CHECK(scheduler.steps() > 2 * scheduler.passes());
+    CHECK(scheduler.flow_steps() == scheduler.flow_groups());
+  }
+}
+
+TEST_CASE("on a GPU sessions share solutions and say what they say alone") {
+  tiny_condition(); // of the CPU's model
+  EmulatedGpu gpu;
+  auto model = gpu_model();
+  auto voice = model->t3->condition(tiny_voice());
+  auto begin = [&](int number) {
+    auto manner = tiny_manner(number == 1 ? std::optional(2) : std::nullopt);
+    manner->voice = voice;
+    manner->options.max_tokens = number == 1 ? 6 : 3;
+    manner->options.steps = 8;
+    if (number == 2) {
+      manner->flow_voice = loud_voice();
+    }
+    auto made = std::make_unique<Session>(model, SessionOptions{});
+    made->add(segment(manner, number));
+    return made;
+  };
+  std::vector<std::optional<Said>> expected;
+  for (int number : {0, 1}) {
+    expected.push_back(joined(rest_of(*begin(number))));
+  }
+  expected.push_back(std::nullopt);
+  const auto& scheduler = *model->scheduler;
+  auto groups = scheduler.flow_groups(), steps = scheduler.flow_steps();
+  CHECK(steps == groups);
+  auto ended = check_at_random(1, {6, 4, 60}, expected, begin);
+  CHECK(ended.compared >= 2);
+  CHECK(ended.cancelled >= 1);
+  CHECK(ended.failed >= 1);
+  groups = scheduler.flow_groups() - groups;
+  steps = scheduler.flow_steps() - steps;
+  CHECK(steps > groups + groups / 4);
+}
+
+TEST_CASE("on a GPU solutions that are due first make a step with another") {
+  EmulatedGpu gpu;
+  auto model = gpu_model();
+  auto& scheduler = *model->scheduler;
+  auto all = solutions(*model), more = solutions(*model);
+  more.resize(2);
+  all.insert(all.end(), more.begin(), more.end());
+  Solution other{
+      TinyS3Gen{}.load_flow(mx::float32, kernel_stream()),
+      model->flow->begin(tiny_request(2))};
+  auto of_another_flow = std::make_shared<Solution>(std::move(other));
+  scheduler.join(of_another_flow);
+  auto now = Clock::now();
+  int due[] = {60, 40, 10, 50, 30, 20};
+  for (size_t i = 0; i < all.size(); ++i) {
+    all[i]->due = now + std::chrono::seconds(due[i]);
+  }
+  scheduler.advance(all[0]);
+  CHECK(steps_done(all) == std::vector{1, 0, 1, 0, 1, 1});
+  scheduler.advance(all[1]);
+  CHECK(steps_done(all) == std::vector{1, 1, 2, 0, 2, 2});
+  CHECK(all[2]->state.finished());
+  scheduler.advance(all[3]);
+  CHECK(steps_done(all) == std::vector{1, 2, 2, 1, 3, 3});
+  CHECK(scheduler.flow_groups() == 3);
+  CHECK(scheduler.flow_steps() == 12);
+  all[0]->due = now - std::chrono::seconds(1);
+  all[3]->due = now + std::chrono::milliseconds(1500);
+  scheduler.advance(all[0]);
+  CHECK(steps_done(all) == std::vector{2, 2, 2, 2, 3, 3});
+  CHECK(scheduler.flow_steps() == 14);
+  CHECK(of_another_flow->state.done == 0);
+}
+
+TEST_CASE("a solution that fails or is dropped disturbs no other") {
+  EmulatedGpu gpu;
+  auto model = gpu_model();
+  auto requests = different_requests();
+  for (size_t broken : {0, 2}) {
+    CAPTURE(broken);
+    auto all = solutions(*model);
+    // No kernel takes a vector without dimensions.
+    for (auto& shift : all[broken]->state.times.shifts[0]) {
+      shift = mx::array(0.0f);
+    }
+    model->scheduler->advance(all[0]);
+    CHECK_THROWS_AS(std::rethrow_exception(all[broken]->failure), Error);
+    std::vector<int> expected(4, 1);
+    expected[broken] = 0;
+    CHECK(steps_done(all) == expected);
+    model->scheduler->advance(all[1]);
+    all[3].reset();
+    for (size_t i : {0, 1, 2}) {
+      if (i != broken) {
+        check_rest(*model, all[i], requests[i]);
       }
     }
-    CHECK(compared + cancelled == 16);
-    CHECK(compared >= 8);
-    CHECK(cancelled >= 1);
-    CHECK(model->scheduler->steps() > 2 * model->scheduler->passes());
+    CHECK(all[broken]->state.done == 0);
   }
 }
 
@@ -133,9 +314,7 @@ TEST_CASE("a session that fails disturbs no other") {
   auto model = tiny_model();
   // Its sound is not finite.
   auto loud = tiny_manner(5);
-  auto voice = *loud->flow_voice;
-  std::fill(voice.prompt_mel.begin(), voice.prompt_mel.end(), 1e38f);
-  loud->flow_voice = std::make_shared<FlowVoice>(voice);
+  loud->flow_voice = loud_voice();
   // Its cache cannot be written.
   auto strange = tiny_manner(5);
   auto& values = strange->voice.layers[1].values;

@@ -187,29 +187,51 @@ mx::array Estimator::embed_times(const std::vector<float>& times) const {
   return time_out_(x, {}, s);
 }
 
-mx::array Estimator::velocity(
-    const ops::OdeState& state,
-    const std::vector<mx::array>& shifts,
-    ops::EvalThrottle& throttle) const {
+std::vector<mx::array> Estimator::velocities(
+    const std::vector<Point>& points) const {
   const auto& s = stream_;
-  int batch = state.input.shape(0);
-  ops::FrameInput input{
-      state.input, batch, product_, std::nullopt, state.written};
-  auto skip = run(levels_[0], input, shifts[0]);
-  auto frames = [&](const mx::array& x) {
-    return ops::FrameInput{x, batch, product_};
+  std::vector<mx::array> skips, xs;
+  for (const auto& [state, shifts, throttle] : points) {
+    int batch = state.input.shape(0);
+    ops::FrameInput input{
+        state.input, batch, product_, std::nullopt, state.written};
+    skips.push_back(run(levels_[0], input, shifts[0]));
+    xs.push_back(ops::causal_conv({skips.back(), batch, product_}, down_, s));
+  }
+  auto keep = [&] {
+    std::vector<ops::EvalThrottle::Part> parts;
+    for (size_t k = 0; k < points.size(); ++k) {
+      parts.push_back({points[k].throttle, {xs[k]}});
+    }
+    ops::EvalThrottle::keep(parts);
   };
-  auto x = ops::causal_conv(frames(skip), down_, s);
   for (size_t i = 1; i + 1 < levels_.size(); ++i) {
     if (i % kLevelsPerEval == 1) {
-      throttle.keep(x);
+      keep();
     }
-    x = run(levels_[i], frames(x), shifts[i]);
+    for (size_t k = 0; k < points.size(); ++k) {
+      int batch = points[k].state.input.shape(0);
+      xs[k] = run(levels_[i], {xs[k], batch, product_}, points[k].shifts[i]);
+    }
   }
-  throttle.keep(x);
-  x = run(levels_.back(), {x, batch, product_, skip}, shifts.back());
-  x = ops::causal_conv(frames(x), up_, s);
-  x = ops::normed_conv(frames(x), final_, final_norm_, s);
+  keep();
+  for (size_t k = 0; k < points.size(); ++k) {
+    int batch = points[k].state.input.shape(0);
+    xs[k] = last_level(xs[k], skips[k], points[k].shifts.back(), batch);
+  }
+  return xs;
+}
+
+// From the middle levels' output to the velocity.
+mx::array Estimator::last_level(
+    const mx::array& input,
+    const mx::array& skip,
+    const mx::array& shift,
+    int batch) const {
+  const auto& s = stream_;
+  auto x = run(levels_.back(), {input, batch, product_, skip}, shift);
+  x = ops::causal_conv({x, batch, product_}, up_, s);
+  x = ops::normed_conv({x, batch, product_}, final_, final_norm_, s);
   x = mel_(x, {.dtype = mx::float32}, s);
   return mx::reshape(x, {batch, -1, kMels}, s);
 }

@@ -37,12 +37,18 @@ class Estimator {
     return product_;
   }
 
-  // state.input: [B, frames, 4 * mels]: the flow's state, the encoder's mean,
-  // the speaker, the prompt's mel → [B, frames, mels] float32
-  mx::array velocity(
-      const ops::OdeState& state,
-      const std::vector<mx::array>& shifts,
-      ops::EvalThrottle& throttle) const;
+  // What the velocity of one solution depends on.
+  struct Point {
+    // input: [B, frames, 4 * mels]: the flow's state, the encoder's mean, the
+    // speaker, the prompt's mel
+    const ops::OdeState& state;
+    const std::vector<mx::array>& shifts;
+    ops::EvalThrottle& throttle;
+  };
+
+  // The velocity at each point, [B, frames, mels] float32. The graphs of all
+  // points are evaluated in parts of the same levels.
+  std::vector<mx::array> velocities(const std::vector<Point>& points) const;
 
  private:
   struct Transformer {
@@ -66,6 +72,11 @@ class Estimator {
       const Level& level,
       const ops::FrameInput& x,
       const mx::array& shift) const;
+  mx::array last_level(
+      const mx::array& input,
+      const mx::array& skip,
+      const mx::array& shift,
+      int batch) const;
 
   int channels_, heads_;
   mx::Stream stream_;

@@ -210,13 +210,27 @@ MelState Flow::begin(const MelRequest& request) const {
 }
 
 void Flow::step(MelState& state) const {
-  auto velocity = estimator_.velocity(
-      state.ode, state.times.shifts[state.done], state.throttle);
-  float span = state.times.spans[state.done];
-  state.ode = ops::euler_step(
-      state.ode, velocity, {.guidance = kGuidance, .dt = span}, stream_);
-  state.throttle.end_step(state.ode.results());
-  ++state.done;
+  MelState* one[] = {&state};
+  step(one);
+}
+
+void Flow::step(std::span<MelState* const> states) const {
+  std::vector<Estimator::Point> points;
+  for (auto* each : states) {
+    points.push_back(
+        {each->ode, each->times.shifts[each->done], each->throttle});
+  }
+  auto velocities = estimator_.velocities(points);
+  std::vector<ops::EvalThrottle::Part> parts;
+  for (size_t i = 0; i < states.size(); ++i) {
+    auto& state = *states[i];
+    float span = state.times.spans[state.done];
+    state.ode = ops::euler_step(
+        state.ode, velocities[i], {.guidance = kGuidance, .dt = span}, stream_);
+    ++state.done;
+    parts.push_back({state.throttle, state.ode.results()});
+  }
+  ops::EvalThrottle::end_step(parts);
 }
 
 mx::array Flow::finish(MelState&& state) const {

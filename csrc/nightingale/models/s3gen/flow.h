@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -71,6 +72,9 @@ class Flow {
   const LayerFormat& format() const {
     return format_;
   }
+  const mx::Stream& stream() const {
+    return stream_;
+  }
   // The type in which the estimator multiplies.
   mx::Dtype product_dtype() const {
     return estimator_.input_dtype();
@@ -86,6 +90,12 @@ class Flow {
   MelState begin(const MelRequest& request) const;
   void step(MelState& state) const;
   mx::array finish(MelState&& state) const;
+
+  // A step of each of several solutions, which may differ in length and in the
+  // steps done. On a GPU they take less time together than one after another.
+  // Where it throws, those whose `done` has not changed can be stepped again,
+  // and the others are lost.
+  void step(std::span<MelState* const> states) const;
 
  private:
   Flow(const LayerReader& flow, const FlowConfig& config);

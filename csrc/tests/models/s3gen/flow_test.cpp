@@ -89,6 +89,19 @@ TEST_CASE("the mel does not depend on the number of threads") {
   cpu::set_threads(before);
 }
 
+TEST_CASE("solutions stepped together are those stepped alone") {
+  for (bool meanflow : {false, true}) {
+    CAPTURE(meanflow);
+    auto flow = TinyS3Gen{.meanflow = meanflow}.load_flow();
+    auto requests = different_requests();
+    auto mels = solve_together(*flow, requests);
+    for (size_t i = 0; i < requests.size(); ++i) {
+      CAPTURE(i);
+      CHECK(same_bits(mels[i], solve(*flow, requests[i])));
+    }
+  }
+}
+
 TEST_CASE("no step after the first allocates") {
   for (int tokens : {10, 60}) {
     CAPTURE(tokens);

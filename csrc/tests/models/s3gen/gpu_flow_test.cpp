@@ -25,6 +25,26 @@ double tolerance(mx::Dtype dtype) {
                               : 4e-2;
 }
 
+// While it lives, notes the kernels that the emulator runs.
+class LaunchOrder : public test_hooks::KernelEmulator {
+ public:
+  LaunchOrder() {
+    test_hooks::emulate_kernels(this);
+  }
+  ~LaunchOrder() {
+    test_hooks::emulate_kernels(&metal_emulator());
+  }
+  void run(const test_hooks::KernelRun& run) override {
+    names.push_back(run.source.name);
+    metal_emulator().run(run);
+  }
+  bool has_tiles() const override {
+    return metal_emulator().has_tiles();
+  }
+
+  std::vector<std::string> names;
+};
+
 } // namespace
 
 TEST_CASE("a mel from a GPU is the CPU's") {
@@ -82,6 +102,54 @@ TEST_CASE("a flow can be left between two steps") {
     mx::synchronize(kernel_stream());
   }
   CHECK(same_bits(flow->finish(std::move(state)), expected));
+}
+
+TEST_CASE("on a GPU solutions stepped together are those stepped alone") {
+  TinyS3Gen tiny{.middle_levels = 3};
+  for (mx::Dtype dtype : {mx::float32, mx::float16}) {
+    CAPTURE(dtype);
+    KernelLimits limits({.tiles = dtype == mx::float16});
+    EmulatedGpu gpu;
+    auto flow = tiny.load_flow(dtype, kernel_stream());
+    auto requests = different_requests();
+    auto mels = solve_together(*flow, requests);
+    for (size_t i = 0; i < requests.size(); ++i) {
+      CAPTURE(i);
+      CHECK(same_bits(mels[i], solve(*flow, requests[i])));
+    }
+  }
+}
+
+TEST_CASE("on a GPU launches of solutions stepped together alternate") {
+  if (!emulated()) {
+    return; // which tells nobody in which order it was given them
+  }
+  for (bool tiles : {false, true}) {
+    CAPTURE(tiles);
+    KernelLimits limits({.tiles = tiles});
+    EmulatedGpu gpu;
+    auto flow = TinyS3Gen{.middle_levels = 3, .transformers = 2}.load_flow(
+        mx::float16, kernel_stream());
+    auto one = flow->begin(tiny_request(3, 6));
+    auto other = flow->begin(tiny_request(3, 6));
+    MelState* both[] = {&one, &other};
+    flow->step(both);
+    mx::synchronize(kernel_stream());
+    LaunchOrder order;
+    flow->step(one); // after which each instance has run
+    mx::synchronize(kernel_stream());
+    order.names.clear();
+    flow->step(both);
+    mx::synchronize(kernel_stream());
+    const auto& names = order.names;
+    REQUIRE(names.size() % 2 == 0);
+    size_t pairs = names.size() / 2, alike = 0;
+    for (size_t i = 0; i < pairs; ++i) {
+      alike += names[2 * i] == names[2 * i + 1];
+    }
+    CHECK(pairs >= 20);
+    CHECK(alike == pairs);
+  }
 }
 
 TEST_CASE("on a GPU a step of the flow takes few launches and stays in place") {

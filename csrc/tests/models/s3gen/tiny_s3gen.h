@@ -256,4 +256,44 @@ inline mx::array solve(const Flow& flow, const MelRequest& request) {
   return flow.finish(std::move(state));
 }
 
+// The mels of `requests`. Each is begun a step after the one before it and then
+// stepped along with all that are under way.
+inline std::vector<mx::array> solve_together(
+    const Flow& flow,
+    const std::vector<MelRequest>& requests) {
+  std::vector<MelState> states;
+  std::vector<MelState*> under_way;
+  do {
+    if (states.size() < requests.size()) {
+      states.push_back(flow.begin(requests[states.size()]));
+    }
+    under_way.clear();
+    for (auto& state : states) {
+      if (!state.finished()) {
+        under_way.push_back(&state);
+      }
+    }
+    if (!under_way.empty()) {
+      flow.step(under_way);
+    }
+  } while (!under_way.empty());
+  std::vector<mx::array> mels;
+  for (auto& state : states) {
+    mels.push_back(flow.finish(std::move(state)));
+  }
+  return mels;
+}
+
+// Of different lengths and numbers of steps; the first needs the most.
+inline std::vector<MelRequest> different_requests() {
+  std::vector<MelRequest> requests{
+      tiny_request(4), tiny_request(9, 0), tiny_request(1, 7), tiny_request(6)};
+  int steps[] = {6, 4, 2, 3};
+  for (size_t i = 0; i < requests.size(); ++i) {
+    requests[i].steps = steps[i];
+    requests[i].seed = i;
+  }
+  return requests;
+}
+
 } // namespace nightingale::testing
