@@ -175,6 +175,7 @@ struct OnGpu {
     Speeches together;
     for (int number = 0; number < count; ++number) {
       auto r = request(*model, number, analyser);
+      r.options.max_tokens = 3 + number;
       r.options.cfg_weight = cfg_weight;
       SpeechTokens alone(model, r);
       expected.push_back(rest_of(alone));
@@ -196,14 +197,12 @@ TinyT3 aligned() {
 } // namespace
 
 TEST_CASE("on a GPU, too, sentences together say what they say alone") {
-  for (mx::Dtype dtype : kFloatTypes) {
-    OnGpu{aligned(), dtype, std::nullopt, 0, true}.check(3);
-  }
-  OnGpu{TinyT3{}, mx::float16}.check(2);
+  OnGpu{aligned(), mx::float32, std::nullopt, 0, true}.check(2);
+  OnGpu{aligned(), mx::bfloat16, std::nullopt, 0, true}.check(3);
   OnGpu{TinyT3{}, mx::float16}.check(6);
-  OnGpu{aligned(), mx::float16, 8, 8, true}.check(5);
-  OnGpu{aligned(), mx::float16, 4, 4, true, 0.0f}.check(3);
-  OnGpu{tiny_gpt2(), mx::float16, std::nullopt, 0, false, 0.0f}.check(4);
+  OnGpu{aligned(), mx::float16, 8, 8, true}.check(3);
+  OnGpu{TinyT3{}, mx::float16, 4, 4, false, 0.0f}.check(2);
+  OnGpu{tiny_gpt2(), mx::float16, std::nullopt, 0, false, 0.0f}.check(3);
 }
 
 TEST_CASE("on a GPU, utterances that launch other kernels take turns") {
@@ -211,8 +210,9 @@ TEST_CASE("on a GPU, utterances that launch other kernels take turns") {
   auto model = aligned().load(mx::float32, std::nullopt, kernel_stream());
   std::vector<std::vector<Said>> expected;
   Speeches together;
-  for (int number = 0; number < 6; ++number) {
-    auto r = request(*model, number, number % 3 != 0);
+  for (int number = 0; number < 4; ++number) {
+    auto r = request(*model, number, number < 2);
+    r.options.max_tokens = 3 + number;
     r.options.cfg_weight = number % 2 ? 0.0f : 0.5f;
     SpeechTokens alone(model, r);
     expected.push_back(rest_of(alone));
