@@ -1,17 +1,18 @@
 // gemv: y = x · wᵀ and what follows a product (bias, activation, residual) for
-// one or two rows. Where NORM is 1, x is rms_norm(x, norm), where it is 2,
+// few rows. Where NORM is 1, x is rms_norm(x, norm), where it is 2,
 // layer_norm(x, norm, shift). With SWIGLU the result is silu(gate) * up, where the
 // first half of w is the gate.
-// x: [S * ROWS, K]; w: [N, K]; norm, shift: [K]; bias: [N]; residual: [S * ROWS, N]
-//   → y: [S * ROWS, N], or [S * ROWS, N / 2]
+// x: [M, K]; w: [N, K]; norm, shift: [K]; bias: [N]; residual: [M, N]; extent: M,
+// where ROWS is above 2 → y: [M, N], or [M, N / 2]
 // Each threadgroup makes BLOCK products. The root mean square is taken beside
 // them and applied at the end, so that nothing waits for it. A mean has to be
 // known first: every group takes it of the whole row.
-// Groups with another position in y take the ROWS rows after those: of another
-// sequence, whose results so do not depend on how many there are.
+// Groups with another position in y take the ROWS rows after those. A row's sums
+// are the same whatever ROWS and BLOCK are: what they decide is how many rows
+// share the weights that a lane has loaded.
 // Reference: reference::linear, reference::norm_linear, reference::norm_swiglu.
 //
-// inputs: x w norm shift bias residual
+// inputs: x w norm shift bias residual extent
 // outputs: y
 #include "gemv.h"
 #if ACTIVATION
@@ -27,6 +28,9 @@ threadgroup float partial[SIMDS * VALUES];
 uint lane = thread_index_in_simdgroup, simd = simdgroup_index_in_threadgroup;
 int first = int(threadgroup_position_in_grid.x) * OUT;
 int row = int(threadgroup_position_in_grid.y) * ROWS;
+#if ROWS > 2
+int last = extent[0] - 1 - row; // of the group's rows
+#endif
 x += row * K;
 
 float sums[VALUES];
@@ -41,7 +45,11 @@ for (int pass = 0; pass < 2; ++pass) { // the mean, then the squares about it
   for (int element = int(simd * 32 + lane) * 8; element < K; element += THREADS * 8) {
     for (int r = 0; r < ROWS; ++r) {
       float v[8];
+#if ROWS > 2
+      load8(x + min(r, last) * K + element, v);
+#else
       load8(x + r * K + element, v);
+#endif
       for (int i = 0; i < 8; ++i) v[i] -= mean[r];
       moment[r] += pass == 0 ? sum8(v) : dot8(v, v);
     }
@@ -76,7 +84,11 @@ for (int begin = 0; begin < K; begin += THREADS * 8) {
   load8(shift + element, h);
 #endif
   for (int r = 0; r < ROWS; ++r) {
+#if ROWS > 2
+    load8(x + min(r, last) * K + element, v[r]);
+#else
     load8(x + r * K + element, v[r]);
+#endif
 #if NORM == 2
     for (int i = 0; i < 8; ++i)
       v[r][i] = fma((v[r][i] - mean[r]) * deviation[r], g[i], h[i]);
@@ -103,6 +115,9 @@ leave_sums<ROWS>(square_sums, squares, simd, lane);
 threadgroup_barrier(mem_flags::mem_threadgroup);
 int i = int(thread_index_in_threadgroup);
 int column = first + i / ROWS, r = i % ROWS, at = (row + r) * COLUMNS + column;
+#if ROWS > 2
+if (r > last) return;
+#endif
 if (i < OUT * ROWS && column < COLUMNS) {
   float value = sum_partials<SIMDS, VALUES>(partial, i), scale = 1.0f;
 #if NORM == 1

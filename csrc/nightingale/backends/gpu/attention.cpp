@@ -225,6 +225,7 @@ StepAttention step_attention(
     attend.absent.insert(attend.absent.end(), {"watched", "text", "scores"});
     project.absent = {"scores", "watched", "text", "weights"};
   }
+  attend.best_size_only = project.best_size_only = listed > 1;
   auto attended = launch(attend, s);
 
   project.inputs = {attended[0], positions};

@@ -5,6 +5,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <unordered_map>
 
 #include "mlx/backend/cuda/cuda.h"
@@ -45,7 +46,7 @@ Arrays all_inputs(const Launch& launch) {
 
 // How an instance has been launched.
 struct Accepted {
-  int threads;
+  int threads; // 0: it was refused
   long source_bytes;
 };
 
@@ -115,6 +116,13 @@ Arrays run(const SizedLaunch& sized) {
   return outputs;
 }
 
+[[noreturn]] void throw_refused(
+    const Launch& launch,
+    const std::string& reason = "") {
+  throw Error(
+      "this GPU cannot run the kernel " + std::string(launch.kernel) + reason);
+}
+
 // A GPU refuses a group size only when the launch is evaluated, before anything
 // has run: so the first launch of an instance is evaluated at once.
 Arrays first_run(SizedLaunch sized) {
@@ -138,7 +146,9 @@ Arrays first_run(SizedLaunch sized) {
     }
     return std::nullopt;
   };
-  for (int threads : sized.launch.threads) {
+  const auto& launch = sized.launch;
+  size_t count = launch.best_size_only ? 1 : launch.threads.size();
+  for (int threads : std::span(launch.threads).first(count)) {
     sized.threads = threads;
     provide_code(sized);
     if (auto outputs = try_run()) {
@@ -151,9 +161,10 @@ Arrays first_run(SizedLaunch sized) {
       }
     }
   }
-  throw Error(
-      "this GPU cannot run the kernel " + std::string(sized.launch.kernel) +
-      ": " + refusal);
+  if (launch.best_size_only) {
+    sizes().keep(sized.instance, {0, 0}); // not to be tried for every token
+  }
+  throw_refused(launch, ": " + refusal);
 }
 
 // MLX keeps up to 8 bytes in memory that the host accesses too, and on CUDA
@@ -242,6 +253,10 @@ std::vector<mx::array> launch(const Launch& launch, mx::Stream s) {
   SizedLaunch sized{instance_of(launch).value(), launch, inputs, 0, s};
   ++launches;
   if (auto accepted = sizes().find(sized.instance)) {
+    bool other = accepted->threads != launch.threads.front();
+    if (accepted->threads == 0 || (launch.best_size_only && other)) {
+      throw_refused(launch);
+    }
     sized.threads = accepted->threads;
     source_bytes += accepted->source_bytes;
     return run(sized);

@@ -43,8 +43,14 @@ struct Launch {
   std::vector<std::string> absent = {}; // inputs and outputs that are left out
   std::array<int, 3> groups{1, 1, 1}; // of THREADS threads each
   // Possible group sizes, the best first: the first that the GPU accepts is
-  // used. All give the same result. The kernel sees the size as THREADS.
+  // used. All give the same result, but for the order of sums. The kernel sees
+  // the size as THREADS.
   std::vector<int> threads;
+
+  // Whether only the best size will do, because the result must have the bits of
+  // a launch with less work for each thread: a GPU that accepts the size here
+  // accepts it there. The caller has another way where it is refused.
+  bool best_size_only = false;
 
   // Adds the input `name`, the next in the kernel's list, or leaves it out.
   void add_optional(const char* name, const std::optional<mx::array>& input) {

@@ -1,5 +1,7 @@
 #include "nightingale/backends/gpu/linear.h"
 
+#include <algorithm>
+#include <bit>
 #include <sstream>
 
 #include "mlx/ops.h"
@@ -12,11 +14,15 @@ namespace nightingale::gpu {
 
 namespace {
 
-// Rows that share the reading of a matrix: the two of guidance.
+// Rows that share the reading of a matrix: the two of guidance, or those of
+// several sequences. More do not fit a lane's registers.
 constexpr int kGemvRows = 2;
+constexpr int kMostGemvRows = 8;
+constexpr int kGemvValues = 32; // sums of a group at most, by rows and columns
 constexpr int kLaneColumns = 8; // that a lane takes at once
 constexpr int kSimd = 32;
 constexpr int kManyRows = 2048; // of a matrix: enough to give every core some
+constexpr int kTileRows = 16; // of a matrix, that a tile multiplies at least
 
 bool is_float(mx::Dtype dtype) {
   return dtype == mx::float32 || dtype == mx::float16 || dtype == mx::bfloat16;
@@ -37,10 +43,14 @@ PatchShape shape_of(const ops::Matrix& w) {
   return shape;
 }
 
+bool fits(const ops::Matrix& w, mx::Dtype dtype) {
+  return !w.is_quantized() && is_half(dtype) && w.w.dtype() == dtype &&
+      w.columns() % kTileColumns == 0;
+}
+
 bool fits(const mx::array& x, const ops::Matrix& w) {
-  return !w.is_quantized() && is_half(x.dtype()) && w.w.dtype() == x.dtype() &&
-      x.shape(-1) == w.columns() && w.columns() % kTileColumns == 0 &&
-      x.size() > 0 && x.size() <= kTileMostNumbers;
+  return fits(w, x.dtype()) && x.shape(-1) == w.columns() && x.size() > 0 &&
+      x.size() <= kTileMostNumbers;
 }
 
 bool is_small(const ops::Matrix& w) {
@@ -74,6 +84,12 @@ mx::array product(const mx::array& x, const ops::Matrix& w, mx::Stream s) {
 bool is_plain(const ops::Epilogue& epilogue) {
   return !epilogue.bias && !epilogue.snake &&
       epilogue.activation == ops::Activation::none;
+}
+
+// Of so many rows of several sequences, those that a group takes.
+int shared_rows(int rows) {
+  int most = static_cast<int>(std::bit_ceil(static_cast<unsigned>(rows)));
+  return std::min(most, kMostGemvRows);
 }
 
 mx::array gated(const mx::array& gate_up, mx::Stream s) {
@@ -110,9 +126,14 @@ mx::array gemv(
   const auto& [norm, swiglu, epilogue, sequences] = options;
   auto shape = GemvShape::of(w);
   auto result = epilogue.result_dtype(x);
+  int all_rows = row_count(x), rows = all_rows / sequences;
+  if (sequences > 1) {
+    rows = shared_rows(all_rows);
+    shape.block = std::min(shape.block, kGemvValues / rows);
+  }
   int columns = swiglu ? w.rows() / 2 : w.rows();
   int block = swiglu ? shape.block / 2 : shape.block;
-  auto constants = gemv_constants(w, shape, row_count(x) / sequences, result);
+  auto constants = gemv_constants(w, shape, rows, result);
   constants.emplace_back("K", w.columns());
   constants.emplace_back("NORM", !norm ? 0 : norm->b ? 2 : 1);
   constants.emplace_back("SWIGLU", swiglu);
@@ -125,12 +146,16 @@ mx::array gemv(
       .inputs = {x, stored(w)},
       .outputs = {{ops::with_columns(x, columns), result}},
       .constants = std::move(constants),
-      .groups = {group_count(columns, block), sequences, 1},
+      .groups = {group_count(columns, block), group_count(all_rows, rows), 1},
       .threads = shape.threads};
   gemv.add_optional("norm", norm ? std::optional(norm->w) : std::nullopt);
   gemv.add_optional("shift", norm ? norm->b : std::nullopt);
   gemv.add_optional("bias", epilogue.bias);
   gemv.add_optional("residual", epilogue.residual);
+  gemv.add_optional(
+      "extent",
+      rows > kGemvRows ? std::optional(numbers({all_rows})) : std::nullopt);
+  gemv.best_size_only = sequences > 1;
   return launch_one(gemv, s);
 }
 
@@ -168,7 +193,11 @@ bool fits_tiles(
     const mx::array& x,
     const ops::Matrix& w,
     const ops::Epilogue& epilogue) {
-  return fits(x, w) && w.rows() % 16 == 0 && !epilogue.snake;
+  return fits(x, w) && w.rows() % kTileRows == 0 && !epilogue.snake;
+}
+
+bool fits_tiles(const ops::Matrix& w, mx::Dtype dtype) {
+  return fits(w, dtype) && w.rows() % kTileRows == 0 && is_small(w);
 }
 
 mx::array tile_linear(

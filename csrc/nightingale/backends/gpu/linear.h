@@ -63,6 +63,9 @@ bool fits_tiles(
     const ops::Matrix& w,
     const ops::Epilogue& epilogue);
 
+// Whether products of any number of rows above two are tile_linear's.
+bool fits_tiles(const ops::Matrix& w, mx::Dtype dtype);
+
 // ops::linear in one launch. An Error where it does not fit.
 decltype(ops::linear) tile_linear;
 
@@ -84,6 +87,7 @@ bool has_row_kernels(int channels, mx::Stream s);
 ops::Normed add_norm(const mx::array& x, const ops::AddNorm& add, mx::Stream s);
 
 // Whether the kernel tile_feed_forward supports these.
+bool fits_tile_feed_forward(const ops::FeedForward& block, mx::Dtype dtype);
 bool fits_tile_feed_forward(
     const ops::FeedForwardInput& in,
     const ops::FeedForward& block);

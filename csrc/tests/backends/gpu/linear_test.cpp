@@ -167,6 +167,90 @@ TEST_CASE("kernel gemv: the second row does not change the first") {
   CHECK(same_bits(gpu::linear(one, w, {}, s), first));
 }
 
+namespace {
+
+mx::array rows_of(const mx::array& x, int begin, int count) {
+  auto s = cpu_stream();
+  mx::Shape from{begin, 0, 0}, to{begin + count, 1, x.shape(2)};
+  return mx::contiguous(mx::slice(x, from, to, s), false, s);
+}
+
+// Of `sequences`, `each` rows each: all at once, and one by one.
+void check_sequences(
+    const ops::Matrix& w,
+    gpu::GemvOptions options,
+    int sequences,
+    int each) {
+  CAPTURE(w.bits);
+  CAPTURE(sequences);
+  CAPTURE(each);
+  auto s = kernel_stream();
+  int rows = sequences * each;
+  auto x = noise_array({rows, 1, w.columns()}, sequences);
+  auto residual = options.epilogue.residual;
+  if (residual) {
+    options.epilogue.residual = rows_of(*residual, 0, rows);
+  }
+  options.sequences = sequences;
+  auto y = gpu::gemv(x, w, options, s);
+  options.sequences = 1;
+  for (int i = 0; i < rows; i += each) {
+    if (residual) {
+      options.epilogue.residual = rows_of(*residual, i, each);
+    }
+    auto alone = gpu::gemv(rows_of(x, i, each), w, options, s);
+    CHECK(same_bits(rows_of(y, i, each), alone));
+  }
+}
+
+} // namespace
+
+TEST_CASE("kernel gemv: rows of several sequences have the bits of one") {
+  KernelLimits limits({});
+  for (auto [columns, outputs] : {std::pair{192, 10}, {1024, 2056}, {4096, 4}}) {
+    CAPTURE(columns);
+    auto gain = noise_array({columns}, 4), shift = noise_array({columns}, 5);
+    ops::Norm root{gain, kEps}, layer{gain, kEps, shift};
+    gpu::GemvOptions gated{.norm = &root, .swiglu = true};
+    gpu::GemvOptions normed{.norm = &layer};
+    gpu::GemvOptions added{
+        .epilogue = {
+            .bias = noise_array({outputs}, 6),
+            .residual = noise_array({16, 1, outputs}, 7)}};
+    for (const auto& [w, floats] : all_weights(outputs, columns)) {
+      if (outputs > 2000) { // of which a group makes more products
+        if (w.w.dtype() == mx::float16 || w.bits == 8) {
+          check_sequences(w, gated, 5, 2);
+        }
+        continue;
+      }
+      for (auto [sequences, each] : {std::pair{2, 2}, {5, 2}, {3, 1}, {8, 1}}) {
+        check_sequences(w, gated, sequences, each);
+        check_sequences(w, normed, sequences, each);
+        check_sequences(w, added, sequences, each);
+      }
+      check_sequences(w, added, 8, 2);
+    }
+  }
+}
+
+TEST_CASE("kernel gemv: rows of several sequences take the best size or none") {
+  if (!emulated()) {
+    return;
+  }
+  auto two = noise_array({2, 1, 1024}, 3), four = noise_array({4, 1, 1024}, 3);
+  auto w = noise_array({16, 1024}, 2, mx::float16);
+  auto s = kernel_stream();
+  KernelLimits limits({.threads = 64});
+  CHECK_NOTHROW(gpu::gemv(two, w, {}, s)); // which takes another size
+  for (const auto& x : {four, four, two}) {
+    CHECK_THROWS_WITH_AS(
+        gpu::gemv(x, w, {.sequences = 2}, s),
+        doctest::Contains("this GPU cannot run the kernel gemv"),
+        nightingale::Error);
+  }
+}
+
 TEST_CASE("kernel gemv: a GPU that refuses large groups gets smaller ones") {
   if (!emulated()) {
     return;
