@@ -1,7 +1,9 @@
 // tile_attention: full attention over frames. Every head's softmax(q · kᵀ /
 // sqrt(D)) · v, 32 keys at a time, so that scores stay in registers: what was
 // summed before is scaled down when a larger score comes.
-// x: [B, T, 3 * HEADS * D], q, k and v side by side → y: [B, T, HEADS * D]
+// x: [S * SEQUENCES, rows, 3 * HEADS * D], q, k and v side by side; extent: rows of
+// a sequence, then for each of S solutions how many of them are frames → y: [S *
+// SEQUENCES, rows, HEADS * D], zeros in rows that are no frames
 // A group takes 64 queries of a head, 16 to a SIMD group. Values are what tiles
 // read by columns: they go through threadgroup memory, transposed, in two places
 // by turns, so that one barrier a step is enough.
@@ -98,17 +100,25 @@ constexpr int CHUNKS = D / 32, TILES = D / 8; // of a head: by 32 and by 8
 constexpr int COUNT = 32 * TILES / THREADS; // parts of values, of a thread
 threadgroup uint4 values[2 * 4 * D];
 uint lane = thread_index_in_simdgroup;
-int index = int(thread_index_in_threadgroup), frames = extent[0];
-int row = tile_row(lane), quarter = tile_quarter(lane);
-long batch = long(threadgroup_position_in_grid.z) * frames;
-auto q = x + (batch * STRIDE + int(threadgroup_position_in_grid.y) * D);
+int index = int(thread_index_in_threadgroup), sequence = int(threadgroup_position_in_grid.z);
+int rows = extent[0], frames = extent[1 + sequence / SEQUENCES];
+int row = tile_row(lane), quarter = tile_quarter(lane), head = int(threadgroup_position_in_grid.y);
+long batch = long(sequence) * rows;
+int group = int(threadgroup_position_in_grid.x) * BLOCKS * 16;
+if (group >= frames) {
+  float zeros[2];
+  zeros[0] = zeros[1] = 0.0f;
+  for (int i = index; i < min(rows - group, BLOCKS * 16) * (D / 2); i += THREADS)
+    store_pair(y + ((batch + group + i / (D / 2)) * C + head * D + i % (D / 2) * 2), zeros);
+  return;
+}
+auto q = x + (batch * STRIDE + head * D);
 auto k = q + C;
 auto v = k + C;
 float by = 1.0f / precise::sqrt(float(D));
 
 for (int block = 0; block < BLOCKS; block += SIMDS) {
-  int first = (int(threadgroup_position_in_grid.x) * BLOCKS + block) * 16 +
-      int(simdgroup_index_in_threadgroup) * 16;
+  int first = group + (block + int(simdgroup_index_in_threadgroup)) * 16;
   uint4 top[CHUNKS], bottom[CHUNKS], keys[4 * CHUNKS], next_keys[4 * CHUNKS], held[COUNT];
 #pragma unroll
   for (int c = 0; c < CHUNKS; ++c) {
@@ -179,9 +189,8 @@ for (int block = 0; block < BLOCKS; block += SIMDS) {
     for (int j = 0; j < TILES; ++j) {
       float pair[2];
 #pragma unroll
-      for (int e = 0; e < 2; ++e) pair[e] = out[j][2 * h + e] / sum;
-      long at = (batch + query) * C + int(threadgroup_position_in_grid.y) * D;
-      if (query < frames) store_pair(y + (at + 8 * j + 2 * quarter), pair);
+      for (int e = 0; e < 2; ++e) pair[e] = query < frames ? out[j][2 * h + e] / sum : 0.0f;
+      if (query < rows) store_pair(y + ((batch + query) * C + head * D + 8 * j + 2 * quarter), pair);
     }
   }
   if (block + SIMDS < BLOCKS) threadgroup_barrier(mem_flags::mem_threadgroup);

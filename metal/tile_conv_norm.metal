@@ -1,6 +1,7 @@
 // tile_conv_norm: y = mish(layer_norm(conv + bias)) (+ shift), where conv is a
 // causal convolution of three rows of x, and of skip beside it.
-// x: [B, T, CX]; skip: [B, T, CS]; w: [N, 3 * (CX + CS)]; others: [N] → y: [B, T, N]
+// x: [B, T, CX]; skip: [B, T, CS]; w: [N, 3 * (CX + CS)]; shift: [B / SEQUENCES, N];
+// others: [N] → y: [B, T, N]
 // A group makes 16 whole rows. `order` is not read: it is of whoever wrote x in
 // place.
 // Reference: mx::concatenate of shifted rows, reference::linear, then reference::norm_mish.
@@ -30,5 +31,8 @@ for (int i = 0; i < OWN * COLUMNS * 4; ++i) {
   float u = v[i / 4 / COLUMNS][i / 4 % COLUMNS][i % 4];
   v[i / 4 / COLUMNS][i / 4 % COLUMNS][i % 4] = mish(u);
 }
-if (SHIFT) add_columns<OWN, COLUMNS>(shift, first, lane, v);
+if (SHIFT) {
+  int solution = int(threadgroup_position_in_grid.y) / SEQUENCES;
+  add_columns<OWN, COLUMNS>(shift + solution * N, first, lane, v);
+}
 store_tile_rows<N, OWN, COLUMNS>(y + batch * N, top, frames, first, lane, v);

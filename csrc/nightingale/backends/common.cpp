@@ -21,6 +21,14 @@ void check_linear(const mx::array& x, const ops::Matrix& w, bool on_cpu) {
   }
 }
 
+void check_one_solution(const ops::FrameLayout& layout) {
+  if (layout.solutions() > 1) {
+    throw Error(
+        "frames of " + std::to_string(layout.solutions()) +
+        " solutions in one array; these layers expect those of one");
+  }
+}
+
 ops::AttentionHeads
 split_qkv(const mx::array& qkv, int batch, int heads, mx::Stream s) {
   auto frames =
@@ -120,9 +128,13 @@ ops::SelfAttention projected_attention(
   return attention;
 }
 
-mx::array
-frame_attention(const mx::array& qkv, int batch, int heads, mx::Stream s) {
-  return ops::full_attention(split_qkv(qkv, batch, heads, s), s);
+mx::array frame_attention(
+    const mx::array& qkv,
+    const ops::FrameLayout& layout,
+    int heads,
+    mx::Stream s) {
+  check_one_solution(layout);
+  return ops::full_attention(split_qkv(qkv, layout.batch, heads, s), s);
 }
 
 // One product for each layer, or one for all where they are quantized.

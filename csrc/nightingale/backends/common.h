@@ -11,6 +11,7 @@
 #include "nightingale/ops/resnet.h"
 #include "nightingale/ops/rotary.h"
 #include "nightingale/ops/sampling.h"
+#include "nightingale/ops/shared_frames.h"
 #include "nightingale/ops/source.h"
 #include "nightingale/ops/spectrum.h"
 
@@ -26,6 +27,9 @@ namespace nightingale::backends {
 // An Error where x · wᵀ cannot be: the sizes differ, or the weights are
 // quantized for the other kind of processor.
 void check_linear(const mx::array& x, const ops::Matrix& w, bool on_cpu);
+
+// An Error where solutions share the array: what calls it has no such kernel.
+void check_one_solution(const ops::FrameLayout& layout);
 
 // [B, T, heads * head_dim] each, of frames whose batch may be folded into T.
 ops::AttentionHeads

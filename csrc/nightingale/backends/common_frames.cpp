@@ -14,9 +14,10 @@ constexpr ops::Conv1d kCausal{.pad_left = 2};
 // As [batch, T, C] of the input's dtype.
 mx::array
 frames_of(const ops::FrameInput& input, const mx::array& x, mx::Stream s) {
+  check_one_solution(input.layout);
   auto typed = ops::cast(x, input.dtype, s);
   return x.ndim() == 3 ? typed
-                       : mx::reshape(typed, {input.batch, -1, x.shape(1)}, s);
+                       : mx::reshape(typed, {input.layout.batch, -1, x.shape(1)}, s);
 }
 
 // Frames [begin, end) of x in reverse order.

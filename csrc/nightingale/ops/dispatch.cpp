@@ -59,6 +59,16 @@ bool can_share_steps(
   return on_cpu(s) || gpu::can_share_steps(layers, head, s);
 }
 
+bool can_share_frames(const FrameNetwork& network, mx::Stream s) {
+  return !on_cpu(s) && gpu::can_share_frames(network, s);
+}
+
+JoinedInputs join_inputs(
+    const std::vector<const OdeState*>& states,
+    mx::Stream s) {
+  return gpu::join_inputs(states, s);
+}
+
 mx::array power_spectrum(const mx::array& frames, mx::Stream s) {
   int size = frames.shape(-1);
   if (size < 2 || size % 2 != 0) {

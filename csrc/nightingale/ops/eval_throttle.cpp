@@ -6,11 +6,16 @@ namespace nightingale::ops {
 
 namespace {
 
+// Once each: several graphs may have a part in common.
 std::vector<mx::array> all_results(
     const std::vector<EvalThrottle::Part>& parts) {
   std::vector<mx::array> all;
   for (const auto& part : parts) {
-    all.insert(all.end(), part.results.begin(), part.results.end());
+    for (const auto& x : part.results) {
+      if (all.empty() || all.back().id() != x.id()) {
+        all.push_back(x);
+      }
+    }
   }
   return all;
 }

@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "nightingale/ops/frame_layout.h"
 #include "nightingale/ops/matrix.h"
 
 namespace nightingale::ops {
@@ -37,8 +38,11 @@ mx::array relative_attention(
 
 // full_attention of the queries, keys and values that one product gave.
 // qkv: 3 * heads * head_dim channels → heads * head_dim
-mx::array
-frame_attention(const mx::array& qkv, int batch, int heads, mx::Stream s);
+mx::array frame_attention(
+    const mx::array& qkv,
+    const FrameLayout& layout,
+    int heads,
+    mx::Stream s);
 
 // The matrices of several layers, one below the other.
 struct PositionWeights {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "nightingale/ops/convolution.h"
+#include "nightingale/ops/frame_layout.h"
 #include "nightingale/ops/norm.h"
 
 namespace nightingale::ops {
@@ -10,7 +11,7 @@ namespace nightingale::ops {
 
 struct FrameInput {
   mx::array x;
-  int batch;
+  FrameLayout layout;
   mx::Dtype dtype; // of the products
   // More channels, to be concatenated to those of x.
   std::optional<mx::array> skip = std::nullopt;
@@ -63,7 +64,7 @@ struct Resnet : ResnetWeights {
 
 // What surrounds a residual block.
 struct ResnetContext {
-  mx::array shift; // [O]
+  mx::array shift; // [O], or [solutions, O]
   LayerNorm next_norm;
 };
 

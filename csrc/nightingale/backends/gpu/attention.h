@@ -67,6 +67,10 @@ decltype(ops::frame_attention) attention_by_products;
 decltype(ops::frame_attention) tile_attention;
 
 // Whether tile_attention supports it: 16-bit types, heads of 32 or 64.
+bool fits_tile_attention(int head_dim, mx::Dtype dtype);
 bool fits_tile_attention(const mx::array& qkv, int heads);
+
+// A ops::FrameLayout for kernels: rows of a sequence, then the lengths.
+mx::array frame_extent(int rows, const std::vector<int>& lengths);
 
 } // namespace nightingale::gpu

@@ -54,17 +54,22 @@ std::vector<mx::array> launch_tiles(
 
 } // namespace
 
-bool fits_tile_feed_forward(
-    const ops::FeedForwardInput& in,
-    const ops::FeedForward& block) {
+bool fits_tile_feed_forward(const ops::FeedForward& block, mx::Dtype dtype) {
   auto typed = [&](const ops::Matrix& w) {
-    return !w.is_quantized() && w.w.dtype() == in.dtype;
+    return !w.is_quantized() && w.w.dtype() == dtype;
   };
   int channels = block.out.rows(), hidden = block.up.rows();
-  return in.x.dtype() == in.dtype && fits_norm_tiles(in.x, block.out) &&
+  return fits_tiles(block.out, dtype) && fits_whole_rows(channels) &&
       channels <= kMostChannels && typed(block.up) && typed(block.down) &&
       block.up.columns() == channels && block.down.rows() == channels &&
       block.down.columns() == hidden && hidden % channels == 0;
+}
+
+bool fits_tile_feed_forward(
+    const ops::FeedForwardInput& in,
+    const ops::FeedForward& block) {
+  return in.x.dtype() == in.dtype && fits_norm_tiles(in.x, block.out) &&
+      fits_tile_feed_forward(block, in.dtype);
 }
 
 mx::array tile_feed_forward(

@@ -62,22 +62,29 @@ mx::array columns(const mx::array& x, mx::Stream s) {
 
 } // namespace
 
-mx::array
-frame_attention(const mx::array& qkv, int batch, int heads, mx::Stream s) {
+mx::array frame_attention(
+    const mx::array& qkv,
+    const ops::FrameLayout& layout,
+    int heads,
+    mx::Stream s) {
   if (has_tiles(s) && fits_tile_attention(qkv, heads)) {
-    return tile_attention(qkv, batch, heads, s);
+    return tile_attention(qkv, layout, heads, s);
   }
+  check_one_solution(layout);
   bool fused = qkv.dtype() != mx::float32 || mx::metal::is_available() ||
       !has_kernels(s);
-  return fused ? fused_attention(qkv, batch, heads, s)
-               : attention_by_products(qkv, batch, heads, s);
+  return fused ? fused_attention(qkv, layout, heads, s)
+               : attention_by_products(qkv, layout, heads, s);
 }
 
-mx::array
-fused_attention(const mx::array& qkv, int batch, int heads, mx::Stream s) {
+mx::array fused_attention(
+    const mx::array& qkv,
+    const ops::FrameLayout& layout,
+    int heads,
+    mx::Stream s) {
   int depth = qkv.shape(-1) / 3 / heads;
-  auto all = mx::transpose(
-      mx::reshape(qkv, {batch, -1, 3 * heads, depth}, s), {0, 2, 1, 3}, s);
+  auto rows = mx::reshape(qkv, {layout.batch, -1, 3 * heads, depth}, s);
+  auto all = mx::transpose(rows, {0, 2, 1, 3}, s);
   auto parts = mx::split(all, 3, 1, s); // views: the attention takes strides
   auto out = mx::fast::scaled_dot_product_attention(
       parts[0],
@@ -95,27 +102,40 @@ fused_attention(const mx::array& qkv, int batch, int heads, mx::Stream s) {
 
 mx::array attention_by_products(
     const mx::array& qkv,
-    int batch,
+    const ops::FrameLayout& layout,
     int heads,
     mx::Stream s) {
   auto dtype = qkv.dtype();
-  auto parts =
-      split_heads(qkv, batch, heads, std::nullopt, std::nullopt, dtype, s);
+  auto parts = split_heads(
+      qkv, layout.batch, heads, std::nullopt, std::nullopt, dtype, s);
   auto scores = mx::matmul(parts[0], columns(parts[1], s), s);
   auto weights = mx::softmax(scores, -1, true, s);
   return merge_heads(mx::matmul(weights, parts[2], s), dtype, s);
 }
 
-bool fits_tile_attention(const mx::array& qkv, int heads) {
-  int depth = qkv.shape(-1) / 3 / heads;
-  return is_half(qkv.dtype()) && qkv.size() <= kTileMostNumbers &&
-      (depth == 32 || depth == 64);
+bool fits_tile_attention(int head_dim, mx::Dtype dtype) {
+  return is_half(dtype) && (head_dim == 32 || head_dim == 64);
 }
 
-mx::array
-tile_attention(const mx::array& qkv, int batch, int heads, mx::Stream s) {
+bool fits_tile_attention(const mx::array& qkv, int heads) {
+  int depth = qkv.shape(-1) / 3 / heads;
+  return fits_tile_attention(depth, qkv.dtype()) &&
+      qkv.size() <= kTileMostNumbers;
+}
+
+mx::array frame_extent(int rows, const std::vector<int>& lengths) {
+  std::vector<int> extent{rows};
+  extent.insert(extent.end(), lengths.begin(), lengths.end());
+  return numbers(extent);
+}
+
+mx::array tile_attention(
+    const mx::array& qkv,
+    const ops::FrameLayout& layout,
+    int heads,
+    mx::Stream s) {
   int width = qkv.shape(-1) / 3, rows = row_count(qkv);
-  int length = rows / batch;
+  int length = rows / layout.batch;
   if (!fits_tile_attention(qkv, heads)) {
     std::ostringstream message;
     message << "tile_attention is for float16 and bfloat16 and heads of 32 or "
@@ -125,11 +145,17 @@ tile_attention(const mx::array& qkv, int batch, int heads, mx::Stream s) {
   }
   return launch_one(
       {.kernel = "tile_attention",
-       .inputs = {qkv, numbers({length})},
+       .inputs =
+           {qkv,
+            layout.lengths.empty() ? numbers({length, length})
+                                   : frame_extent(length, layout.lengths)},
        .outputs = {{{rows, width}, qkv.dtype()}},
        .constants =
-           {{"T", qkv.dtype()}, {"HEADS", heads}, {"D", width / heads}},
-       .groups = {group_count(length, kGroupQueries), heads, batch},
+           {{"T", qkv.dtype()},
+            {"HEADS", heads},
+            {"D", width / heads},
+            {"SEQUENCES", layout.sequences()}},
+       .groups = {group_count(length, kGroupQueries), heads, layout.batch},
        .threads = {128, 64, 32}},
       s);
 }

@@ -68,6 +68,8 @@ decltype(ops::harmonic_source) harmonic_source;
 decltype(ops::normal_noise) normal_noise;
 
 decltype(ops::euler_step) euler_step;
+decltype(ops::can_share_frames) can_share_frames;
+decltype(ops::join_inputs) join_inputs;
 
 decltype(ops::choose_token) choose_token; // one launch, if the kernel fits
 

@@ -44,8 +44,8 @@ Launch tile_launch(
     const ops::FrameInput& input,
     int channels,
     bool deep) {
-  int frames = row_count(input.x) / input.batch;
-  auto launch = whole_row_launch(kernel, frames, input.batch, channels, deep);
+  int batch = input.layout.batch, frames = row_count(input.x) / batch;
+  auto launch = whole_row_launch(kernel, frames, batch, channels, deep);
   launch.constants.emplace_back("T", input.dtype);
   launch.constants.emplace_back("CX", input.x.shape(-1));
   launch.constants.emplace_back("CS", skip_channels(input));
@@ -53,7 +53,7 @@ Launch tile_launch(
 }
 
 mx::array frame_count(const ops::FrameInput& input) {
-  return numbers({row_count(input.x) / input.batch});
+  return numbers({row_count(input.x) / input.layout.batch});
 }
 
 // mish(layer_norm(conv(x))) (+ shift), [batch * T, O]: one launch.
@@ -71,6 +71,7 @@ mx::array tile_conv_norm(
       input.x, matrix.w, conv.b, norm.w, norm.b, frame_count(input)};
   tiles.outputs = {{{row_count(input.x), channels}, input.dtype}};
   tiles.constants.emplace_back("SHIFT", shift.has_value());
+  tiles.constants.emplace_back("SEQUENCES", input.layout.sequences());
   tiles.constants.push_back(float_constant("EPS", norm.eps));
   tiles.add_optional("skip", input.skip);
   tiles.add_optional("shift", shift);
@@ -116,12 +117,13 @@ ops::Normed tile_resnet(
 mx::array causal_taps(const ops::FrameInput& input, mx::Stream s) {
   const auto& x = input.x;
   int own = x.shape(-1), skip = skip_channels(input), rows = row_count(x);
+  int batch = input.layout.batch;
   return launch_one(
       {.kernel = "causal_taps",
        .inputs = {x, input.skip.value_or(x), input.written.value_or(x)},
        .outputs = {{{rows, kTaps * (own + skip)}, input.dtype}},
        .constants = {{"CX", own}, {"CS", skip}},
-       .groups = {rows / input.batch, input.batch, 1},
+       .groups = {rows / batch, batch, 1},
        .threads = {256, 128, 64, 32}},
       s);
 }
@@ -142,6 +144,7 @@ mx::array norm_mish(
     mx::Stream s) {
   const auto& [bias, norm, shift, taps] = args;
   int channels = bias.size(), rows = row_count(product);
+  int batch = input.layout.batch;
   return launch_one(
       {.kernel = "norm_mish",
        .inputs = {product, bias, norm.w, norm.b, shift.value_or(bias)},
@@ -152,7 +155,7 @@ mx::array norm_mish(
             {"TAPS", taps},
             {"SHIFT", shift.has_value()},
             float_constant("EPS", norm.eps)},
-       .groups = {rows / input.batch, input.batch, 1},
+       .groups = {rows / batch, batch, 1},
        .threads = {32}},
       s);
 }
@@ -212,6 +215,7 @@ ops::Normed resnet(
   if (can_use_tiles(input, block.first, s)) {
     return tile_resnet(input, block, context, s);
   }
+  check_one_solution(input.layout);
   const auto &first = block.first, &second = block.second;
   const auto& next = context.next_norm;
   auto both = gpu::linear(causal_taps(input, s), *block.matrix, {}, s);

@@ -1,6 +1,8 @@
 #include "nightingale/models/s3gen/estimator.h"
 
+#include <algorithm>
 #include <cmath>
+#include <functional>
 #include <numbers>
 
 #include "mlx/ops.h"
@@ -16,6 +18,16 @@ constexpr float kNormEps = 1e-5f;
 constexpr int kTaps = 3;
 constexpr int kInputs = 4 * kMels;
 constexpr int kLevelsPerEval = 2; // between calls of EvalThrottle::keep
+
+// Points that share a pass are filled up to the most frames of one: each has at
+// least this part of them. Rows of fewer than these frames may be multiplied by
+// another kernel where they are alone.
+constexpr float kLeastPart = 0.7f;
+constexpr int kLeastShared = 4;
+
+int frames_of(const Estimator::Point& point) {
+  return point.state.x.shape(1);
+}
 
 std::vector<std::string> level_names(const FlowConfig& config) {
   std::vector<std::string> names{"down_blocks.0"};
@@ -122,6 +134,7 @@ Estimator::Estimator(const LayerReader& reader, const FlowConfig& config)
       levels_.back().transformers.emplace_back(level.child("1", i), config);
     }
   }
+  can_share_ = ops::can_share_frames(network(), stream_);
 }
 
 FlowTimes Estimator::times(int steps) const {
@@ -154,15 +167,17 @@ FlowTimes Estimator::compute_times(int steps) const {
   auto shifts = shift_(ops::activate(time, ops::Activation::mish, s), {}, s);
   FlowTimes times;
   std::vector<mx::array> all;
+  int levels = levels_.size();
   for (int i = 0; i < steps; ++i) {
     times.spans.push_back(at[i + 1] - at[i]);
-    auto& levels = times.shifts.emplace_back();
-    for (size_t level = 0; level < levels_.size(); ++level) {
-      int begin = level * channels_;
-      auto row = mx::slice(shifts, {i, begin}, {i + 1, begin + channels_}, s);
-      levels.push_back(mx::contiguous(mx::flatten(row, s), false, s));
-      all.push_back(levels.back());
+    auto row = mx::slice(shifts, {i, 0}, {i + 1, shifts.shape(1)}, s);
+    auto rows = mx::contiguous(
+        mx::reshape(row, {levels, channels_}, s), false, s);
+    auto& step = times.shifts.emplace_back(FlowTimes::Shifts{rows, {}});
+    for (const auto& level : mx::split(rows, levels, 0, s)) {
+      step.levels.push_back(mx::flatten(level, s));
     }
+    all.insert(all.end(), step.levels.begin(), step.levels.end());
   }
   mx::eval(all);
   return times;
@@ -187,21 +202,104 @@ mx::array Estimator::embed_times(const std::vector<float>& times) const {
   return time_out_(x, {}, s);
 }
 
+ops::FrameNetwork Estimator::network() const {
+  ops::FrameNetwork network{.head_dim = kHeadDim, .dtype = product_};
+  for (const auto& level : levels_) {
+    network.resnets.push_back(&level.resnet);
+    for (const auto& block : level.transformers) {
+      network.products.push_back(&block.qkv);
+      network.feed_forwards.push_back(&block.feed_forward);
+    }
+  }
+  network.convs = {&down_, &up_, &final_};
+  network.products.push_back(&mel_.w);
+  return network;
+}
+
 std::vector<mx::array> Estimator::velocities(
     const std::vector<Point>& points) const {
-  const auto& s = stream_;
-  std::vector<mx::array> skips, xs;
-  for (const auto& [state, shifts, throttle] : points) {
+  std::vector<Pass> passes;
+  for (const auto& group : groups(points)) {
+    passes.push_back(pass(group));
+  }
+  auto results = run(passes);
+  std::vector<mx::array> velocities(points.size(), results[0]);
+  for (size_t i = 0; i < passes.size(); ++i) {
+    const auto& layout = passes[i].input.layout;
+    int sequences = layout.sequences();
+    for (int k = 0; k < layout.solutions(); ++k) {
+      const auto* point = passes[i].points[k];
+      mx::Shape begin{k * sequences, 0, 0};
+      mx::Shape end{(k + 1) * sequences, frames_of(*point), kMels};
+      velocities[point - points.data()] = layout.lengths.empty()
+          ? results[i]
+          : mx::contiguous(
+                mx::slice(results[i], begin, end, stream_), false, stream_);
+    }
+  }
+  return velocities;
+}
+
+std::vector<Estimator::Points> Estimator::groups(
+    const std::vector<Point>& points) const {
+  Points all;
+  for (const auto& point : points) {
+    all.push_back(&point);
+  }
+  std::ranges::stable_sort(
+      all, std::greater(), [](const auto* point) { return frames_of(*point); });
+  std::vector<Points> groups;
+  for (const auto* point : all) {
+    bool fits = !groups.empty() && can_share_ &&
+        groups.back().size() < ops::kSharedSolutions &&
+        frames_of(*point) >= std::max<float>(
+            kLeastShared, kLeastPart * frames_of(*groups.back()[0]));
+    if (!fits) {
+      groups.emplace_back();
+    }
+    groups.back().push_back(point);
+  }
+  return groups;
+}
+
+Estimator::Pass Estimator::pass(const Points& points) const {
+  const auto& [state, first_shifts, throttle] = *points[0];
+  if (points.size() == 1) {
     int batch = state.input.shape(0);
     ops::FrameInput input{
         state.input, batch, product_, std::nullopt, state.written};
+    return {points, input, first_shifts.levels};
+  }
+  const auto& s = stream_;
+  std::vector<const ops::OdeState*> states;
+  std::vector<mx::array> shifts;
+  for (const auto* point : points) {
+    states.push_back(&point->state);
+    shifts.push_back(mx::expand_dims(point->shifts.all, 1, s));
+  }
+  auto joined = ops::join_inputs(states, s);
+  auto all = mx::concatenate(shifts, 1, s); // [levels, points, channels]
+  int levels = levels_.size();
+  return {
+      points,
+      {joined.x, joined.layout, product_},
+      mx::split(all, levels, 0, s)};
+}
+
+std::vector<mx::array> Estimator::run(const std::vector<Pass>& passes) const {
+  const auto& s = stream_;
+  std::vector<mx::array> skips, xs;
+  for (const auto& [points, input, shifts] : passes) {
     skips.push_back(run(levels_[0], input, shifts[0]));
-    xs.push_back(ops::causal_conv({skips.back(), batch, product_}, down_, s));
+    xs.push_back(
+        ops::causal_conv({skips.back(), input.layout, product_}, down_, s));
   }
   auto keep = [&] {
     std::vector<ops::EvalThrottle::Part> parts;
-    for (size_t k = 0; k < points.size(); ++k) {
-      parts.push_back({points[k].throttle, {xs[k]}});
+    for (size_t k = 0; k < passes.size(); ++k) {
+      for (const auto* point : passes[k].points) {
+        parts.push_back({point->throttle, {xs[k]}});
+      }
     }
     ops::EvalThrottle::keep(parts);
   };
@@ -209,15 +307,15 @@ std::vector<mx::array> Estimator::velocities(
     if (i % kLevelsPerEval == 1) {
       keep();
     }
-    for (size_t k = 0; k < points.size(); ++k) {
-      int batch = points[k].state.input.shape(0);
-      xs[k] = run(levels_[i], {xs[k], batch, product_}, points[k].shifts[i]);
+    for (size_t k = 0; k < passes.size(); ++k) {
+      const auto& layout = passes[k].input.layout;
+      xs[k] = run(levels_[i], {xs[k], layout, product_}, passes[k].shifts[i]);
     }
   }
   keep();
-  for (size_t k = 0; k < points.size(); ++k) {
-    int batch = points[k].state.input.shape(0);
-    xs[k] = last_level(xs[k], skips[k], points[k].shifts.back(), batch);
+  for (size_t k = 0; k < passes.size(); ++k) {
+    const auto& layout = passes[k].input.layout;
+    xs[k] = last_level(xs[k], skips[k], passes[k].shifts.back(), layout);
   }
   return xs;
 }
@@ -227,13 +325,13 @@ mx::array Estimator::last_level(
     const mx::array& input,
     const mx::array& skip,
     const mx::array& shift,
-    int batch) const {
+    const ops::FrameLayout& layout) const {
   const auto& s = stream_;
-  auto x = run(levels_.back(), {input, batch, product_, skip}, shift);
-  x = ops::causal_conv({x, batch, product_}, up_, s);
-  x = ops::normed_conv({x, batch, product_}, final_, final_norm_, s);
+  auto x = run(levels_.back(), {input, layout, product_, skip}, shift);
+  x = ops::causal_conv({x, layout, product_}, up_, s);
+  x = ops::normed_conv({x, layout, product_}, final_, final_norm_, s);
   x = mel_(x, {.dtype = mx::float32}, s);
-  return mx::reshape(x, {batch, -1, kMels}, s);
+  return mx::reshape(x, {layout.batch, -1, kMels}, s);
 }
 
 mx::array Estimator::run(
@@ -247,7 +345,7 @@ mx::array Estimator::run(
   for (size_t i = 0;; ++i) {
     const auto& block = blocks[i];
     auto attended = ops::frame_attention(
-        ops::linear(x.normed, block.qkv, {}, s), input.batch, heads_, s);
+        ops::linear(x.normed, block.qkv, {}, s), input.layout, heads_, s);
     ops::FeedForwardInput in{attended, x.sum, product_};
     if (i + 1 == blocks.size()) {
       return ops::feed_forward(in, block.feed_forward, s);

@@ -9,17 +9,20 @@
 #include "nightingale/models/layers.h"
 #include "nightingale/models/s3gen/config.h"
 #include "nightingale/ops/eval_throttle.h"
-#include "nightingale/ops/feed_forward.h"
-#include "nightingale/ops/ode.h"
-#include "nightingale/ops/resnet.h"
+#include "nightingale/ops/shared_frames.h"
 
 namespace nightingale {
 
 // What the estimator is told about time, for every step of one solution: the
 // vector that each level adds to its channels.
 struct FlowTimes {
+  struct Shifts {
+    mx::array all; // [levels, channels]
+    std::vector<mx::array> levels; // its rows: [channels]
+  };
+
   std::vector<float> spans; // how far each step goes
-  std::vector<std::vector<mx::array>> shifts; // [step][level]: [channels]
+  std::vector<Shifts> shifts; // of each step
 };
 
 // The velocity of the flow: a causal U-Net whose levels are a residual
@@ -42,12 +45,13 @@ class Estimator {
     // input: [B, frames, 4 * mels]: the flow's state, the encoder's mean, the
     // speaker, the prompt's mel
     const ops::OdeState& state;
-    const std::vector<mx::array>& shifts;
+    const FlowTimes::Shifts& shifts;
     ops::EvalThrottle& throttle;
   };
 
-  // The velocity at each point, [B, frames, mels] float32. The graphs of all
-  // points are evaluated in parts of the same levels.
+  // The velocity at each point, [B, frames, mels] float32, as it is alone. On a
+  // GPU, points with about as many frames are rows of the same arrays where the
+  // kernels allow it. All graphs are evaluated in parts of the same levels.
   std::vector<mx::array> velocities(const std::vector<Point>& points) const;
 
  private:
@@ -62,6 +66,19 @@ class Estimator {
     ops::Resnet resnet;
     std::vector<Transformer> transformers = {};
   };
+  using Points = std::vector<const Point*>;
+  // Points that go through the levels as one array.
+  struct Pass {
+    Points points;
+    ops::FrameInput input;
+    std::vector<mx::array> shifts; // of each level
+  };
+
+  // Those that share a pass, in any order.
+  std::vector<Points> groups(const std::vector<Point>& points) const;
+  Pass pass(const Points& points) const;
+  // [B, frames, mels] of each pass
+  std::vector<mx::array> run(const std::vector<Pass>& passes) const;
 
   FlowTimes compute_times(int steps) const;
   // [rows, 4 * mels] → [rows, time_channels]
@@ -76,7 +93,9 @@ class Estimator {
       const mx::array& input,
       const mx::array& skip,
       const mx::array& shift,
-      int batch) const;
+      const ops::FrameLayout& layout) const;
+
+  ops::FrameNetwork network() const;
 
   int channels_, heads_;
   mx::Stream stream_;
@@ -88,6 +107,7 @@ class Estimator {
   Linear time_in_, time_out_;
   std::optional<ops::Matrix> time_mixer_; // of a step's start and end
   Linear shift_; // of all levels, one below the other
+  bool can_share_ = false;
 
   struct KeptTimes {
     std::mutex mutex;

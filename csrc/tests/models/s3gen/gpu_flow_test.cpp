@@ -105,17 +105,20 @@ TEST_CASE("a flow can be left between two steps") {
 }
 
 TEST_CASE("on a GPU solutions stepped together are those stepped alone") {
-  TinyS3Gen tiny{.middle_levels = 3};
-  for (mx::Dtype dtype : {mx::float32, mx::float16}) {
-    CAPTURE(dtype);
-    KernelLimits limits({.tiles = dtype == mx::float16});
-    EmulatedGpu gpu;
-    auto flow = tiny.load_flow(dtype, kernel_stream());
-    auto requests = different_requests();
-    auto mels = solve_together(*flow, requests);
-    for (size_t i = 0; i < requests.size(); ++i) {
-      CAPTURE(i);
-      CHECK(same_bits(mels[i], solve(*flow, requests[i])));
+  for (bool meanflow : {false, true}) {
+    TinyS3Gen tiny{.middle_levels = 3, .meanflow = meanflow};
+    for (mx::Dtype dtype : {mx::float32, mx::float16}) {
+      CAPTURE(meanflow);
+      CAPTURE(dtype);
+      KernelLimits limits({.tiles = dtype == mx::float16});
+      EmulatedGpu gpu;
+      auto flow = tiny.load_flow(dtype, kernel_stream());
+      auto requests = different_requests();
+      auto mels = solve_together(*flow, requests);
+      for (size_t i = 0; i < requests.size(); ++i) {
+        CAPTURE(i);
+        CHECK(same_bits(mels[i], solve(*flow, requests[i])));
+      }
     }
   }
 }
@@ -124,32 +127,55 @@ TEST_CASE("on a GPU launches of solutions stepped together alternate") {
   if (!emulated()) {
     return; // which tells nobody in which order it was given them
   }
-  for (bool tiles : {false, true}) {
-    CAPTURE(tiles);
-    KernelLimits limits({.tiles = tiles});
-    EmulatedGpu gpu;
-    auto flow = TinyS3Gen{.middle_levels = 3, .transformers = 2}.load_flow(
-        mx::float16, kernel_stream());
-    auto one = flow->begin(tiny_request(3, 6));
-    auto other = flow->begin(tiny_request(3, 6));
-    MelState* both[] = {&one, &other};
-    flow->step(both);
-    mx::synchronize(kernel_stream());
-    LaunchOrder order;
-    flow->step(one); // after which each instance has run
-    mx::synchronize(kernel_stream());
-    order.names.clear();
-    flow->step(both);
-    mx::synchronize(kernel_stream());
-    const auto& names = order.names;
-    REQUIRE(names.size() % 2 == 0);
-    size_t pairs = names.size() / 2, alike = 0;
-    for (size_t i = 0; i < pairs; ++i) {
-      alike += names[2 * i] == names[2 * i + 1];
-    }
-    CHECK(pairs >= 20);
-    CHECK(alike == pairs);
+  EmulatedGpu gpu;
+  auto flow = TinyS3Gen{.middle_levels = 3, .transformers = 2}.load_flow(
+      mx::float16, kernel_stream());
+  auto one = flow->begin(tiny_request(3, 6));
+  auto other = flow->begin(tiny_request(3, 6));
+  MelState* both[] = {&one, &other};
+  flow->step(both);
+  mx::synchronize(kernel_stream());
+  LaunchOrder order;
+  flow->step(one); // after which each instance has run
+  mx::synchronize(kernel_stream());
+  order.names.clear();
+  flow->step(both);
+  mx::synchronize(kernel_stream());
+  const auto& names = order.names;
+  REQUIRE(names.size() % 2 == 0);
+  size_t pairs = names.size() / 2, alike = 0;
+  for (size_t i = 0; i < pairs; ++i) {
+    alike += names[2 * i] == names[2 * i + 1];
   }
+  CHECK(pairs >= 20);
+  CHECK(alike == pairs);
+}
+
+TEST_CASE("by tiles solutions of similar length share launches") {
+  KernelLimits limits({.tiles = true});
+  if (!gpu::has_tiles(kernel_stream())) {
+    return; // a Mac
+  }
+  EmulatedGpu gpu;
+  auto flow = TinyS3Gen{.middle_levels = 3, .transformers = 2}.load_flow(
+      mx::float16, kernel_stream());
+  std::vector<MelState> all;
+  for (int tokens : {20, 18, 60, 15, 17}) {
+    all.push_back(flow->begin(tiny_request(tokens)));
+  }
+  auto launches = [&](std::vector<MelState*> states) {
+    long before = gpu::kernel_launches();
+    flow->step(states);
+    return gpu::kernel_launches() - before;
+  };
+  std::vector<MelState*> similar{&all[0], &all[1], &all[3], &all[4]};
+  long one = launches({&all[0]});
+  CHECK(one >= 30);
+  // Besides, one joins the inputs, and each solution has an Euler step.
+  CHECK(launches(similar) == one + 1 + 3);
+  // One is far longer than the others.
+  similar.push_back(&all[2]);
+  CHECK(launches(similar) == 2 * one + 1 + 3);
 }
 
 TEST_CASE("on a GPU a step of the flow takes few launches and stays in place") {
