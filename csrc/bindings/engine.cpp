@@ -148,6 +148,7 @@ void bind_sound(nb::module_& m) {
           "begin",
           [](SentenceSound& sound, std::vector<int> tokens, bool last) {
             without_gil([&] {
+              std::lock_guard turn(sound.turn());
               sound.begin(std::move(tokens), last);
               return true;
             });
@@ -159,7 +160,10 @@ void bind_sound(nb::module_& m) {
       .def(
           "step",
           [](SentenceSound& sound) -> std::optional<NumpyArray> {
-            auto samples = without_gil([&] { return sound.step(); });
+            auto samples = without_gil([&] {
+              std::lock_guard turn(sound.turn());
+              return sound.step();
+            });
             return samples ? std::optional(to_numpy(std::move(*samples)))
                            : std::nullopt;
           },

@@ -16,13 +16,19 @@ void join(
   joined.push_back(work);
 }
 
-// Fills `group` up to `most` with what is computed along with its first: of
-// what has joined and is not in it, those that want it and are due first.
+struct Limits {
+  size_t most; // of a group
+  // Where the first of a group is overdue, others are due before that.
+  std::chrono::milliseconds enough;
+};
+
+// Fills `group` up with what is computed along with its first: of what has
+// joined and is not in it, those that want it and are due first.
 template <typename Work, typename Wants>
 void add_others(
     std::vector<std::shared_ptr<Work>>& group,
     const std::vector<std::weak_ptr<Work>>& joined,
-    size_t most,
+    Limits limits,
     Wants wants) {
   auto now = Clock::now();
   bool urgent = group.front()->due <= now;
@@ -30,14 +36,14 @@ void add_others(
   for (const auto& each : joined) {
     auto other = each.lock();
     if (other && !other->failure &&
-        !(urgent && other->due > now + Scheduler::kEnough) && wants(*other) &&
+        !(urgent && other->due > now + limits.enough) && wants(*other) &&
         std::ranges::find(group, other) == group.end()) {
       found.push_back(std::move(other));
     }
   }
   std::ranges::stable_sort(
       found, {}, [](const auto& each) { return each->due; });
-  size_t room = std::max(most, group.size()) - group.size();
+  size_t room = std::max(limits.most, group.size()) - group.size();
   found.resize(std::min(found.size(), room));
   group.insert(group.end(), found.begin(), found.end());
 }
@@ -70,6 +76,12 @@ void Scheduler::join(const std::shared_ptr<Utterance>& utterance) {
   nightingale::join(utterances_, utterance);
 }
 
+bool Scheduler::has_room() const {
+  auto expired = [](const auto& each) { return each.expired(); };
+  auto running = utterances_.size() - std::ranges::count_if(utterances_, expired);
+  return running < kUtterances;
+}
+
 void Scheduler::join(const std::shared_ptr<Solution>& solution) {
   nightingale::join(solutions_, solution);
 }
@@ -83,10 +95,11 @@ void Scheduler::advance(
   auto group = utterances;
   const auto& first = utterances.front()->tokens;
   if (first.shares_passes() && !first.in_prompt()) {
-    add_others(group, utterances_, kUtterances, [](const Utterance& other) {
+    Limits limits{kUtterances, kEnough};
+    add_others(group, utterances_, limits, [&](const Utterance& other) {
       const auto& tokens = other.tokens;
       return !tokens.in_prompt() && tokens.queued() < other.wanted &&
-          tokens.shares_passes() && !tokens.has_ended();
+          tokens.can_share_pass(first) && !tokens.has_ended();
     });
   }
   std::vector<SpeechTokens*> tokens;
@@ -108,7 +121,8 @@ void Scheduler::advance(const std::shared_ptr<Solution>& solution) {
   std::vector<std::shared_ptr<Solution>> group{solution};
   const auto& flow = solution->flow;
   if (ops::queues_ahead(flow->stream())) {
-    add_others(group, solutions_, kSolutions, [&](const Solution& other) {
+    Limits limits{kSolutions, kEnoughSound};
+    add_others(group, solutions_, limits, [&](const Solution& other) {
       return other.flow == flow && !other.state.finished();
     });
   }

@@ -9,6 +9,8 @@
 
 #include "nightingale/models/s3gen/flow.h"
 #include "nightingale/models/t3/speech_tokens.h"
+#include "nightingale/ops/decoder.h"
+#include "nightingale/ops/shared_frames.h"
 
 namespace nightingale {
 
@@ -41,19 +43,22 @@ struct Solution {
 // of up to kUtterances, get theirs in the same pass, those first whose
 // listeners run out of sound first. They are kept until they are asked for:
 // what the session wants of them is bounded by its next chunk. One whose
-// listener has sound for longer than kEnough waits while another's has none.
+// listener has sound for longer than kEnough waits while another's has none, and
+// so does one that cannot share a pass with it.
 // Tokens are those that a session would have alone. A failure ends the session
 // that it belongs to.
 //
 // The same holds for steps of the flow, of up to kSolutions, where a GPU
-// computes them: one solution leaves most of it idle. A session whose solution
-// others have finished goes on with its sound.
+// computes them: one solution leaves most of it idle. More solutions prolong a
+// step by more than more utterances prolong a pass, so kEnoughSound is shorter.
+// A session whose solution others have finished goes on with its sound.
 class Scheduler {
  public:
   // As many as have batch-invariant rows, two each with guidance.
-  static constexpr int kUtterances = 8;
-  static constexpr int kSolutions = 8;
-  static constexpr std::chrono::seconds kEnough{2};
+  static constexpr int kUtterances = ops::kSharedSequences;
+  static constexpr int kSolutions = ops::kSharedSolutions;
+  static constexpr std::chrono::milliseconds kEnough{2000};
+  static constexpr std::chrono::milliseconds kEnoughSound{500};
 
   // Held by a session while it makes a step: sessions of several threads take
   // turns.
@@ -64,6 +69,10 @@ class Scheduler {
   // The rest is called in a turn.
 
   void join(const std::shared_ptr<Utterance>& utterance);
+
+  // Whether a pass has room for more utterances than those that have joined.
+  bool has_room() const;
+
   void join(const std::shared_ptr<Solution>& solution);
 
   // Computes the next part of the prompt or the next token of the first of

@@ -33,11 +33,16 @@ struct SoundRequest {
 // a copy of its state, which knows the frames that may, and fades into what it
 // does say.
 //
-// Where sessions use the model too, its sound is made in a turn of the
-// scheduler.
+// `begin` and `step` are called in a turn of the scheduler: they may compute
+// steps of others' solutions, and others of its own.
 class SentenceSound {
  public:
   SentenceSound(std::shared_ptr<const Model> model, SoundRequest request);
+
+  // The scheduler's.
+  std::mutex& turn() const {
+    return model_->scheduler->turn();
+  }
 
   // Whether the next chunk can be made of so many tokens, with more to come.
   bool ready(int tokens) const;

@@ -14,9 +14,6 @@ namespace nightingale {
 
 namespace {
 
-// Segments spoken at once: as many as have independent rows, two each with
-// guidance.
-constexpr int kTogether = 8;
 constexpr int64_t kLongestSilence = kSampleRate; // samples in a chunk
 
 // [heads, drawn, framed text] to the mean over the heads of the weights on the
@@ -80,7 +77,7 @@ bool Session::wants_segment() const {
   if (!options_.together) {
     return parts_.empty();
   }
-  return speaking() < kTogether;
+  return parts_.empty() || has_room_;
 }
 
 int Session::speaking() const {
@@ -114,6 +111,7 @@ void Session::add(Segment segment) {
        .key = std::move(key),
        .kept = std::move(kept)});
   set_due();
+  has_room_ = model_->scheduler->has_room();
   stages_.t3 += watch.seconds();
 }
 
@@ -188,6 +186,7 @@ std::optional<SpokenChunk> Session::step() {
     sound_.reset();
     parts_.pop_front();
   }
+  has_room_ = scheduler.has_room();
   return chunk;
 }
 

@@ -72,7 +72,8 @@ class Session {
  public:
   Session(std::shared_ptr<const Model> model, SessionOptions options);
 
-  // Whether there is work that needs a further segment, if one is left.
+  // Whether there is work that needs a further segment, if one is left: in a
+  // session that speaks several together, while passes have room for it.
   bool wants_segment() const;
   void add(Segment segment);
 
@@ -146,6 +147,7 @@ class Session {
   std::vector<Ended> ended_;
   StageSeconds stages_; // but for what sound_ knows
   int64_t samples_ = 0;
+  bool has_room_ = true; // the scheduler, for a further segment
   std::optional<Clock::time_point> begun_; // by the first step
 };
 

@@ -214,33 +214,39 @@ TEST_CASE("on a GPU solutions that are due first make a step with another") {
   EmulatedGpu gpu;
   auto model = gpu_model();
   auto& scheduler = *model->scheduler;
-  auto all = solutions(*model), more = solutions(*model);
-  more.resize(2);
-  all.insert(all.end(), more.begin(), more.end());
+  auto all = solutions(*model);
+  for (size_t count : {4, 2}) {
+    auto more = solutions(*model);
+    all.insert(all.end(), more.begin(), more.begin() + count);
+  }
   Solution other{
       TinyS3Gen{}.load_flow(mx::float32, kernel_stream()),
       model->flow->begin(tiny_request(2))};
   auto of_another_flow = std::make_shared<Solution>(std::move(other));
   scheduler.join(of_another_flow);
   auto now = Clock::now();
-  int due[] = {60, 40, 10, 50, 30, 20};
+  int due[] = {60, 40, 10, 50, 30, 20, 45, 55, 15, 5};
   for (size_t i = 0; i < all.size(); ++i) {
     all[i]->due = now + std::chrono::seconds(due[i]);
   }
   scheduler.advance(all[0]);
-  CHECK(steps_done(all) == std::vector{1, 0, 1, 0, 1, 1});
+  CHECK(steps_done(all) == std::vector{1, 1, 1, 0, 1, 1, 1, 0, 1, 1});
   scheduler.advance(all[1]);
-  CHECK(steps_done(all) == std::vector{1, 1, 2, 0, 2, 2});
+  CHECK(steps_done(all) == std::vector{1, 2, 2, 1, 2, 2, 2, 0, 2, 2});
   CHECK(all[2]->state.finished());
+  CHECK(all[6]->state.finished());
   scheduler.advance(all[3]);
-  CHECK(steps_done(all) == std::vector{1, 2, 2, 1, 3, 3});
+  CHECK(steps_done(all) == std::vector{2, 3, 2, 2, 3, 3, 2, 1, 3, 3});
   CHECK(scheduler.flow_groups() == 3);
-  CHECK(scheduler.flow_steps() == 12);
+  CHECK(scheduler.flow_steps() == 24);
+  // Nobody waits for another's chunk that is not due soon.
+  now = Clock::now();
   all[0]->due = now - std::chrono::seconds(1);
-  all[3]->due = now + std::chrono::milliseconds(1500);
+  all[3]->due = now + std::chrono::milliseconds(300);
+  all[9]->due = now + std::chrono::milliseconds(1500);
   scheduler.advance(all[0]);
-  CHECK(steps_done(all) == std::vector{2, 2, 2, 2, 3, 3});
-  CHECK(scheduler.flow_steps() == 14);
+  CHECK(steps_done(all) == std::vector{3, 3, 2, 3, 3, 3, 2, 1, 3, 3});
+  CHECK(scheduler.flow_steps() == 26);
   CHECK(of_another_flow->state.done == 0);
 }
 
@@ -252,7 +258,7 @@ TEST_CASE("a solution that fails or is dropped disturbs no other") {
     CAPTURE(broken);
     auto all = solutions(*model);
     // No kernel takes a vector without dimensions.
-    for (auto& shift : all[broken]->state.times.shifts[0]) {
+    for (auto& shift : all[broken]->state.times.shifts[0].levels) {
       shift = mx::array(0.0f);
     }
     model->scheduler->advance(all[0]);

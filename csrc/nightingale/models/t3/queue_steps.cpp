@@ -12,14 +12,14 @@ namespace nightingale {
 // One token of each of several utterances of one model, in one pass.
 class SharedPass {
  public:
-  explicit SharedPass(std::shared_ptr<const T3> model)
-      : model_(std::move(model)) {}
+  explicit SharedPass(SpeechTokens* utterance) : model_(utterance->model_) {
+    add(utterance);
+  }
 
   bool takes(const SpeechTokens& utterance) const {
-    return utterance.model_ == model_ &&
-        rows_ + utterance.rows_ <= ops::kBatchInvariantRows &&
+    return rows_ + utterance.rows_ <= ops::kBatchInvariantRows &&
         std::ssize(group_) < ops::kSharedSequences &&
-        (ops::on_cpu(model_->stream()) || launches_like(utterance));
+        utterance.can_share_pass(*group_.front());
   }
 
   void add(SpeechTokens* utterance) {
@@ -82,14 +82,6 @@ class SharedPass {
   }
 
  private:
-  // Whether a kernel takes the utterance with those that are there.
-  bool launches_like(const SpeechTokens& utterance) const {
-    const auto &first = *group_.front(), &one = utterance;
-    return one.rows_ == first.rows_ &&
-        one.request_.analyser == first.request_.analyser &&
-        one.request_.watched_heads == first.request_.watched_heads;
-  }
-
   std::shared_ptr<const T3> model_;
   std::vector<SpeechTokens*> group_;
   int rows_ = 0;
@@ -99,6 +91,14 @@ class SharedPass {
   std::vector<TextAttention> texts_;
   std::vector<ops::Sampler> samplers_;
 };
+
+bool SpeechTokens::can_share_pass(const SpeechTokens& other) const {
+  bool alike = rows_ == other.rows_ &&
+      request_.analyser == other.request_.analyser &&
+      request_.watched_heads == other.request_.watched_heads;
+  return shares_passes_ && other.shares_passes_ && model_ == other.model_ &&
+      (alike || ops::on_cpu(model_->stream()));
+}
 
 namespace {
 
@@ -113,7 +113,12 @@ bool computes(SharedPass& pass, uint64_t& known_failures) {
     return false;
   }
   auto before = ops::failed_ops();
-  pass.compute();
+  try {
+    pass.compute();
+  } catch (...) {
+    pass.undo();
+    return false;
+  }
   auto failures = ops::failed_ops() - before;
   if (failures > 0) {
     known_failures += failures;
@@ -148,9 +153,10 @@ std::vector<FailedStep> queue_steps(
     auto pass = std::ranges::find_if(
         passes, [&](const SharedPass& each) { return each.takes(*utterance); });
     if (pass == passes.end()) {
-      pass = passes.emplace(passes.end(), utterance->model_);
+      passes.emplace_back(utterance);
+    } else {
+      pass->add(utterance);
     }
-    pass->add(utterance);
   }
   uint64_t failures = 0;
   for (auto& pass : passes) {

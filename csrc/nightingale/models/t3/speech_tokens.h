@@ -113,6 +113,9 @@ class SpeechTokens {
     return shares_passes_;
   }
 
+  // Whether this is so of these two: on a GPU both make the same launches.
+  bool can_share_pass(const SpeechTokens& other) const;
+
   // Where in the text the last token was spoken: an index into the text tokens
   // with start and stop; -1 before the first token or without an analyser.
   int text_position() {
