@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 TOKENS = 4  # of T3: from the third on, steps are replayed
+TOGETHER = (2, 4, 8)  # utterances of a pass: kernels of these sizes take all numbers up to eight
 REPORTED_SECONDS = 1.0  # what compiling may take before anything is said about it
 
 
@@ -98,6 +99,18 @@ class WarmUp:
         ids = np.arange(1, TOKENS + 1, dtype=np.int32)  # any that are text and sound
         for _ in engine.tokens(engine.speak(ids, voice, options, min_tokens=TOKENS)):
             yield
+        yield from self._stages_after_t3(ids, options)
+        if not engine.speaks_together:
+            return
+        for count in TOGETHER:
+            first, *others = (
+                engine.speak(ids, voice, options, min_tokens=TOKENS) for _ in range(count)
+            )
+            while engine.next_token(first, others) is not None:
+                yield
+
+    def _stages_after_t3(self, ids: np.ndarray, options: SpeechOptions) -> Iterator[None]:
+        engine, voice = self._engine, self._voice
         mel = yield from engine.mel(ids, voice, options, finalize=True)
         state = engine.begin_sound(options.seed)
         yield
