@@ -2,12 +2,17 @@
 
     python -m bench.together [--utterances 1 8 16 32] [--tokens 102] [--json FILE]
     python -m bench.together --device gpu --dtypes float16 --bits 8
+    python -m bench.together --device gpu --streams
 
 Full-size synthetic weights, a voice with a prompt of 10 s that has been used before, whole
 sentences, each with its own seed. All begin at once and take turns of one step, as the texts of
 `generate_batch` do. Ratios are to utterances one after another in the same process. The sound and
 the tokens of every utterance are compared with those it has alone: the exit status is 1 unless all
 are equal.
+
+With --streams the utterances are streams instead, and turns go to the one whose listener runs out
+of sound first, as in the server: when each one's sound begins, and how many chunks come after the
+sound before them has been heard.
 """
 
 from __future__ import annotations
@@ -16,6 +21,7 @@ import argparse
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -34,8 +40,12 @@ def main() -> int:
     arguments.add_argument("--utterances", type=int, nargs="+", default=(1, 8, 16, 32))
     arguments.add_argument("--tokens", type=int, default=102, help="of each utterance")
     arguments.add_argument("--steps", type=int, help="of the flow; default: the model's own")
+    arguments.add_argument("--streams", action="store_true", help="first audio and late chunks")
     args = harness.parse(arguments)
     results = {}
+    measure, print_results = (
+        (measure_streams, print_streams) if args.streams else (measure_wholes, print_wholes)
+    )
     with harness.checkpoint(args) as folder:
         for precision in args.precisions:
             tts = harness.load(folder, precision, args.device)
@@ -43,7 +53,7 @@ def main() -> int:
             del tts
     harness.write_json(args, results)
     print_results(results, args)
-    return int(any(row["different"] for rows in results.values() for row in rows))
+    return int(any(row.get("different") for rows in results.values() for row in rows))
 
 
 def work(tts: Any, number: int, args: argparse.Namespace) -> Iterator[Any]:
@@ -55,7 +65,9 @@ def work(tts: Any, number: int, args: argparse.Namespace) -> Iterator[Any]:
     voice = tts._voice(None)
     # Every seventh is shorter: sessions also leave passes while others go on.
     tokens = args.tokens - (number % 7) * args.tokens // 20
-    options = SpeechOptions(max_tokens=tokens, seed=number, steps=args.steps, first_chunk=None)
+    options = SpeechOptions(max_tokens=tokens, seed=number, steps=args.steps)
+    if not args.streams:
+        options = replace(options, first_chunk=None)
     speaker = Speaker(
         tts._engine,
         segments=tts.prepare(f"{TEXT} {WORDS[number % len(WORDS)]}.")[:1],
@@ -105,7 +117,7 @@ def at_once(
     return seconds, first, [said(chunks[number]) for number in range(count)]
 
 
-def measure(tts: Any, args: argparse.Namespace) -> list[dict[str, Any]]:
+def measure_wholes(tts: Any, args: argparse.Namespace) -> list[dict[str, Any]]:
     tts._find_heads(tts._voice(None))
     _, expected = one_by_one(tts, max(args.utterances), args)  # kernels and caches are there
     rows = []
@@ -131,7 +143,65 @@ def measure(tts: Any, args: argparse.Namespace) -> list[dict[str, Any]]:
     return rows
 
 
-def print_results(results: dict[str, Any], args: argparse.Namespace) -> None:
+def streams_at_once(tts: Any, count: int, args: argparse.Namespace) -> dict[str, Any]:
+    running = {number: work(tts, number, args) for number in range(count)}
+    heard = dict.fromkeys(running, 0.0)  # when all the sound so far has been heard
+    first: dict[int, float] = {}
+    chunks = late = samples = 0
+    began = time.perf_counter()
+    while running:
+        number = min(running, key=heard.__getitem__)
+        try:
+            chunk = next(running[number])
+        except StopIteration:
+            del running[number]
+            continue
+        if chunk is None:
+            continue
+        now = time.perf_counter() - began
+        late += number in first and now > heard[number]
+        first.setdefault(number, now)
+        heard[number] = max(heard[number], now) + len(chunk.samples) / 24000
+        chunks += 1
+        samples += len(chunk.samples)
+    seconds = time.perf_counter() - began
+    return {
+        "utterances": count,
+        "seconds": seconds,
+        "audio_per_second": samples / 24000 / seconds,
+        "first": [float(np.quantile(list(first.values()), q)) for q in (0.5, 0.95)],
+        "chunks": chunks,
+        "late": late,
+    }
+
+
+def measure_streams(tts: Any, args: argparse.Namespace) -> list[dict[str, Any]]:
+    tts._find_heads(tts._voice(None))
+    rows = []
+    for count in args.utterances:
+        streams_at_once(tts, count, args)  # kernels and caches are there
+        rows.append(streams_at_once(tts, count, args))
+    return rows
+
+
+def print_streams(results: dict[str, Any], args: argparse.Namespace) -> None:
+    for precision, rows in results.items():
+        print(f"{precision}, {args.device}, streams of up to {args.tokens} tokens")
+        table = [["at once", "s", "audio, s/s", "first audio p50, p95, s", "late chunks"]]
+        table += [
+            [
+                str(row["utterances"]),
+                f"{row['seconds']:.2f}",
+                f"{row['audio_per_second']:.1f}",
+                "{:.3f}, {:.3f}".format(*row["first"]),
+                f"{row['late']} of {row['chunks']}",
+            ]
+            for row in rows
+        ]
+        harness.print_table(table)
+
+
+def print_wholes(results: dict[str, Any], args: argparse.Namespace) -> None:
     for precision, rows in results.items():
         print(f"{precision}, {args.device}, utterances of up to {args.tokens} tokens")
         table = [["at once", "s", "audio, s/s", "ratio", "sound after, p95, s", "different"]]

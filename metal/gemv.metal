@@ -8,8 +8,8 @@
 // them and applied at the end, so that nothing waits for it. A mean has to be
 // known first: every group takes it of the whole row.
 // Groups with another position in y take the ROWS rows after those. A row's sums
-// are the same whatever ROWS and BLOCK are: what they decide is how many rows
-// share the weights that a lane has loaded.
+// are the same whatever ROWS is: it decides how many rows share the weights that a
+// lane has loaded.
 // Reference: reference::linear, reference::norm_linear, reference::norm_swiglu.
 //
 // inputs: x w norm shift bias residual extent

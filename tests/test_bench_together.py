@@ -14,8 +14,9 @@ from bench import together
 pytestmark = pytest.mark.slow
 
 
-def run(folder: Path, monkeypatch: pytest.MonkeyPatch) -> int:
+def run(folder: Path, monkeypatch: pytest.MonkeyPatch, *more: str) -> int:
     words = ["--folder", str(folder), "--utterances", "1", "3", "--tokens", "10", "--steps", "1"]
+    words += more
     monkeypatch.setattr(sys, "argv", ["bench.together", *words])
     return together.main()
 
@@ -30,6 +31,20 @@ def test_utterances_at_once_are_compared_with_each_alone(
     assert [one.split()[0], one.split()[-1]] == ["1", "0"]
     assert [three.split()[0], three.split()[-1]] == ["3", "0"]
     assert float(three.split()[3]) > 0  # the ratio
+
+
+def test_streams_at_once_have_their_first_audio_and_late_chunks_counted(
+    checkpoint: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(checkpoint, monkeypatch, "--streams", "--tokens", "40") == 0
+    title, _, one, three = (line.split() for line in capsys.readouterr().out.splitlines())
+    assert " ".join(title) == "float32, cpu, streams of up to 40 tokens"
+    assert (one[0], three[0]) == ("1", "3")
+    median, p95 = float(three[3].rstrip(",")), float(three[4])
+    assert 0 < median <= p95 <= float(three[1])
+    late, chunks = int(three[5]), int(three[7])
+    assert 0 <= late <= chunks - 3
+    assert chunks >= 6
 
 
 def test_an_utterance_that_differs_is_counted(

@@ -1,7 +1,5 @@
 #include "nightingale/backends/gpu/linear.h"
 
-#include <algorithm>
-#include <bit>
 #include <sstream>
 
 #include "mlx/ops.h"
@@ -15,10 +13,9 @@ namespace nightingale::gpu {
 namespace {
 
 // Rows that share the reading of a matrix: the two of guidance, or those of
-// several sequences. More do not fit a lane's registers.
+// several sequences. With more, reading x takes longer than is saved.
 constexpr int kGemvRows = 2;
-constexpr int kMostGemvRows = 8;
-constexpr int kGemvValues = 32; // sums of a group at most, by rows and columns
+constexpr int kSharedGemvRows = 4;
 constexpr int kLaneColumns = 8; // that a lane takes at once
 constexpr int kSimd = 32;
 constexpr int kManyRows = 2048; // of a matrix: enough to give every core some
@@ -86,12 +83,6 @@ bool is_plain(const ops::Epilogue& epilogue) {
       epilogue.activation == ops::Activation::none;
 }
 
-// Of so many rows of several sequences, those that a group takes.
-int shared_rows(int rows) {
-  int most = static_cast<int>(std::bit_ceil(static_cast<unsigned>(rows)));
-  return std::min(most, kMostGemvRows);
-}
-
 mx::array gated(const mx::array& gate_up, mx::Stream s) {
   if (!has_kernels(s)) {
     return reference::swiglu(gate_up, s);
@@ -128,8 +119,7 @@ mx::array gemv(
   auto result = epilogue.result_dtype(x);
   int all_rows = row_count(x), rows = all_rows / sequences;
   if (sequences > 1) {
-    rows = shared_rows(all_rows);
-    shape.block = std::min(shape.block, kGemvValues / rows);
+    rows = all_rows > kGemvRows ? kSharedGemvRows : kGemvRows;
   }
   int columns = swiglu ? w.rows() / 2 : w.rows();
   int block = swiglu ? shape.block / 2 : shape.block;
