@@ -116,6 +116,7 @@ class Report:
     kills: int = 0
     before: Use | None = None
     after: Use | None = None
+    memory: list[int] = field(default_factory=list)  # at rest, after each attack
     faults: list[str] = field(default_factory=list)
 
     def as_dict(self) -> dict[str, Any]:
@@ -296,6 +297,7 @@ class Attack:
             if not excess or time.monotonic() > end:
                 break
             time.sleep(0.5)
+        self.report.memory.append(self.report.after.memory)
         for fault in excess:
             self.report.fault(fault)
 

@@ -16,8 +16,9 @@ mx::array
 frames_of(const ops::FrameInput& input, const mx::array& x, mx::Stream s) {
   check_one_solution(input.layout);
   auto typed = ops::cast(x, input.dtype, s);
-  return x.ndim() == 3 ? typed
-                       : mx::reshape(typed, {input.layout.batch, -1, x.shape(1)}, s);
+  return x.ndim() == 3
+      ? typed
+      : mx::reshape(typed, {input.layout.batch, -1, x.shape(1)}, s);
 }
 
 // Frames [begin, end) of x in reverse order.

@@ -78,7 +78,8 @@ void Scheduler::join(const std::shared_ptr<Utterance>& utterance) {
 
 bool Scheduler::has_room() const {
   auto expired = [](const auto& each) { return each.expired(); };
-  auto running = utterances_.size() - std::ranges::count_if(utterances_, expired);
+  auto running =
+      utterances_.size() - std::ranges::count_if(utterances_, expired);
   return running < kUtterances;
 }
 

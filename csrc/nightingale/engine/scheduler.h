@@ -43,10 +43,9 @@ struct Solution {
 // of up to kUtterances, get theirs in the same pass, those first whose
 // listeners run out of sound first. They are kept until they are asked for:
 // what the session wants of them is bounded by its next chunk. One whose
-// listener has sound for longer than kEnough waits while another's has none, and
-// so does one that cannot share a pass with it.
-// Tokens are those that a session would have alone. A failure ends the session
-// that it belongs to.
+// listener has sound for longer than kEnough waits while another's has none,
+// and so does one that cannot share a pass with it. Tokens are those that a
+// session would have alone. A failure ends the session that it belongs to.
 //
 // The same holds for steps of the flow, of up to kSolutions, where a GPU
 // computes them: one solution leaves most of it idle. More solutions prolong a

@@ -51,9 +51,9 @@ struct DecoderSteps {
 // decoder_layers of several sequences that take one position each, all by the
 // same layers. Products are computed for all of them at once, so that the
 // weights are read once. Each sequence has the result of decoder_layers where
-// can_share_steps says so; an Error where a GPU runs the kernels of one sequence
-// but not these. Of at most kSharedSequences sequences with kBatchInvariantRows
-// rows together.
+// can_share_steps says so; an Error where a GPU runs the kernels of one
+// sequence but not these. Of at most kSharedSequences sequences with
+// kBatchInvariantRows rows together.
 DecoderSteps decoder_steps(
     const std::vector<DecoderInput>& sequences,
     mx::Stream s);

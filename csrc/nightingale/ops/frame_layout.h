@@ -12,7 +12,8 @@ namespace nightingale::ops {
 struct FrameLayout {
   int batch;
   // Where solutions of the flow share the array: how many frames each has. Rows
-  // of its sequences beyond them mean nothing. Empty: one solution, of all rows.
+  // of its sequences beyond them mean nothing. Empty: one solution, of all
+  // rows.
   std::vector<int> lengths;
 
   FrameLayout(int batch, std::vector<int> lengths = {})

@@ -47,9 +47,9 @@ struct Launch {
   // the size as THREADS.
   std::vector<int> threads;
 
-  // Whether only the best size will do, because the result must have the bits of
-  // a launch with less work for each thread: a GPU that accepts the size here
-  // accepts it there. The caller has another way where it is refused.
+  // Whether only the best size will do, because the result must have the bits
+  // of a launch with less work for each thread: a GPU that accepts the size
+  // here accepts it there. The caller has another way where it is refused.
   bool best_size_only = false;
 
   // Adds the input `name`, the next in the kernel's list, or leaves it out.

@@ -33,7 +33,9 @@ bool can_share_frames(const ops::FrameNetwork& network, mx::Stream s) {
              }) &&
       std::ranges::all_of(
              network.convs,
-             [&](const auto* conv) { return makes_whole_rows(*conv, dtype); }) &&
+             [&](const auto* conv) {
+               return makes_whole_rows(*conv, dtype);
+             }) &&
       std::ranges::all_of(
              network.feed_forwards,
              [&](const auto* block) {

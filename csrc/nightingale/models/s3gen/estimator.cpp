@@ -171,8 +171,8 @@ FlowTimes Estimator::compute_times(int steps) const {
   for (int i = 0; i < steps; ++i) {
     times.spans.push_back(at[i + 1] - at[i]);
     auto row = mx::slice(shifts, {i, 0}, {i + 1, shifts.shape(1)}, s);
-    auto rows = mx::contiguous(
-        mx::reshape(row, {levels, channels_}, s), false, s);
+    auto rows =
+        mx::contiguous(mx::reshape(row, {levels, channels_}, s), false, s);
     auto& step = times.shifts.emplace_back(FlowTimes::Shifts{rows, {}});
     for (const auto& level : mx::split(rows, levels, 0, s)) {
       step.levels.push_back(mx::flatten(level, s));
@@ -252,8 +252,9 @@ std::vector<Estimator::Points> Estimator::groups(
   for (const auto* point : all) {
     bool fits = !groups.empty() && can_share_ &&
         groups.back().size() < ops::kSharedSolutions &&
-        frames_of(*point) >= std::max<float>(
-            kLeastShared, kLeastPart * frames_of(*groups.back()[0]));
+        frames_of(*point) >=
+            std::max<float>(
+                kLeastShared, kLeastPart * frames_of(*groups.back()[0]));
     if (!fits) {
       groups.emplace_back();
     }

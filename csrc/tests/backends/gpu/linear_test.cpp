@@ -207,7 +207,8 @@ void check_sequences(
 
 TEST_CASE("kernel gemv: rows of several sequences have the bits of one") {
   KernelLimits limits({});
-  for (auto [columns, outputs] : {std::pair{192, 10}, {1024, 2056}, {4096, 4}}) {
+  for (auto [columns, outputs] :
+       {std::pair{192, 10}, {1024, 2056}, {4096, 4}}) {
     CAPTURE(columns);
     auto gain = noise_array({columns}, 4), shift = noise_array({columns}, 5);
     ops::Norm root{gain, kEps}, layer{gain, kEps, shift};

@@ -27,7 +27,8 @@ mx::array part(const mx::array& x, int begin, int end, int count) {
 // [sequences, frames, C] filled up with `value` to `rows` frames.
 mx::array filled(const mx::array& x, int rows, float value) {
   auto fill = mx::array(value, x.dtype());
-  std::vector<std::pair<int, int>> width{{0, 0}, {0, rows - x.shape(1)}, {0, 0}};
+  std::vector<std::pair<int, int>> width{
+      {0, 0}, {0, rows - x.shape(1)}, {0, 0}};
   return mx::pad(x, width, fill, "constant", cpu_stream());
 }
 
