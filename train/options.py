@@ -43,6 +43,9 @@ def add_training(parser: argparse.ArgumentParser, minutes: float, sizes: Iterabl
     parser.add_argument("--size", choices=sizes, default="small", help="size of a new network")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--resume", type=Path, help="weights of this stage to continue from")
+    parser.add_argument(
+        "--bfloat16", action="store_true", help="as on a GPU; pays on a CPU that has AMX"
+    )
     add_device(parser)
 
 

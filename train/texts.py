@@ -3,12 +3,13 @@
     python -m train.texts lines DATA OUT            Common Voice text for make_texts.py --extra
     python -m train.texts mix DATA SENTENCES.jsonl OUT.jsonl [--seed N] [--english-share 0.6]
                                                     [--extra-lines 3000] [--shipped-share 0.3]
+                                                    [--usual-speed-share 0.55]
 
 DATA has harvard_en_half.txt, cmu_arctic_prompts.txt and cv_LL.txt.xz; SENTENCES is the output of
 the teacher's make_texts.py, more than half of it English. --english-share keeps a share of the
 English sentences, --extra-lines adds lines of DATA for each other language, --shipped-share
-assigns a share of all texts to the voices of the package. OUT.jsonl is shuffled, so that its
-beginning is a representative sample.
+assigns a share of all texts to the voices of the package, --usual-speed-share is spoken neither
+slower nor faster. OUT.jsonl is shuffled, so that its beginning is a representative sample.
 """
 
 from __future__ import annotations
@@ -40,8 +41,9 @@ PARAGRAPHS = 0.3  # of the sentences are joined with others
 PARAGRAPH_LETTERS = 210  # about 15 s, the longest segment of the engine
 LINE_LETTERS = (25, 140)  # of an extra line
 # Of the teacher: T3 learns from them to speak slower and faster.
-SPEEDS = (0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.25, 1.45, 1.7)
-SPEED_WEIGHTS = (3, 4, 5, 8, 55, 8, 6, 6, 5)
+OTHER_SPEEDS = (0.6, 0.7, 0.8, 0.9, 1.1, 1.25, 1.45, 1.7)
+OTHER_SPEED_WEIGHTS = (3, 4, 5, 8, 8, 6, 6, 5)
+USUAL_SPEED = 0.55  # of the rows
 
 
 def clean_line(line: str) -> str:
@@ -154,7 +156,11 @@ def held_out_rows(rows: list[dict]) -> Iterator[dict]:
 
 
 def build_rows(
-    sentences: list[dict], forbidden: set[str], seed: int, shipped: float = 0.0
+    sentences: list[dict],
+    forbidden: set[str],
+    seed: int,
+    shipped: float = 0.0,
+    usual_speed: float = USUAL_SPEED,
 ) -> list[dict]:
     """All rows for the teacher: id lang voice speed text phonemes."""
     rng = random.Random(seed)
@@ -168,7 +174,8 @@ def build_rows(
     rng.shuffle(made)
     for row in made:
         row["voice"] = draw_voice(row["lang"], rng, shipped)
-        row["speed"] = rng.choices(SPEEDS, SPEED_WEIGHTS)[0]
+        is_usual = rng.random() < usual_speed
+        row["speed"] = 1.0 if is_usual else rng.choices(OTHER_SPEEDS, OTHER_SPEED_WEIGHTS)[0]
     made[1000:1000] = held_out_rows(made)
     for number, row in enumerate(made):
         row["id"] = f"{row['lang'][:2]}{seed}-{number:06d}"
@@ -185,6 +192,7 @@ def write_mix(
     english_share: float = 1.0,
     extra_lines: int = 0,
     shipped_share: float = 0.0,
+    usual_speed_share: float = USUAL_SPEED,
 ) -> None:
     """writes the teacher's sentences with short and long texts, voices and punctuation added"""
     forbidden, rng = forbidden_texts(data), random.Random(seed)
@@ -194,7 +202,7 @@ def write_mix(
     others = (
         row for row in extra_rows(data, extra_lines, forbidden, rng) if row["text"] not in known
     )
-    rows = build_rows([*given, *others], forbidden, seed, shipped_share)
+    rows = build_rows([*given, *others], forbidden, seed, shipped_share, usual_speed_share)
     keys = ("id", "lang", "voice", "speed", "text", "phonemes")
     with out.open("w", encoding="utf-8") as file:
         for row in rows:
@@ -228,6 +236,12 @@ def main(arguments: list[str]) -> None:
     mix.add_argument("--extra-lines", type=int, default=0, help="more lines of each other language")
     mix.add_argument(
         "--shipped-share", type=float, default=0.0, help="share of texts for the package's voices"
+    )
+    mix.add_argument(
+        "--usual-speed-share",
+        type=float,
+        default=USUAL_SPEED,
+        help="share of texts that are not spoken slower or faster",
     )
     options = vars(parser.parse_args(arguments))
     options.pop("run")(**options)

@@ -56,9 +56,10 @@ class TrainingStage:
         raise NotImplementedError
 
     def autocast(self) -> torch.autocast:
-        """bfloat16 on a GPU."""
+        """bfloat16 on a GPU, and where the options ask for it."""
         kind, cache = self.device.type, self.autocast_cache
-        return torch.autocast(kind, torch.bfloat16, kind == "cuda", cache_enabled=cache)
+        rounds = kind == "cuda" or self.options.bfloat16
+        return torch.autocast(kind, torch.bfloat16, rounds, cache_enabled=cache)
 
     def train(self) -> bool:
         """Trains until the schedule ends. Returns whether it ran to its end."""

@@ -11,7 +11,7 @@ import soundfile
 
 pytest.importorskip("torch")
 
-from train import evaluate, metrics, synthesis, voice_similarity
+from train import evaluate, metrics, rate_evaluation, synthesis, voice_similarity
 from train.voices import HELD_OUT_VOICES
 
 from .toy_teacher import write_teacher
@@ -208,3 +208,33 @@ def test_scores_are_kept_as_they_come(tmp_path: Path, judge_folder: Path) -> Non
     assert len(kept.read_text("utf-8").splitlines()) == 45
     assert json.loads(kept.read_text("utf-8").splitlines()[44])["name"] == "student/44"
     assert found["student/44"]["whisper"] == "trop wrong"
+
+
+class SlowTTS:
+    """Speaks two per cent longer than it is asked to, other than at the usual rate."""
+
+    voices = ("af_heart", "own")
+
+    def generate(self, text: str, voice: str, language: str, speed: float, seed: int) -> object:
+        assert (voice, language) == ("af_heart", "en")
+        seconds = len(text) / 10 / speed * (1 if speed == 1 else 1.02)
+        samples = np.full(round(24000 * seconds), 0.1, np.float32)
+        return SimpleNamespace(save=lambda path: soundfile.write(path, samples, 24000))
+
+
+def test_rates_are_compared_with_the_usual_one(
+    judge_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rate_evaluation, "evaluation_sentences", lambda data: SENTENCES)
+    monkeypatch.setattr("nightingale.load", lambda model: SlowTTS())
+    out = tmp_path / "student"
+    paths = [str(tmp_path), str(out), "--data", "data", "--judge", str(judge_folder)]
+    rate_evaluation.main([*paths, "--rates", "0.5,1,2", "--sentences", "3"])
+    found = json.loads((out / "rates.json").read_text())
+    assert list(found) == ["0.5", "1", "2"]
+    assert found["1"]["length"] == 1
+    for rate in ("0.5", "2"):
+        assert found[rate]["length"] == pytest.approx(1.02, abs=1e-3)
+    for figures in found.values():
+        assert (figures["mos"], figures["wer_moonshine"]) == (4.0, 0.0)
+        assert figures["wer_whisper"] == pytest.approx(100 / 7, abs=0.01)

@@ -46,8 +46,9 @@ def train(folder: Path, *options: str) -> dict:
 
 
 def stage_of(folder: Path, **options: object) -> speakers.Stage:
-    common = {"corpus": folder / "corpus", "device": "cpu", "size": "tiny", "seed": 0}
-    return speakers.Stage(argparse.Namespace(**common, **{"resume": None, **options}))
+    common = {"corpus": folder / "corpus", "device": "cpu", "bfloat16": False}
+    options = {"size": "tiny", "seed": 0, "resume": None, **options}
+    return speakers.Stage(argparse.Namespace(**common, **options))
 
 
 def test_a_silent_channel_has_a_gradient() -> None:

@@ -168,6 +168,14 @@ def test_a_mix_is_the_same_for_the_same_seed(
     assert mix(1) != mix(2)
 
 
+def test_a_mix_is_spoken_at_several_speeds(forbidden: set[str], sentence_rows: list[dict]) -> None:
+    for usual in (0.0, 0.3, 1.0):
+        rows = texts.build_rows(sentence_rows, forbidden, seed=1, usual_speed=usual)
+        speeds = Counter(row["speed"] for row in rows if row["voice"] not in HELD_OUT_VOICES)
+        assert abs(speeds[1.0] / speeds.total() - usual) < 0.06
+        assert set(speeds) - {1.0} == (set(texts.OTHER_SPEEDS) if usual < 1 else set())
+
+
 def test_voices_held_out_say_a_little_and_are_in_no_blend(
     forbidden: set[str], sentence_rows: list[dict]
 ) -> None:
