@@ -76,11 +76,11 @@ def test_a_baked_voice_is_listed_used_and_removed(
     assert capsys.readouterr() == ("", told)
 
     assert cli.main(["voices", *model]) == 0
-    default = "default\tany language\t-\tof the model\n"
-    listed = f"{default}Anna\tany language\t-\t{folder}/Anna.safetensors\n"
+    default = "default\tany language\tof the model\n"
+    listed = f"{default}Anna\tany language\t{folder}/Anna.safetensors\n"
     assert capsys.readouterr() == (listed, "")
     assert cli.main(["voices", "--json"]) == 0
-    facts = {"Anna": {"language": None, "sex": None}}
+    facts = {"Anna": {"title": "Anna", "language": None, "sex": None}}
     listed = {"model": [], "folder": str(folder), "voices": ["Anna"], "facts": facts}
     assert json.loads(capsys.readouterr().out) == listed
 
@@ -97,18 +97,18 @@ def test_a_baked_voice_is_listed_used_and_removed(
     assert capsys.readouterr().err == message
 
 
-def test_names_tell_the_language_and_the_sex(
+def test_names_tell_who_speaks(
     other_voice: nightingale.Voice, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for name in ("ef_dora", "bm_george", "Anna", "xf_other"):
         VoiceFolder(folder).save(name, other_voice)
     assert cli.main(["voices"]) == 0
-    listed = [line.split("\t")[:3] for line in capsys.readouterr().out.splitlines()]
+    listed = [line.split("\t")[:2] for line in capsys.readouterr().out.splitlines()]
     assert listed[-4:] == [
-        ["Anna", "any language", "-"],
-        ["bm_george", "English", "male"],
-        ["ef_dora", "Spanish", "female"],
-        ["xf_other", "any language", "-"],
+        ["Anna", "any language"],
+        ["bm_george", "George, British English, man"],
+        ["ef_dora", "Dora, Spanish, woman"],
+        ["xf_other", "any language"],
     ]
 
 
@@ -232,7 +232,7 @@ def test_another_folder_can_be_named(
     assert cli.main(["voices", "--folder", str(there), "remove", "B"]) == 0
     assert cli.main(["voices", "remove", "C", "--folder", str(there)]) == 0
     assert cli.main(["voices", "--folder", str(there)]) == 0
-    assert capsys.readouterr().out == f"A\tany language\t-\t{there}/A.safetensors\n"
+    assert capsys.readouterr().out == f"A\tany language\t{there}/A.safetensors\n"
     assert not folder.exists()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -206,3 +207,26 @@ def test_the_settings_of_a_model_name_the_rates(checkpoint: Path, tmp_path: Path
     tts = nightingale.load(tmp_path, device="cpu")
     assert tts._loaded.rules.speaking_rate == SpeakingRate(((0.7, 0.0), (1.0, 0.5), (1.5, 1.1)))
     assert "exaggeration" in tts.info["ignored_options"]
+
+
+def test_a_language_may_have_a_voice_of_its_own(quick_checkpoint: Path, tmp_path: Path) -> None:
+    default = nightingale.Voice.load(quick_checkpoint / "conds.pt")
+    other = replace(default, speaker_emb=default.speaker_emb[::-1].copy())
+    for file in quick_checkpoint.iterdir():
+        if file.is_file() and file.name != "nightingale.json":
+            (tmp_path / file.name).symlink_to(file)
+    (tmp_path / "voices").mkdir()
+    other.save(tmp_path / "voices" / "ff_other.safetensors")
+    settings = json.loads((quick_checkpoint / "nightingale.json").read_text())
+    settings["voices"] = {"fr": "ff_other"}
+    (tmp_path / "nightingale.json").write_text(json.dumps(settings))
+    tts = nightingale.load(tmp_path, device="cpu")
+    assert tts.info["language_voices"] == {"fr": "ff_other"}
+
+    def said(**options: Any) -> bytes:
+        return tts.generate("Bonjour, mon ami.", **SETTINGS, **options).samples.tobytes()
+
+    native, usual = (said(voice=name, language="fr") for name in ("ff_other", "default"))
+    assert said(language="fr") == native != usual
+    assert said(language="auto") == native
+    assert said(language="en") == said(language="en", voice="default")

@@ -4,25 +4,28 @@ from __future__ import annotations
 
 import pytest
 
-from nightingale.native_voices import native_language, native_voice, sex_of
+from nightingale.native_voices import native_language, native_voice, sex_of, title_of
 
 VOICES = ["default", "af_heart", "am_michael", "bm_george", "ef_dora", "Anna"]
 
 
 @pytest.mark.parametrize(
-    ("name", "language", "sex"),
+    ("name", "title", "language", "sex"),
     [
-        ("af_heart", "en", "female"),
-        ("bm_george", "en", "male"),
-        ("pf_dora", "pt", "female"),
-        ("xf_other", None, None),
-        ("ax_heart", None, None),
-        ("Anna", None, None),
-        ("default", None, None),
+        ("af_heart", "Heart, American English, woman", "en", "female"),
+        ("bm_george", "George, British English, man", "en", "male"),
+        ("pf_dora", "Dora, Brazilian Portuguese, woman", "pt", "female"),
+        ("em_juan_carlos", "Juan Carlos, Spanish, man", "es", "male"),
+        ("xf_other", "xf_other", None, None),
+        ("ax_heart", "ax_heart", None, None),
+        ("Anna", "Anna", None, None),
+        ("default", "default", None, None),
     ],
 )
-def test_a_name_tells_language_and_sex(name: str, language: str | None, sex: str | None) -> None:
-    assert (native_language(name), sex_of(name)) == (language, sex)
+def test_a_name_tells_who_speaks(
+    name: str, title: str, language: str | None, sex: str | None
+) -> None:
+    assert (title_of(name), native_language(name), sex_of(name)) == (title, language, sex)
 
 
 def test_a_native_voice_has_the_sex_where_there_is_one() -> None:

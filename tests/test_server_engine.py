@@ -61,6 +61,7 @@ class Model:
     languages = {"en": "English"}  # noqa: RUF012
     info: ClassVar = {
         "bakes_voices": True,
+        "language_voices": {},
         "sound_tags": [],
         "ignored_options": [],
         "defaults": {},

@@ -182,8 +182,8 @@ def test_voices_are_grouped_and_a_native_one_follows_the_language(visiting: Visi
         "all => all.map(group => [group.label, ...[...group.children].map(one => one.text)])"
     )
     assert groups == [
-        ["English", "af_heart (female)", "bm_george (male)"],
-        ["Spanish", "ef_dora (female)"],
+        ["English", "Heart, American English, woman", "George, British English, man"],
+        ["Spanish", "Dora, Spanish, woman"],
     ]
     assert voice.input_value() == "default"
     for chosen, expected in (

@@ -21,6 +21,7 @@ from pydantic import Field
 from ._core import Error
 from .audio import SAMPLE_RATE
 from .audio_writer import audio_format, audio_writer
+from .native_voices import title_of
 from .options import SPEEDS, SpeechOptions
 from .text.detection import AUTO, can_detect
 from .tts import TTS
@@ -146,9 +147,10 @@ def make_server(speech: Speech) -> MCPServer[Any]:
 
     @server.tool()
     async def list_voices() -> dict[str, Any]:
-        """The names of the voices, and the languages that all of them speak."""
+        """The names of the voices, who they are, and the languages that all of them speak."""
         own = [*speech.tts.voices, *await anyio.to_thread.run_sync(speech.voices.names)]
-        return {"voices": own, "languages": speech.tts.languages}
+        titles = {name: title_of(name) for name in own}
+        return {"voices": own, "titles": titles, "languages": speech.tts.languages}
 
     @server.tool(description=f"Says a text into a new audio file in {speech.folder}.")
     async def make_file(

@@ -2,7 +2,7 @@
 
 import json
 import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -33,6 +33,7 @@ class ModelSettings:
     flow: FlowSettings
     text_preprocessing: str  # one of family.TEXT_PREPROCESSING
     speaking_rate: SpeakingRate | None = None  # None: sound is stretched
+    voices: dict[str, str] = field(default_factory=dict)  # of languages with a default of their own
 
     @classmethod
     def of(cls, folder: Path, family: dict[str, str], preprocessing: str) -> "ModelSettings":
@@ -43,11 +44,13 @@ class ModelSettings:
             found = _object(json.loads(text.decode()), str(file))
         except (ValueError, RecursionError) as error:
             raise Error(f"{file} is not JSON in UTF-8: {error}") from error
+        languages = _languages(found.get("languages", list(family)), family, file)
         return cls(
-            _languages(found.get("languages", list(family)), family, file),
+            languages,
             _flow(found.get("s3gen", {}), file),
             _preprocessing(found.get("text_preprocessing", preprocessing), file),
             _speaking_rate(found.get("speaking_rate"), file),
+            _voices(found.get("voices", {}), languages, file),
         )
 
 
@@ -108,6 +111,17 @@ def _speaking_rate(given: Any, file: Path) -> SpeakingRate | None:
             "value of T3's emotion input, 0 or more, the rates rising from at most 1 to at least 1"
         )
     return SpeakingRate(tuple((float(rate), float(value)) for rate, value in pairs))
+
+
+def _voices(given: Any, languages: dict[str, str], file: Path) -> dict[str, str]:
+    named = _object(given, f"{file}: voices")
+    for code, name in named.items():
+        if code not in languages or not isinstance(name, str):
+            raise Error(
+                f"{file}: voices must give names of voices by codes among {', '.join(languages)}, "
+                f"not {name!r} for {code!r}"
+            )
+    return named
 
 
 def _is_number(value: Any, kind: Any) -> bool:

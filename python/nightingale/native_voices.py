@@ -1,4 +1,4 @@
-"""What the names of voices such as af_heart say: their native language and sex."""
+"""What the names of voices such as af_heart say: their native language, accent and sex."""
 
 from __future__ import annotations
 
@@ -8,10 +8,19 @@ from typing import Literal
 
 Sex = Literal["female", "male"]
 
-# By the first letter; American and British English are one language.
+# By the first letter.
 _LANGUAGES = {"a": "en", "b": "en", "e": "es", "f": "fr", "i": "it", "p": "pt"}
+_ACCENTS = {
+    "a": "American English",
+    "b": "British English",
+    "e": "Spanish",
+    "f": "French",
+    "i": "Italian",
+    "p": "Brazilian Portuguese",
+}
 _SEXES: dict[str, Sex] = {"f": "female", "m": "male"}
-_NAME = re.compile(r"([a-z])([fm])_\w+")
+_PEOPLE = {"f": "woman", "m": "man"}
+_NAME = re.compile(r"([a-z])([fm])_(\w+)")
 
 
 def native_language(voice: str) -> str | None:
@@ -24,6 +33,16 @@ def sex_of(voice: str) -> Sex | None:
     """Of a voice; None: its name does not say."""
     found = _NAME.fullmatch(voice)
     return _SEXES[found[2]] if found and found[1] in _LANGUAGES else None
+
+
+def title_of(voice: str) -> str:
+    """What a person is shown, such as "Emma, British English, woman"; the name itself where it does
+    not say."""
+    found = _NAME.fullmatch(voice)
+    if found is None or found[1] not in _ACCENTS:
+        return voice
+    given = found[3].replace("_", " ").title()
+    return f"{given}, {_ACCENTS[found[1]]}, {_PEOPLE[found[2]]}"
 
 
 def native_voice(voices: Iterable[str], language: str, sex: str | None = None) -> str | None:

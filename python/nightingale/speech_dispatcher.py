@@ -98,9 +98,9 @@ class Speaker:
         return self._of_type(language, self.settings.get("voice_type", "").lower())
 
     def _of_type(self, language: str, kind: str) -> str | None:
-        """A native voice of a type such as male1; None: the default."""
+        """A native voice of a type such as male1; None: the language's default."""
         sex = next((sex for sex in ("male", "female") if kind.startswith(sex)), None)
-        return native_voice(self.tts.voices, language, sex)
+        return None if sex is None else native_voice(self.tts.voices, language, sex)
 
 
 class Module:

@@ -24,6 +24,7 @@ from .conversion import Converter, conversion_options, whole
 from .engine import Engine
 from .long_recording import LongRecording
 from .model_rules import IgnoredOptionWarning, ignored_text
+from .model_settings import SETTINGS_FILE
 from .option import counted, shown
 from .options import SPEEDS, LoadOptions, SpeechOptions
 from .recording import Recording, read_recording
@@ -60,6 +61,7 @@ class TTS(Stages):
         self._check_vocabulary()
         voices = ({} if files.voice is None else {"default": files.voice}) | files.voices
         self._voices = {name: Voice.load(file) for name, file in voices.items()}
+        self._check_voices()
         self._warm_up: WarmUp | None = None
         if options.device == "gpu" and self._loaded.flow is not None and "default" in self._voices:
             self._warm_up = WarmUp(self._loaded, self._voices["default"])
@@ -74,6 +76,15 @@ class TTS(Stages):
                 f"{tokenizer} has {used} tokens, but {t3} knows {known}: they are of different "
                 "models"
             )
+
+    def _check_voices(self) -> None:
+        """An Error where the settings name a voice that is not there."""
+        for language, name in self._checkpoint.settings.voices.items():
+            if name not in self._voices:
+                raise Error(
+                    f"{self._checkpoint.folder / SETTINGS_FILE}: voices names {name!r} for "
+                    f"{language}, but the folder has {', '.join(self._voices) or 'none'}"
+                )
 
     @property
     def _engine(self) -> Engine:
@@ -110,6 +121,7 @@ class TTS(Stages):
             "threads": _core.threads(),
             "mlx": _core.mlx_version(),
             "bakes_voices": engine.bakes_voices,
+            "language_voices": dict(self._checkpoint.settings.voices),
             "session_bytes": engine.session_bytes,
             "cache": engine.cache_counts,
             "ignored_options": list(engine.rules.ignored_options),
@@ -262,8 +274,8 @@ class TTS(Stages):
             raise ValueError(
                 f"speech tokens are those of one plain segment, not of {options.markup}"
             )
-        voice = self._voice(options.voice)
         language = self._language(text, options.language)
+        voice = self._voice(options.voice, language)
         if isinstance(text, str) and (lexicon := Lexicon.of(options.lexicon)) is not None:
             text = lexicon.applied(text, language)
         text_tokens = self.tokenize(text, language)
@@ -344,7 +356,7 @@ class TTS(Stages):
         self._loaded.s3gen()
         language = self._language(text, options.language, options.markup)
         options = replace(options, language=language)
-        voice = self._voice(options.voice)
+        voice = self._voice(options.voice, language)
         self._loaded.check_voice(voice)
         if _is_prepared(text):
             segments = text
@@ -417,10 +429,14 @@ class TTS(Stages):
         known = ", ".join(self._voices) or "none"
         raise ValueError(f"unknown voice {shown(name)}: the model has {known}")
 
-    def _voice(self, voice: Voice | str | Path | None) -> Voice:
+    def _voice(self, voice: Voice | str | Path | None, language: str | None = None) -> Voice:
+        """language: whose own default is taken where no voice is named"""
         if isinstance(voice, Voice):
             return voice
         if voice is None:
+            native = self._checkpoint.settings.voices.get(language or "")
+            if native is not None:
+                return self._voices[native]
             if "default" not in self._voices:
                 raise ValueError(
                     f"{self._checkpoint.folder} has no voice of its own; name a voice or the "

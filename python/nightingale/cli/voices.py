@@ -7,8 +7,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from ..checkpoint import LANGUAGES, embedded_model
-from ..native_voices import native_language, sex_of
+from ..checkpoint import embedded_model
+from ..native_voices import native_language, sex_of, title_of
 from ..voice import Voice
 from ..voice_folder import VoiceFolder, find_voice
 from .options import Arguments, add_shared, remark
@@ -100,7 +100,12 @@ def _list(args: Arguments) -> None:
     kept = folder.names()
     if args.json:
         facts = {
-            name: {"language": native_language(name), "sex": sex_of(name)} for name in (*own, *kept)
+            name: {
+                "title": title_of(name),
+                "language": native_language(name),
+                "sex": sex_of(name),
+            }
+            for name in (*own, *kept)
         }
         described = {"model": own, "folder": str(folder.folder), "voices": kept, "facts": facts}
         print(json.dumps(described))
@@ -124,9 +129,8 @@ def _of_model(args: Arguments) -> dict[str, Path]:
 
 
 def _line(name: str, place: str) -> str:
-    language = native_language(name)
-    named = LANGUAGES[language] if language else "any language"
-    return f"{name}\t{named}\t{sex_of(name) or '-'}\t{place}"
+    title = title_of(name)
+    return f"{name}\t{'any language' if title == name else title}\t{place}"
 
 
 def _play(args: Arguments, own: list[str], folder: VoiceFolder) -> None:

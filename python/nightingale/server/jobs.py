@@ -153,6 +153,7 @@ class ModelFacts:
 
     voices: tuple[str, ...]
     languages: dict[str, str]
+    language_voices: dict[str, str]
     bakes_voices: bool
     sound_tags: list[str]
     ignored_options: list[str]
@@ -394,6 +395,7 @@ class EngineThread:
             self._facts = ModelFacts(
                 tuple(self._tts.voices),
                 self._tts.languages,
+                self._tts.info["language_voices"],
                 self._tts.info["bakes_voices"],
                 self._tts.info["sound_tags"],
                 self._tts.info["ignored_options"],

@@ -13,7 +13,7 @@ from pydantic import BaseModel
 
 from .._core import Error
 from ..audio import SAMPLE_RATE
-from ..native_voices import Sex, native_language, sex_of
+from ..native_voices import Sex, native_language, sex_of, title_of
 from ..text.detection import can_detect
 from ..voice import Voice
 from ..voice_folder import FolderFullError, VoiceExistsError, voice_name
@@ -33,6 +33,7 @@ class ModelObject(BaseModel):
     created: int = 0
     owned_by: str = "nightingale"
     languages: dict[str, str]
+    language_voices: dict[str, str]  # that speak a language where no voice is named
     detects_language: bool  # whether `language` may be "auto"
     sample_rate: int = SAMPLE_RATE
     max_input_characters: int
@@ -109,6 +110,7 @@ def _model(server: Server) -> ModelObject:
     facts = server.engine.facts
     return ModelObject(
         languages=facts.languages,
+        language_voices=facts.language_voices,
         detects_language=can_detect(facts.languages),
         max_input_characters=server.settings.max_characters,
         can_bake=facts.bakes_voices,
@@ -117,11 +119,11 @@ def _model(server: Server) -> ModelObject:
 
 
 class VoiceObject(BaseModel):
-    """A voice; its id is its name."""
+    """A voice."""
 
-    id: str
+    id: str  # what requests name it by
     object: Literal["audio.voice"] = "audio.voice"
-    name: str
+    name: str  # for people, such as "Emma, British English, woman"
     source: Literal["model", "folder"]
     created_at: int = 0
     language: str | None = None  # that it is native in, where its name says so
@@ -235,5 +237,9 @@ def _kept(server: Server, name: str) -> VoiceObject:
 
 def _voice(name: str, **facts: Any) -> VoiceObject:
     return VoiceObject(
-        id=name, name=name, language=native_language(name), sex=sex_of(name), **facts
+        id=name,
+        name=title_of(name),
+        language=native_language(name),
+        sex=sex_of(name),
+        **facts,
     )

@@ -31,7 +31,7 @@ from wyoming.tts import (
 from ..audio import SAMPLE_RATE
 from ..checkpoint import known_language
 from ..language_tags import language_code
-from ..native_voices import native_language
+from ..native_voices import native_language, title_of
 from ..text.detection import AUTO, can_detect, is_auto
 from ..text.segment import GAPS
 from ..text.sentence_buffer import SentenceBuffer
@@ -53,7 +53,7 @@ def information(server: Server) -> Info:
     facts, own = server.engine.facts, version("nightingale-tts")
     about: dict[str, Any] = {"attribution": _MAKER, "installed": True, "version": own}
     voices = [
-        TtsVoice(name=name, description=name, languages=languages, **about)
+        TtsVoice(name=name, description=title_of(name), languages=languages, **about)
         for name, languages in announced_languages(
             [*facts.voices, *server.voices.names()], list(facts.languages)
         ).items()

@@ -212,7 +212,8 @@ onSubmit("convert", convert);
 element("cancel").addEventListener("click", cancel);
 element("language").addEventListener("change", () => {
   followLanguage();
-  preferNative(element("language").value);
+  const language = element("language").value;
+  preferNative(language, model.language_voices[language]);
 });
 text.addEventListener("input", countCharacters);
 document.addEventListener("keydown", onKey);

@@ -44,13 +44,15 @@ function group(name, voices) {
   return found;
 }
 
-const option = ({ id, name, sex }) => new Option(sex ? `${name} (${sex})` : name, id);
+const option = ({ id, name }) => new Option(name, id);
 
-/** Chooses a native voice of a language, unless the chosen one is native or was added. */
-export function preferNative(language) {
+/** Chooses a native voice of a language, unless the chosen one is native or was added. preferred:
+ *  the id of the one that the model prefers, if any. */
+export function preferNative(language, preferred) {
   const chosen = known.find(({ id }) => id === select.value);
   if (!chosen || chosen.source === "folder" || chosen.language === language) return;
-  const native = known.find((voice) => voice.source === "model" && voice.language === language);
+  const natives = known.filter((voice) => voice.source === "model" && voice.language === language);
+  const native = natives.find(({ id }) => id === preferred) ?? natives[0];
   if (native) select.value = native.id;
   offerDeletion();
 }
