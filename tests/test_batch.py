@@ -185,7 +185,7 @@ def test_lines_have_their_own_settings_and_failures(
     done = run(*command, "--seed", "5", "--address", cluster.address, env=cluster.env)
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.splitlines() == [
-        "nightingale: line 3: speed must be between 0.5 and 2.0, not 9.0",
+        "nightingale: line 3: speed must be between 0.25 and 4.0, not 9.0",
         "nightingale: line 4: the text holds bytes that are not valid UTF-8",
         "nightingale: 2 of 5 lines failed; run it again",
     ]
@@ -198,7 +198,7 @@ def test_lines_have_their_own_settings_and_failures(
     ]
     entries = results_of(folder)
     assert [entry["line"] for entry in entries] == [1, 2, 3, 4, 5]
-    assert entries[2]["error"] == "speed must be between 0.5 and 2.0, not 9.0"
+    assert entries[2]["error"] == "speed must be between 0.25 and 4.0, not 9.0"
     for entry, audio in zip(entries, expected, strict=True):
         if audio is not None:
             assert entry["sha256"] == sha256(audio.samples)

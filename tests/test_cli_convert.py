@@ -124,7 +124,7 @@ def test_a_name_that_no_sound_can_have_is_told_first(recording: Path, capsys: Ca
         (0.1, 1, [], "is 0.100 s long; 0.2 s are the least"),
         (1, 1e-5, [], "is silent"),
         (1, 1, ["--voice", "nobody"], "unknown voice 'nobody'"),
-        (1, 1, ["--speed", "3"], "speed must be between 0.5 and 2"),
+        (1, 1, ["--speed", "5"], "speed must be between 0.25 and 4"),
     ],
 )
 def test_what_cannot_be_converted_leaves_no_file(

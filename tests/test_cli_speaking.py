@@ -252,7 +252,7 @@ def test_progress_is_shown_on_a_terminal(model: list[str], tmp_path: Path) -> No
         (["", "-o", "a.wav"], "there is no text to speak"),
         (
             [TEXT, "-o", "a.wav", "--speed", "9"],
-            "--speed must be between 0.5 and 2.0, not 9.0",
+            "--speed must be between 0.25 and 4.0, not 9.0",
         ),
         (
             [TEXT, "-o", "a.wav", "--steps", "0"],

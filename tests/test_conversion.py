@@ -278,5 +278,5 @@ def test_options_that_change_nothing_are_refused_by_name(quick_tts: nightingale.
         quick_tts.convert_stream(SHORT, sample_rate=RATE, max_tokens=5)
     with pytest.raises(TypeError, match="no option 'sped'; did you mean 'speed'"):
         quick_tts.convert(SHORT, sample_rate=RATE, sped=2)
-    with pytest.raises(ValueError, match=r"speed must be between 0\.5 and 2"):
-        quick_tts.convert(SHORT, sample_rate=RATE, speed=3)
+    with pytest.raises(ValueError, match=r"speed must be between 0\.25 and 4"):
+        quick_tts.convert(SHORT, sample_rate=RATE, speed=5)

@@ -68,7 +68,7 @@ def test_it_bakes_voices(folder: Path) -> None:
 def test_its_voices_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["voices"]) == 0
     assert capsys.readouterr().out == "".join(
-        f"{name}\tany language\t-\tof the model\n" for name in ("default", "Anna")
+        f"{name}\tany language\tof the model\n" for name in ("default", "Anna")
     )
 
 

@@ -170,7 +170,7 @@ def test_the_page_is_told_the_options_and_their_ranges(server: Running) -> None:
     assert (int(seed["minimum"]), int(seed["maximum"])) == (0, 2**64 - 1)
     number = body["seed"]["anyOf"][0]
     assert (number["minimum"], number["maximum"]) == (0, float(2**64 - 1))
-    assert (speed["minimum"], speed["maximum"], speed["default"]) == (0.5, 2.0, 1.0)
+    assert (speed["minimum"], speed["maximum"], speed["default"]) == (0.25, 4.0, 1.0)
     assert cfg_weight["default"] == 0.5  # the model's own
     assert (exaggeration["default"], exaggeration["unset"]) == (None, "the voice's own")
     for control in found:
@@ -248,7 +248,7 @@ def test_a_voice_is_uploaded_used_and_deleted(
         ({"voice": "nobody"}, 400, "voice", "there is no voice 'nobody'; there are: default"),
         ({"voice": "../conds"}, 400, "voice", "there is no voice '../conds'"),
         ({"response_format": "midi"}, 400, "response_format", "'mp3', 'opus'"),
-        ({"speed": 4}, 400, "speed", "less than or equal to 2"),
+        ({"speed": 5}, 400, "speed", "less than or equal to 4"),
         ({"language": "tlh"}, 400, None, "'tlh'"),
         ({"seed": -1}, 400, "seed", "greater than or equal to 0"),
         ({"temperature": "hot"}, 400, "temperature", "valid number"),

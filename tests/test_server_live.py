@@ -140,7 +140,7 @@ def test_an_end_without_text_is_done(socket: ClientConnection) -> None:
         ('{"type": "text"}', "text: Field required"),
         ('{"type": "text", "text": 5}', "valid string"),
         (b"\x00\x01", "not JSON"),
-        ('{"type": "begin", "speed": 9}', "less than or equal to 2"),
+        ('{"type": "begin", "speed": 9}', "less than or equal to 4"),
         (json.dumps({"type": "text", "text": "a" * 301}), "300 are the most"),
     ],
 )

@@ -127,7 +127,7 @@ def test_lines_of_a_batch_are_spoken_together(
     speaker = LineSpeaker(str(quick_checkpoint), loading, {}, {})
     made = speaker.speak(rows)
     assert [answer["line"] for answer in made] == list(range(8))
-    assert made[2]["error"] == "speed must be between 0.5 and 2.0, not 9.0"
+    assert made[2]["error"] == "speed must be between 0.25 and 4.0, not 9.0"
     assert made[5]["error"]
     for number, (text, options) in enumerate(lines):
         if number not in (2, 5):

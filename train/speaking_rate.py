@@ -15,14 +15,17 @@ from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 
+import numpy as np
+
 import nightingale
 from nightingale.model_settings import SETTINGS_FILE
 
 from .options import command_parser
 from .state import write_json
-from .t3_examples import EMOTION
+from .t3_examples import EMOTION, emotion_of_rate
 
-VALUES = (0.0, 0.25, EMOTION, 0.75, 1.0, 1.2)  # of the emotion input
+RATES = (0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.25, 1.4, 1.55, 1.7)
+VALUES = tuple(round(float(value), 4) for value in emotion_of_rate(np.array(RATES)))
 
 
 def spoken_tokens(tts: nightingale.TTS, texts: Sequence[str], value: float) -> int:

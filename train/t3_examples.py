@@ -33,8 +33,10 @@ NO_TEXT = 0.12  # of the rows have no text, for guidance
 CORRUPTED = 0.12  # of the input speech tokens
 SPEAKER_NOISE = 0.02
 EMOTION = 0.5  # what T3's emotion input says at the usual speaking rate,
-EMOTION_PER_OCTAVE = 1.0  # and how much more for twice that rate
-EMOTION_SPREAD = 0.04
+# and how many times as much for twice that rate. The first norm removes the input's size: only
+# beside what the first layer adds to it can a far larger or smaller one be told from it.
+EMOTION_PER_OCTAVE = 64
+EMOTION_SPREAD = 0.04  # of its logarithm
 WORKERS = 5  # processes that make batches for a GPU
 PREFETCH = 4  # batches per worker: a worker makes many at once, then none for a while
 POOL = 48  # batches whose rows are sorted by length together
@@ -42,7 +44,7 @@ POOL = 48  # batches whose rows are sorted by length together
 
 def emotion_of_rate(rate: np.ndarray) -> np.ndarray:
     """What T3's emotion input says for speech at `rate` times the usual rate."""
-    return EMOTION + EMOTION_PER_OCTAVE * np.log2(rate)
+    return EMOTION * EMOTION_PER_OCTAVE ** np.log2(rate)
 
 
 @dataclass(frozen=True, eq=False)
@@ -267,7 +269,7 @@ class Examples:
         emotion = emotion_of_rate(np.array([example.speed for example in examples]))
         prompt = counts = None
         if self.augment:
-            emotion += rng.normal(0, EMOTION_SPREAD, rows)
+            emotion *= np.exp(rng.normal(0, EMOTION_SPREAD, rows))
         if not self.augment or rng.random() >= NO_PROMPT:
             prompts = [tokens for _, tokens in voices]
             prompt = torch.from_numpy(_padded(prompts, np.int64))

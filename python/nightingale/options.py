@@ -29,7 +29,7 @@ MOST_THREADS = 1024
 # Interfaces of options that are not offered over HTTP.
 LOCAL = ("cli", "manifest")
 CHUNKS: dict[str, Any] = {"stage": "chunks", "interfaces": ("cli",)}
-SPEEDS = (0.5, 2.0)  # slowest and fastest
+SPEEDS = (0.25, 4.0)  # slowest and fastest
 MARKUPS = ("ssml", "markdown", "html")  # options of which one can be set
 TEXT: dict[str, Any] = {"stage": "text", "core": False}  # how a text is written
 MOST_SECONDS = 10**6  # 11 days; timers of the system overflow at some time beyond

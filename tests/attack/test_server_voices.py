@@ -130,8 +130,8 @@ def test_a_voice_that_is_deleted_while_it_is_looked_up_is_not_there(
         ("cannot read /opt/x/y.json: bad", "cannot read y.json: bad"),
         ("see https://example.org/a/b and and/or", "see https://example.org/a/b and and/or"),
         (
-            "speed must be between 0.5 and 2.0, not 9.0",
-            "speed must be between 0.5 and 2.0, not 9.0",
+            "speed must be between 0.25 and 4.0, not 9.0",
+            "speed must be between 0.25 and 4.0, not 9.0",
         ),
     ],
 )

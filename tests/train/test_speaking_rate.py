@@ -37,14 +37,14 @@ def test_rates_are_lengths_beside_the_usual_ones(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings, texts = write_texts(tmp_path, "One.\n\nAnother.\n")
-    monkeypatch.setattr(nightingale, "load", lambda _: Spoken(lambda v: round(600 / (1 + v))))
+    monkeypatch.setattr(nightingale, "load", lambda _: Spoken(lambda v: round(6000 / (1 + v))))
     speaking_rate.main([str(tmp_path), "--text", str(texts)])
     found = json.loads(settings.read_text())
     assert found["languages"] == ["en"]
     assert [value for _, value in found["speaking_rate"]] == list(speaking_rate.VALUES)
     rates = {value: rate for rate, value in found["speaking_rate"]}
-    assert rates[0.0] == pytest.approx(2 / 3, abs=1e-3)
-    assert rates[1.0] == pytest.approx(4 / 3, abs=1e-3)
+    for value, rate in rates.items():
+        assert rate == pytest.approx((1 + value) / 1.5, rel=0.01)
     read = ModelSettings.of(tmp_path, {"en": "English"}, "none").speaking_rate
     assert read is not None
     assert read.split(1.0) == (0.5, 1.0)
