@@ -62,7 +62,7 @@ def test_open_webui(server: Running) -> None:
     assert [model["id"] for model in listed["models"]] == ["nightingale"]
     listed = httpx.get(f"{server.url}/v1/audio/voices", timeout=PATIENCE).json()
     named = {voice["id"]: voice["name"] for voice in listed["voices"]}
-    assert named == {"default": "default", SPANISH: SPANISH}
+    assert named == {"default": "default", SPANISH: "Dora, Spanish, woman"}
     headers = {"Content-Type": "application/json", "Authorization": "Bearer sk-x",
                "X-OpenWebUI-User-Name": "Ann", "X-OpenWebUI-User-Role": "admin"}  # fmt: skip
     body = {"model": "tts-1", "input": TEXT, "voice": "alloy"}

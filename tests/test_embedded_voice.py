@@ -135,11 +135,11 @@ def test_words_are_timed_in_their_order(tts: nightingale.TTS) -> None:
     assert audio.words[-1].end <= audio.duration
 
 
-def test_it_is_small_and_speaks_five_languages_in_four_voices(tts: nightingale.TTS) -> None:
+def test_it_is_small_and_speaks_five_languages_in_twelve_voices(tts: nightingale.TTS) -> None:
     files = [path for path in embedded_model().rglob("*") if path.is_file()]
     assert sum(path.stat().st_size for path in files) <= MOST_BYTES
     assert set(tts.languages) >= {"en", "es", "fr", "it", "pt"}
-    assert len(tts.voices) >= 5  # the default one is one of the four
+    assert len(tts.voices) == 13  # the default one is one of the twelve
     assert tts.info["bakes_voices"]
     assert (embedded_model() / "MODEL_CARD.md").is_file()
 

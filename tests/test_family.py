@@ -213,8 +213,8 @@ def test_presets_are_of_multilingual_models_alone(checkpoints: Path, tmp_path: P
         ({"speaking_rate": [[0.7], [1, 0.5]]}, "speaking_rate must be"),
         ({"speaking_rate": [[0.7, True], [1, 0.5]]}, "speaking_rate must be"),
         ({"voices": ["Anna"]}, "voices: expected an object"),
-        ({"voices": {"xx": "Anna"}}, "voices must give names of voices by codes among"),
-        ({"voices": {"fr": 3}}, "voices must give names of voices by codes among"),
+        ({"voices": {"xx": "Anna"}}, "voices must give a name for languages among"),
+        ({"voices": {"fr": 3}}, "voices must give a name for languages among"),
         ({"voices": {"fr": "Anna"}}, "voices names 'Anna' for fr, but the folder has default"),
     ],
 )

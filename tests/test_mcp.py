@@ -82,7 +82,11 @@ def test_a_conversation_with_the_tools(
             assert str(tmp_path / "made") in tools["make_file"].description
 
             listed = (await client.call_tool("list_voices", {})).structured_content
-            assert listed == {"voices": ["default", "Anna"], "languages": quick_tts.languages}
+            assert listed == {
+                "voices": ["default", "Anna"],
+                "titles": {"default": "default", "Anna": "Anna"},
+                "languages": quick_tts.languages,
+            }
 
             spoken = await client.call_tool("speak", {"text": "Hi.", "voice": "Anna", **english})
             assert text_of(spoken).startswith("spoken: ")

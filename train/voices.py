@@ -54,12 +54,12 @@ VOICES = {
 }
 # The voices of the package.
 SHIPPED_VOICES = {
-    "en-us": ("af_heart", "am_michael"),
+    "en-us": ("af_heart", "am_michael", "af_sarah"),
     "en-gb": ("bf_emma", "bm_george"),
-    "es": ("ef_dora",),
+    "es": ("ef_dora", "em_alex"),
     "fr": ("ff_siwis",),
-    "it": ("im_nicola",),
-    "pt": ("pf_dora",),
+    "it": ("im_nicola", "if_sara"),
+    "pt": ("pf_dora", "pm_alex"),
 }
 BLENDED = 0.4  # of the rows have a blend as their voice
 PARTNERS = 8  # of each voice in blends

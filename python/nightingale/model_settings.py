@@ -118,8 +118,8 @@ def _voices(given: Any, languages: dict[str, str], file: Path) -> dict[str, str]
     for code, name in named.items():
         if code not in languages or not isinstance(name, str):
             raise Error(
-                f"{file}: voices must give names of voices by codes among {', '.join(languages)}, "
-                f"not {name!r} for {code!r}"
+                f"{file}: voices must give a name for languages among {', '.join(languages)}, not "
+                f"{name!r} for {code!r}"
             )
     return named
 

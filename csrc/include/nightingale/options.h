@@ -98,7 +98,7 @@ struct SpeechOptions {
     // clang-format off
     visit("language", &SpeechOptions::language, OptionRange{});
     visit("seed", &SpeechOptions::seed, OptionRange{.least = 0.0, .most = 1.8446744073709552e+19});
-    visit("speed", &SpeechOptions::speed, OptionRange{.least = 0.5, .most = 2.0});
+    visit("speed", &SpeechOptions::speed, OptionRange{.least = 0.25, .most = 4.0});
     visit("temperature", &SpeechOptions::temperature, OptionRange{.least = 0.0});
     visit("cfg_weight", &SpeechOptions::cfg_weight, OptionRange{.least = 0.0});
     visit("exaggeration", &SpeechOptions::exaggeration, OptionRange{.least = 0.0});
