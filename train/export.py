@@ -1,16 +1,18 @@
 """Exports the weights of all stages as one checkpoint in the official file layout, with voices.
 
     python -m train.export OUT MODEL [--voice NAME=RECORDING ...] [--flow flow] [--temperature 0.4]
-                           [--average-t3]
+                           [--average-t3] [--language-voice es=Anna ...]
 
 OUT has t3, text_tokenizer, flow or meanflow, vocoder, speech_tokenizer and speakers. The first
-voice is also the default one. The temperature is the best one for this T3: its logits are scaled
-so that the default of `generate`, 0.8, has that effect. --average-t3 takes the mean of the weights
-with the best validation loss and the last ones. MODEL appears whole or not at all.
+voice is also the default one, but for languages with one of their own. The temperature is the best
+one for this T3: its logits are scaled so that the default of `generate`, 0.8, has that effect.
+--average-t3 takes the mean of the weights with the best validation loss and the last ones. MODEL
+appears whole or not at all.
 """
 
 from __future__ import annotations
 
+import json
 import shutil
 import sys
 import tempfile
@@ -49,8 +51,11 @@ def export(
     temperature: float = DEFAULT_TEMPERATURE,
     flow_settings: FlowSettings | None = None,
     average_t3: bool = False,
+    language_voices: dict[str, str] | None = None,
 ) -> None:
     """Writes the checkpoint and bakes its voices with it."""
+    if unknown := set((language_voices or {}).values()) - voices.keys():
+        raise ValueError(f"there is no voice {sorted(unknown)[0]!r} to speak a language")
     if model.exists():
         raise FileExistsError(f"{model} already exists; name a new folder")
     model.parent.mkdir(parents=True, exist_ok=True)
@@ -65,6 +70,9 @@ def export(
         _write_s3gen(out, staging, flow)
         if voices:
             _bake(staging, voices)
+        if language_voices:  # last, because a model with a voice that is missing does not load
+            settings = json.loads((staging / SETTINGS_FILE).read_text("utf-8"))
+            write_json(staging / SETTINGS_FILE, settings | {"voices": language_voices})
         staging.chmod(0o755)
         staging.rename(model)
     finally:
@@ -131,10 +139,23 @@ def _named(given: str) -> tuple[str, Path]:
     return voice_name(name), Path(recording)
 
 
+def _of_language(given: str) -> tuple[str, str]:
+    language, _, name = given.partition("=")
+    return language, voice_name(name)
+
+
 def main(arguments: list[str]) -> None:
     parser = command_parser("export", __doc__, "out", "model")
     parser.add_argument(
         "--voice", action="append", type=_named, default=[], metavar="NAME=RECORDING"
+    )
+    parser.add_argument(
+        "--language-voice",
+        action="append",
+        type=_of_language,
+        default=[],
+        metavar="LANGUAGE=NAME",
+        help="the voice that speaks a language where none is named",
     )
     parser.add_argument("--flow", choices=FLOWS, help="default: meanflow if there is one")
     parser.add_argument(
@@ -161,6 +182,7 @@ def main(arguments: list[str]) -> None:
         options.temperature,
         FlowSettings(options.flow_temperature, options.lookahead),
         options.average_t3,
+        dict(options.language_voice),
     )
 
 

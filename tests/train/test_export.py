@@ -140,7 +140,7 @@ def test_the_stages_make_a_checkpoint_that_speaks(
     stages: Path, recordings: dict[str, Path], tmp_path: Path
 ) -> None:
     model = tmp_path / "model"
-    export(stages, model, recordings)
+    export(stages, model, recordings, language_voices={"fr": "Ben"})
     assert sorted(path.name for path in model.iterdir()) == [
         "conds.safetensors",
         "grapheme_mtl_merged_expanded_v1.json",
@@ -152,6 +152,7 @@ def test_the_stages_make_a_checkpoint_that_speaks(
     ]
     tts = nightingale.load(model, device="cpu")
     assert tts.voices == ["default", "Anna", "Ben"]
+    assert tts.info["language_voices"] == {"fr": "Ben"}
     assert set(tts.languages) == {"en", "es", "fr", "it", "pt"}
     assert find_checkpoint(model).languages == tts.languages
     assert tts.info["flow"]["steps"] == 2
@@ -165,6 +166,9 @@ def test_the_stages_make_a_checkpoint_that_speaks(
 
     with pytest.raises(FileExistsError, match="already exists"):
         export(stages, model, {})
+    with pytest.raises(ValueError, match="no voice 'Eve' to speak a language"):
+        export(stages, tmp_path / "other", recordings, language_voices={"fr": "Eve"})
+    assert not (tmp_path / "other").exists()
 
 
 def test_the_flow_that_is_named_is_taken(stages: Path, tmp_path: Path) -> None:
