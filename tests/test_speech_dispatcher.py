@@ -142,7 +142,9 @@ def test_types_of_voices_are_native_ones(tmp_path: Path) -> None:
     speaker = Speaker(nightingale.load(), VoiceFolder(tmp_path), {"voice_type": "MALE1"})
     assert speaker.options().voice == "am_michael"
     speaker.settings["language"] = "es"
-    assert speaker.options().voice == "ef_dora"  # there is no other
+    assert speaker.options().voice == "em_alex"
+    speaker.settings["language"] = "fr"
+    assert speaker.options().voice == "ff_siwis"  # there is no other
     assert ("im_nicola", "it") in list(speaker.voices())
     assert ("im_nicola", "en") not in list(speaker.voices())
 
