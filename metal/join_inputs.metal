@@ -27,4 +27,4 @@ if (solution == 7) x = x7;
 long from = (long(sequence % SEQUENCES) * frames + row) * WIDTH;
 long to = (long(sequence) * rows + row) * WIDTH;
 for (int c = int(thread_index_in_threadgroup); c < WIDTH; c += THREADS)
-  y[to + c] = row < frames ? x[from + c] : I(0.0f);
+  y[to + c] = row < frames ? I(x[from + c]) : I(0.0f);
