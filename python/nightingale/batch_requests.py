@@ -95,11 +95,20 @@ class Requests:
             for option in options_of(SpeechOptions, "manifest")
             if option.changes_audio
         }
-        voice = self._voice_digests[spoken.pop("voice")]
+        voice = self._voice_digest(spoken.pop("voice"), spoken["language"])
         digest = _digest(
             [self._model, line.text, spoken, voice, *self._named_voices(line, options)]
         )
         return Request(line, options, digest)
+
+    def _voice_digest(self, voice: str | None, language: str) -> Any:
+        """Of the voice's content; where none is named, of what may speak the language."""
+        own = {} if voice is not None else self._checkpoint.settings.voices
+        if not is_auto(language):
+            code = known_language(language, self._checkpoint.languages)
+            own = {code: own[code]} if code in own else {}
+        files = (self._checkpoint.voices.get(name, self._checkpoint.voice) for name in own.values())
+        return [_content_digest(file) for file in files] or self._voice_digests[voice]
 
     def _named_voices(self, line: Line, options: dict[str, Any]) -> list[str | None]:
         """What the sound of SSML may depend on: each of the model's voices can be named in it."""

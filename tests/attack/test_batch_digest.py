@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+import nightingale
 from nightingale import batch_requests
 from nightingale.batch_requests import Requests
 from nightingale.checkpoint import find_checkpoint
@@ -121,3 +122,23 @@ def test_settings_of_the_model_count_by_what_they_say(model: Path) -> None:
     content = json.loads(settings.read_text("utf-8"))
     settings.write_text(json.dumps(content | {"s3gen": {"temperature": 0.5}}), encoding="utf-8")
     assert digest(model) != before
+
+
+def test_a_replaced_voice_of_a_language_is_noticed_where_none_is_named(model: Path) -> None:
+    (model / "voices").mkdir(exist_ok=True)
+    file = model / "voices" / "ff_other.safetensors"
+    nightingale.Voice.load(model / "conds.pt").save(file)
+    settings = json.loads((model / "nightingale.json").read_text("utf-8"))
+    settings["voices"] = {"fr": "ff_other"}
+    (model / "nightingale.json").write_text(json.dumps(settings), encoding="utf-8")
+    own = ({"language": "fr"}, {"language": "fr-FR"}, {"language": "auto"})
+    others = ({}, {"language": "fr", "voice": "default"})
+
+    def digests() -> list[str]:
+        lines = [Line(1, "Bonjour.", "1.wav", dict(options)) for options in (*own, *others)]
+        return [digest(model, line) for line in lines]
+
+    before = digests()
+    replace_unnoticed(file, 0.99)
+    same = [one == other for one, other in zip(before, digests(), strict=True)]
+    assert same == [False, False, False, True, True]
