@@ -1,15 +1,16 @@
 """Runs all stages after the corpus in parallel on one GPU within a time limit.
 
     python -m train.recipe CORPUS OUT --minutes 24 [--stage-options STAGE "OPTIONS" ...]
-    python -m train.recipe CORPUS OUT --resume EARLIER [--train vocoder,t3,flow]
+    python -m train.recipe CORPUS OUT --resume EARLIER [--train vocoder,t3,flow] [--new STAGES]
 
 The vocoder trains all the time. The speech tokenizer, the speaker encoders and the phoneme
 classifier train first, then T3 and the flow on the tokens and vectors of the corpus. T3 overfits a
 corpus earlier than the flow does: --t3-share ends it earlier. EARLIER has the weights of another
 run: the stages of --train continue from them, the others are copied; by default the speech
 tokenizer, the speaker encoders and the phoneme classifier are copied, because the others depend on
-them. OUT/logs has the output of the stages. A stage that fails is restarted once from its last
-save.
+them. With --new speech_tokenizer a new one is trained all the same, and the tables of T3 and the
+flow are adapted to its tokens (train/token_transfer.py) before they continue. OUT/logs has the
+output of the stages. A stage that fails is restarted once from its last save.
 
 Without MPS (`nvidia-cuda-mps-control -d`) processes that share a GPU take turns, which slows down
 the vocoder with its many small kernels most. Do not limit the share of the processors of an MPS
@@ -41,7 +42,9 @@ STAGES = {
     "flow": ("meanflow.safetensors", "meanflow.json"),
 }
 RESUMED_STAGES = ("vocoder", "t3", "flow")  # that continue from earlier weights by default
+TOKEN_STAGES = ("t3", "flow")  # that have a table of the tokenizer's tokens
 TOKENIZER_SHARE, SPEAKERS_SHARE, CLASSIFIER_SHARE = 0.22, 0.15, 0.11  # of the run
+ADAPTED = "adapted"  # folder of earlier weights that are adapted to a new tokenizer
 DISTILL_SHARE = 0.35  # of the flow's time
 SAVE_SECONDS = 15  # at the end, for the last report and save of every stage
 EXIT_SECONDS = 45  # from SIGTERM to SIGKILL for a stage that is late
@@ -83,6 +86,7 @@ class Run:
             thread.join()
         others = [vocoder]
         if not self.terminated and not {"tokenize", "embed"} & set(self.failed):
+            self.transfer_tokens()
             now = time.time()
             t3_end = now + self.options.t3_share * (self.end - now)
             others.append(_start(self.train_or_copy, "t3", t3_end))
@@ -113,6 +117,25 @@ class Run:
                 return
         self.failed.append(command)
 
+    def transfer_tokens(self) -> None:
+        """Adapts the earlier weights of T3 and the flow to a new speech tokenizer."""
+        earlier, adapted = self.options.resume, self.options.out / ADAPTED
+        stages = [stage for stage in TOKEN_STAGES if self.is_trained(stage)]
+        if not earlier or "speech_tokenizer" not in self.options.new:
+            return
+        before, after = adapted / "tokens.npz", self.options.out / "tokens.npz"
+        weights = earlier / "speech_tokenizer.safetensors"
+        tokenize = ["train.speech_tokenizer", "tokenize", self.options.corpus, weights, before]
+        if not self.run("tokenize", [*tokenize, *self.options.device], self.end):
+            self.failed.append("tokenize")
+            return
+        for stage in stages:
+            files = (earlier / f"{stage}.safetensors", adapted / f"{stage}.safetensors")
+            if files[0].exists():
+                self.run(
+                    "token_transfer", ["train.token_transfer", before, after, *files], self.end
+                )
+
     def train_or_copy(self, stage: str, deadline: float, *arguments: str) -> None:
         """Trains a stage, or copies it from the earlier run."""
         earlier = self.options.resume
@@ -126,8 +149,7 @@ class Run:
 
     def is_trained(self, stage: str) -> bool:
         """Whether the stage was chosen for training, or the earlier run does not have it."""
-        earlier = self.options.resume
-        return stage in self.options.train or not (earlier / f"{stage}.safetensors").exists()
+        return stage in self.options.train or self._earlier(stage) is None
 
     def train(self, stage: str, deadline: float, *arguments: str) -> None:
         """Trains a stage; restarts it once from its last save if it fails early enough."""
@@ -135,8 +157,8 @@ class Run:
         command = [f"train.{stage}", options.corpus, options.out, "--deadline", deadline]
         command += [*arguments, *options.device, *options.limits]
         command += options.stage_options.get(stage, [])
-        earlier = options.resume and options.resume / saved.name
-        resume = ["--resume", earlier] if earlier and earlier.exists() else []
+        earlier = self._earlier(stage)
+        resume = ["--resume", earlier] if earlier else []
         if self.run(stage, [*command, *resume], deadline) or self.terminated:
             return
         if saved.exists():
@@ -167,6 +189,14 @@ class Run:
         print(f"{time.time() - self.began:5.0f} s: {name} ended, {process.returncode}", flush=True)
         return process.returncode == 0
 
+    def _earlier(self, stage: str) -> Path | None:
+        """The weights that a stage continues from, if there are any."""
+        options, name = self.options, f"{stage}.safetensors"
+        if options.resume is None or stage in options.new:
+            return None
+        files = (options.out / ADAPTED / name, options.resume / name)
+        return next((file for file in files if file.exists()), None)
+
     def _time(self, share: float) -> float:
         return self.began + share * (self.end - self.began)
 
@@ -187,6 +217,7 @@ def main(arguments: list[str]) -> None:
     parser.add_argument(
         "--train", help=f"stages, by comma; default: all, with --resume {','.join(RESUMED_STAGES)}"
     )
+    parser.add_argument("--new", default="", help="stages to train anew in spite of --resume")
     parser.add_argument(
         "--tokenizer-share", type=float, default=TOKENIZER_SHARE, help="of the time"
     )
@@ -201,12 +232,13 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--device", default="")
     options = parser.parse_args(arguments)
     default = RESUMED_STAGES if options.resume else STAGES
-    stages = options.train.split(",") if options.train else default
-    if unknown := set(stages) - STAGES.keys():
+    options.new = set(filter(None, options.new.split(",")))
+    stages = {*(options.train.split(",") if options.train else default), *options.new}
+    if unknown := stages - STAGES.keys():
         parser.error(f"unknown stage {', '.join(sorted(unknown))}; expected {', '.join(STAGES)}")
     if options.train and not options.resume:
         parser.error("--train needs --resume, which has the other stages")
-    options.train = set(stages)
+    options.train = stages
     options.stage_options = {stage: given.split() for stage, given in options.stage_options}
     options.device = ["--device", options.device] if options.device else []
     options.limits = ["--size", options.size]

@@ -16,6 +16,7 @@ def run_of(out: Path, **options: object) -> recipe.Run:
         "limits": [],
         "stage_options": {},
         "train": set(recipe.STAGES),
+        "new": set(),
         "tokenizer_share": 0.2,
         "t3_share": 1.0,
     }
@@ -56,6 +57,28 @@ def test_stages_resume_from_earlier_weights_or_are_copied(tmp_path: Path) -> Non
     assert "--resume" not in run.commands["speakers"], "there are none to go on from"
     for stage in ("flow", "meanflow", "vocoder"):
         assert (out / f"{stage}.safetensors").read_text() == stage
+
+
+def test_a_new_tokenizer_adapts_what_continues(tmp_path: Path) -> None:
+    names = ("speech_tokenizer", "speakers", "t3", "flow")
+    earlier, out = earlier_run(tmp_path / "earlier", *names), tmp_path / "out"
+
+    class Adapting(FakeRun):
+        def run(self, name: str, command: list[object], deadline: float) -> bool:
+            if name == "token_transfer":
+                Path(str(command[-1])).parent.mkdir(exist_ok=True)
+                Path(str(command[-1])).touch()
+            return super().run(name, command, deadline)
+
+    stages = {"speech_tokenizer", "t3", "flow"}
+    options = run_of(out, resume=earlier, train=stages, new={"speech_tokenizer"}).options
+    run = Adapting(options)
+    assert run.all() == []
+    assert "--resume" not in run.commands["speech_tokenizer"]
+    assert str(earlier / "speech_tokenizer.safetensors") in run.commands["tokenize"]
+    for stage in ("t3", "flow"):
+        assert f"--resume {out / 'adapted' / stage}.safetensors" in run.commands[stage]
+    assert (out / "speakers.safetensors").read_text() == "speakers"
 
 
 def test_t3_may_end_before_the_flow(tmp_path: Path) -> None:
