@@ -224,6 +224,25 @@ def test_cancelling_ends_a_job_before_its_next_step() -> None:
     asyncio.run(run())
 
 
+@pytest.mark.parametrize("turns", range(5))
+def test_waiting_for_a_result_is_cancelled_although_one_has_just_come(turns: int) -> None:
+    """turns: of the event loop between the result and the cancellation."""
+
+    async def cancelled() -> bool:
+        job = Job("a", lambda model: iter(()))
+        waiting = asyncio.create_task(job.next(60))
+        await asyncio.sleep(0.01)
+        job.give(sound(1))
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        if not waiting.cancel():
+            return True  # it ended before
+        await asyncio.wait({waiting})
+        return waiting.cancelled()
+
+    assert asyncio.run(cancelled())
+
+
 def test_what_waits_can_be_cancelled_and_more_than_the_queue_is_refused() -> None:
     async def run() -> None:
         gate = threading.Event()

@@ -3,11 +3,11 @@ made."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
+import anyio
 from fastapi import APIRouter, Form, Request, Response, UploadFile
 from pydantic import ConfigDict, Field, create_model
 
@@ -75,8 +75,8 @@ async def convert(
     if form.file.size is not None and form.file.size > settings.max_upload:
         raise ApiError(413, f"a recording may have {settings.max_upload} bytes at most")
     try:
-        reading = server.recordings.read_source(form.file.file, settings.max_recording)
-        recording = await asyncio.wait_for(reading, settings.first_audio_timeout)
+        with anyio.fail_after(settings.first_audio_timeout):
+            recording = await server.recordings.read_source(form.file.file, settings.max_recording)
     except Exception as error:
         raise server.told(error, param="file") from error
     return SoundResponse(server, request, form, partial(form.work, recording, server))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import re
 from collections.abc import Mapping, Sequence
@@ -84,7 +83,7 @@ def api_error(
     if isinstance(error, EngineFailedError):
         message = "the engine has failed; the server must be started again"
         return ApiError(503, message, code="engine_failed", headers=retry)
-    if isinstance(error, asyncio.TimeoutError):
+    if isinstance(error, TimeoutError):
         message = "the request waited too long for its first sound; try again later"
         return ApiError(503, message, code="timeout", headers=retry)
     if isinstance(error, (ValueError, Error)):

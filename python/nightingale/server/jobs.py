@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
+import anyio
 import mlx.core as mx
 
 from .. import _core
@@ -87,7 +88,9 @@ class Job:
 
     async def next(self, timeout: float | None = None) -> Any:
         """The next result, None at the end; raises what the work raised, and TimeoutError."""
-        result = await asyncio.wait_for(self._results.get(), timeout)
+        # Before Python 3.12 asyncio.wait_for forgets a cancellation at the moment of a result.
+        with anyio.fail_after(timeout):
+            result = await self._results.get()
         if isinstance(result, Exception):
             raise result
         self._taken += _seconds(result)

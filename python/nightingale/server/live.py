@@ -8,6 +8,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Annotated, Any, Literal, NamedTuple
 
+import anyio
 import numpy as np
 from fastapi import APIRouter, WebSocket, WebSocketDisconnect
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError
@@ -71,7 +72,7 @@ async def live(socket: WebSocket, server: ServerContext) -> None:
             listening.result()
     except WebSocketDisconnect:
         return
-    except asyncio.TimeoutError:
+    except TimeoutError:
         code, reason = GOING_AWAY, "nothing came for a long time"
     except asyncio.CancelledError:  # the server's time for running requests is over
         pass
@@ -116,8 +117,9 @@ async def _say_the_last(socket: WebSocket, session: _Session) -> None:
 async def _received(socket: WebSocket, patience: float, session: _Session) -> str:
     while True:
         try:
-            message = await asyncio.wait_for(socket.receive(), patience)
-        except asyncio.TimeoutError:
+            with anyio.fail_after(patience):
+                message = await socket.receive()
+        except TimeoutError:
             if session.busy:
                 continue
             raise

@@ -7,6 +7,7 @@ import signal
 import sys
 from typing import BinaryIO, cast
 
+import anyio
 import numpy as np
 
 from ..long_recording import LongRecording
@@ -55,5 +56,6 @@ async def _read_in_a_process(file: BinaryIO, *arguments: str) -> tuple[int, byte
     finally:
         if process.returncode is None:
             process.kill()
-            await process.wait()
+            with anyio.CancelScope(shield=True):
+                await process.wait()
     return await process.wait(), output

@@ -6,6 +6,7 @@ import asyncio
 from importlib.metadata import version
 from typing import Annotated, Any, BinaryIO, Literal, cast
 
+import anyio
 from fastapi import APIRouter, File, Form, Request, Response, UploadFile
 from fastapi.responses import JSONResponse
 from prometheus_client import CONTENT_TYPE_LATEST
@@ -191,7 +192,8 @@ async def _baked(request: Request, server: Server, file: BinaryIO) -> Voice:
     """The voice of a recording; ApiError where there is none."""
     patience = server.settings.first_audio_timeout
     try:
-        recording = await asyncio.wait_for(server.recordings.read(file), patience)
+        with anyio.fail_after(patience):
+            recording = await server.recordings.read(file)
         job = server.submit(request, lambda tts: iter([tts.bake_voice(recording)]))
         try:
             return cast(Voice, await job.next(patience))

@@ -7,6 +7,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
+import anyio
+
 from .context import Settings
 from .errors import ApiError
 
@@ -53,8 +55,9 @@ class UploadSlots:
     async def _wait_for(self, own: _Address) -> None:
         self._waiting += 1
         try:
-            await asyncio.wait_for(self._acquire(own), self._patience)
-        except asyncio.TimeoutError:
+            with anyio.fail_after(self._patience):
+                await self._acquire(own)
+        except TimeoutError:
             raise _refusal(503, "timeout") from None
         finally:
             self._waiting -= 1

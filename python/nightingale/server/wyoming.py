@@ -6,11 +6,12 @@ import asyncio
 import logging
 import socket
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from functools import partial
 from importlib.metadata import version
 from typing import Any, NamedTuple
 
+import anyio
 import numpy as np
 from pydantic import ValidationError
 from wyoming.audio import AudioChunk, AudioStart, AudioStop
@@ -127,7 +128,7 @@ class Conversation:
         try:
             while (event := await self._event()) is not None:
                 await self._take(event)
-        except (OSError, EOFError, asyncio.TimeoutError):
+        except (OSError, EOFError):
             pass  # the client has left, or has read or sent nothing for long
         finally:
             speaking.cancel()
@@ -238,7 +239,7 @@ class Conversation:
             assert isinstance(begun, Utterance)
             try:
                 await self._speak_utterance(begun)
-            except (OSError, asyncio.TimeoutError):
+            except OSError:
                 self._writer.close()
                 return
             except Exception as error:
@@ -296,8 +297,8 @@ class Conversation:
         await self._send(ErrorEvent(text=str(detail["message"]), code=detail["code"]))
 
     async def _send(self, event: Eventable) -> None:
-        writing = async_write_event(event.event(), self._writer)
-        await asyncio.wait_for(writing, self._server.settings.stall_timeout)
+        with anyio.fail_after(self._server.settings.stall_timeout):
+            await async_write_event(event.event(), self._writer)
 
 
 class Listener:
@@ -331,5 +332,5 @@ async def listening(server: Server, at: socket.socket) -> AsyncIterator[None]:
     finally:
         taking.close()
         await listener.end()
-        with suppress(asyncio.TimeoutError):
-            await asyncio.wait_for(taking.wait_closed(), 1)
+        with anyio.move_on_after(1):
+            await taking.wait_closed()
