@@ -19,9 +19,9 @@ constexpr int matrix_depth(int depth) {
 // kMatrixTile].
 using MatrixTileArgs = TileArgsOf<uint16_t>;
 
-// kMatrixTile queries of one head over all of its keys.
+// A strip of `MatrixLoops::queries` of one head over all of its keys.
 struct MatrixAttentionArgs {
-  const uint16_t* q; // [kMatrixTile, depth]
+  const uint16_t* q; // [queries, depth]
   int depth; // a multiple of kMatrixTile
   int count; // keys
   const uint16_t* keys; // by pack_panel, kMatrixTile keys to a panel
@@ -29,7 +29,7 @@ struct MatrixAttentionArgs {
   float scale;
   float* scores; // [kMatrixTile, matrix_depth(count)], to work in
   uint16_t* weights; // likewise
-  float* y; // [kMatrixTile, depth]
+  float* y; // [queries, depth]
 };
 
 struct MatrixLoops {
@@ -58,6 +58,7 @@ struct MatrixLoops {
       int depth,
       uint16_t* packed);
 
+  int queries; // that `attend` takes
   void (*attend)(const MatrixAttentionArgs& args);
 };
 

@@ -143,9 +143,9 @@ void attend_strip(
     int first,
     mx::array& out) {
   int depth = packed.depth, padded = matrix_depth(packed.count);
-  int count = std::min(kMatrixTile, q.shape(1) - first);
-  auto* queries = scratch<Queries, uint16_t>(kMatrixTile * depth);
-  std::fill(queries, queries + kMatrixTile * depth, uint16_t(0));
+  int room = loops().queries, count = std::min(room, q.shape(1) - first);
+  auto* queries = scratch<Queries, uint16_t>(room * depth);
+  std::fill(queries, queries + room * depth, uint16_t(0));
   for (int r = 0; r < count; ++r) {
     const uint16_t* from = row_of<uint16_t>(q, b, first + r) + head * depth;
     std::memcpy(queries + r * depth, from, depth * sizeof(uint16_t));
@@ -159,7 +159,7 @@ void attend_strip(
   a.scale = 1.0f / std::sqrt(static_cast<float>(depth));
   a.scores = scratch<Scores>(int64_t(kMatrixTile) * padded);
   a.weights = scratch<Weights, uint16_t>(int64_t(kMatrixTile) * padded);
-  a.y = scratch<Result>(kMatrixTile * depth);
+  a.y = scratch<Result>(room * depth);
   loops().begin();
   loops().attend(a);
   loops().end();
@@ -263,7 +263,7 @@ void matrix_attention(
     const mx::array& v,
     int heads,
     mx::array& out) {
-  int strips = ceil_div(q.shape(1), kMatrixTile);
+  int queries = loops().queries, strips = ceil_div(q.shape(1), queries);
   PackedHeads packed(heads, k.shape(1), q.shape(2) / heads);
   for (int b = 0; b < q.shape(0); ++b) {
     parallel_for(2 * heads, [&](int i) {
@@ -274,7 +274,7 @@ void matrix_attention(
       }
     });
     parallel_for(heads * strips, [&](int i) {
-      attend_strip(q, packed, b, i / strips, i % strips * kMatrixTile, out);
+      attend_strip(q, packed, b, i / strips, i % strips * queries, out);
     });
   }
 }

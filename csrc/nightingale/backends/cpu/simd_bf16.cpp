@@ -114,16 +114,18 @@ void weigh_values(const MatrixAttentionArgs& a, int d, int64_t stride) {
 }
 
 void attend(const MatrixAttentionArgs& a) {
+  FlushedToZero flushed;
   attend_with(a, score, weigh_values);
 }
 
 } // namespace
 
 const MatrixLoops nightingale::cpu::matrix_loops_bf16{
-    "avx512bf16",
-    nothing,
-    nothing,
-    tile,
-    pack_panel,
-    pack_values,
-    attend};
+    .name = "avx512bf16",
+    .begin = nothing,
+    .end = nothing,
+    .tile = tile,
+    .pack_panel = pack_panel,
+    .pack_values = pack_values,
+    .queries = kTile,
+    .attend = attend};

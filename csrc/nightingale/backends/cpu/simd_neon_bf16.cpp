@@ -220,10 +220,11 @@ void attend(const MatrixAttentionArgs& a) {
 } // namespace
 
 const MatrixLoops nightingale::cpu::matrix_loops_neon_bf16{
-    "neonbf16",
-    nothing,
-    nothing,
-    tile,
-    pack_panel,
-    pack_values,
-    attend};
+    .name = "neonbf16",
+    .begin = nothing,
+    .end = nothing,
+    .tile = tile,
+    .pack_panel = pack_panel,
+    .pack_values = pack_values,
+    .queries = kTile,
+    .attend = attend};

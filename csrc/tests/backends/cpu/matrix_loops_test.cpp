@@ -26,12 +26,15 @@ void for_each_table(F body) {
   }
 }
 
-std::vector<uint16_t> half_noise(size_t count, uint32_t seed) {
-  std::vector<uint16_t> half(count);
-  auto floats = noise(count, seed);
+std::vector<uint16_t> rounded(const std::vector<float>& floats) {
+  std::vector<uint16_t> half(floats.size());
   simd().pack[static_cast<int>(Storage::bf16)](
-      floats.data(), count, half.data());
+      floats.data(), floats.size(), half.data());
   return half;
+}
+
+std::vector<uint16_t> half_noise(size_t count, uint32_t seed) {
+  return rounded(noise(count, seed));
 }
 
 double value(uint16_t half) {
@@ -100,61 +103,139 @@ TEST_CASE("matrix loops multiply tiles of rows under taps") {
   }
 }
 
-TEST_CASE("matrix loops attend to any number of keys") {
-  for (int depth : {32, 64, 96}) {
-    for (int count : {1, 16, 31, 33, 250}) {
-      CAPTURE(depth);
-      CAPTURE(count);
-      auto q = half_noise(kTile * depth, 1);
-      auto k = half_noise(count * depth, 2);
-      auto v = half_noise(count * depth, 3);
-      float scale = 1.0f / std::sqrt(static_cast<float>(depth));
-      for_each_table([&](const MatrixLoops& loops) {
-        int padded = matrix_depth(count);
-        Aligned<uint16_t> keys(padded * depth), values(padded * depth);
-        for (int first = 0; first < count; first += kTile) {
-          loops.pack_panel(
-              k.data() + first * depth,
-              depth,
-              std::min(kTile, count - first),
-              1,
-              depth,
-              keys.data() + first * depth);
-        }
-        loops.pack_values(v.data(), depth, count, depth, values.data());
-        Aligned<float> scores(kTile * padded), y(kTile * depth);
-        Aligned<uint16_t> weights(kTile * padded);
-        loops.attend(
-            {.q = q.data(),
-             .depth = depth,
-             .count = count,
-             .keys = keys.data(),
-             .values = values.data(),
-             .scale = scale,
-             .scores = scores.data(),
-             .weights = weights.data(),
-             .y = y.data()});
-        double error = 0;
-        for (int r = 0; r < kTile; ++r) {
-          std::vector<double> shares(count);
-          double total = 0;
-          for (int t = 0; t < count; ++t) {
-            double score = 0;
-            for (int d = 0; d < depth; ++d) {
-              score += value(q[r * depth + d]) * value(k[t * depth + d]);
-            }
-            total += shares[t] = std::exp(scale * score);
-          }
-          for (int d = 0; d < depth; ++d) {
-            double sum = 0;
-            for (int t = 0; t < count; ++t) {
-              sum += shares[t] / total * value(v[t * depth + d]);
-            }
-            error = std::max(error, std::fabs(sum - y.data()[r * depth + d]));
-          }
-        }
-        CHECK(error < 1e-2);
-      });
+namespace {
+
+struct AttentionInputs {
+  std::vector<uint16_t> q, k, v;
+  int depth;
+  int count;
+  float scale;
+};
+
+// By the loops: [loops.queries, depth]
+std::vector<float> attended(
+    const MatrixLoops& loops,
+    const AttentionInputs& in) {
+  int depth = in.depth, count = in.count, padded = matrix_depth(count);
+  Aligned<uint16_t> keys(padded * depth), values(padded * depth);
+  for (int first = 0; first < count; first += kTile) {
+    loops.pack_panel(
+        in.k.data() + first * depth,
+        depth,
+        std::min(kTile, count - first),
+        1,
+        depth,
+        keys.data() + first * depth);
+  }
+  loops.pack_values(in.v.data(), depth, count, depth, values.data());
+  Aligned<float> scores(kTile * padded), y(loops.queries * depth);
+  Aligned<uint16_t> weights(kTile * padded);
+  loops.attend(
+      {.q = in.q.data(),
+       .depth = depth,
+       .count = count,
+       .keys = keys.data(),
+       .values = values.data(),
+       .scale = in.scale,
+       .scores = scores.data(),
+       .weights = weights.data(),
+       .y = y.data()});
+  return {y.data(), y.data() + loops.queries * depth};
+}
+
+// In double precision: row r of the result.
+std::vector<double> expected_row(const AttentionInputs& in, int r) {
+  std::vector<double> scores(in.count), y(in.depth);
+  double most = -INFINITY, total = 0;
+  for (int t = 0; t < in.count; ++t) {
+    for (int d = 0; d < in.depth; ++d) {
+      scores[t] += in.scale * value(in.q[r * in.depth + d]) *
+          value(in.k[t * in.depth + d]);
+    }
+    most = std::max(most, scores[t]);
+  }
+  for (int t = 0; t < in.count; ++t) {
+    double share = std::exp(scores[t] - most);
+    total += share;
+    for (int d = 0; d < in.depth; ++d) {
+      y[d] += share * value(in.v[t * in.depth + d]);
     }
   }
+  for (double& each : y) {
+    each /= total;
+  }
+  return y;
+}
+
+void check_attention(const AttentionInputs& in) {
+  for_each_table([&](const MatrixLoops& loops) {
+    auto y = attended(loops, in);
+    double error = 0;
+    for (int r = 0; r < loops.queries; ++r) {
+      auto expected = expected_row(in, r);
+      for (int d = 0; d < in.depth; ++d) {
+        double difference = std::fabs(expected[d] - y[r * in.depth + d]);
+        error = std::max(error, std::isnan(difference) ? 1 : difference);
+      }
+    }
+    CHECK(error < 1e-2);
+  });
+}
+
+AttentionInputs attention_inputs(int count, int depth) {
+  constexpr int most_queries = 64;
+  return {
+      half_noise(most_queries * depth, 1),
+      half_noise(count * depth, 2),
+      half_noise(count * depth, 3),
+      depth,
+      count,
+      1.0f / std::sqrt(static_cast<float>(depth))};
+}
+
+} // namespace
+
+TEST_CASE("matrix loops attend to any number of keys") {
+  for (int depth : {32, 64, 96}) {
+    for (int count : {1, 16, 31, 33, 64, 65, 250}) {
+      CAPTURE(depth);
+      CAPTURE(count);
+      check_attention(attention_inputs(count, depth));
+    }
+  }
+}
+
+TEST_CASE(
+    "matrix loops attend where scores differ by more than a float holds") {
+  for (int depth : {32, 64}) {
+    // The first keys, the last ones, or one in the middle score highest, by up
+    // to 2^10 and more.
+    for (float growth : {-40.0f, 40.0f, 0.0f}) {
+      CAPTURE(depth);
+      CAPTURE(growth);
+      auto in = attention_inputs(250, depth);
+      auto k = noise(in.count * depth, 2);
+      for (int t = 0; t < in.count; ++t) {
+        float factor = growth == 0.0f ? (t == 130 ? 3000.0f : 1.0f)
+                                      : std::exp2(growth * (t - 125) / 500);
+        for (int d = 0; d < depth; ++d) {
+          k[t * depth + d] *= factor;
+        }
+      }
+      in.k = rounded(k);
+      in.scale *= 16;
+      check_attention(in);
+    }
+  }
+}
+
+TEST_CASE("matrix loops hide no NaN in attention") {
+  constexpr int depth = 64;
+  auto in = attention_inputs(100, depth);
+  in.k[70 * depth] = 0x7fc0;
+  for_each_table([&](const MatrixLoops& loops) {
+    for (float each : attended(loops, in)) {
+      CHECK(std::isnan(each));
+    }
+  });
 }
