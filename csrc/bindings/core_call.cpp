@@ -13,6 +13,7 @@
 #include "bindings.h"
 #include "nightingale/error.h"
 #include "nightingale/memory.h"
+#include "nightingale/ops/lanes.h"
 #include "nightingale/ops/machine.h"
 
 namespace ops = nightingale::ops;
@@ -79,6 +80,7 @@ void end_calls() {
   nb::gil_scoped_release release;
   std::unique_lock<std::mutex> lock(p.mutex);
   p.changed.wait(lock, [&] { return p.running == 0; });
+  ops::wait_for_lanes();
 }
 
 // Failures of the system as Errors; Python would otherwise have several types.

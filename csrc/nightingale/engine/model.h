@@ -8,6 +8,7 @@
 #include "nightingale/models/hift/vocoder.h"
 #include "nightingale/models/s3gen/flow.h"
 #include "nightingale/models/t3/t3.h"
+#include "nightingale/ops/lanes.h"
 
 namespace nightingale {
 
@@ -21,6 +22,15 @@ struct Model {
   float flow_temperature = 1; // what the flow's noise is multiplied with
   std::shared_ptr<Scheduler> scheduler = std::make_shared<Scheduler>();
   std::shared_ptr<SentenceCache> sentences = nullptr; // none: nothing is kept
+  bool may_use_lanes = true;
+
+  // Whether sounds of several sessions are made side by side: on a CPU, where
+  // ops are so short that threads which share one wait for each other.
+  bool uses_lanes() const {
+    constexpr size_t large = size_t(64) << 20;
+    return may_use_lanes && ops::on_cpu(flow->stream()) && ops::lanes() > 1 &&
+        flow->weight_bytes() < large;
+  }
 };
 
 } // namespace nightingale

@@ -1,7 +1,9 @@
 #include "nightingale/engine/scheduler.h"
 
 #include <algorithm>
+#include <set>
 
+#include "nightingale/ops/lanes.h"
 #include "nightingale/ops/machine.h"
 
 namespace nightingale {
@@ -14,6 +16,15 @@ void join(
     const std::shared_ptr<Work>& work) {
   std::erase_if(joined, [](const auto& each) { return each.expired(); });
   joined.push_back(work);
+}
+
+// Sessions beside one, from which on lanes are used where there are many.
+constexpr int kMostAwaited = 3;
+
+bool wants_token(const Utterance& utterance) {
+  const auto& tokens = utterance.tokens;
+  return !utterance.failure && !tokens.in_prompt() && !tokens.has_ended() &&
+      tokens.queued() < utterance.wanted;
 }
 
 struct Limits {
@@ -98,9 +109,7 @@ void Scheduler::advance(
   if (first.shares_passes() && !first.in_prompt()) {
     Limits limits{kUtterances, kEnough};
     add_others(group, utterances_, limits, [&](const Utterance& other) {
-      const auto& tokens = other.tokens;
-      return !tokens.in_prompt() && tokens.queued() < other.wanted &&
-          tokens.can_share_pass(first) && !tokens.has_ended();
+      return wants_token(other) && other.tokens.can_share_pass(first);
     });
   }
   std::vector<SpeechTokens*> tokens;
@@ -116,6 +125,35 @@ void Scheduler::advance(
     });
     (*owner)->failure = step.cause;
   }
+}
+
+bool Scheduler::advance_others() {
+  std::shared_ptr<Utterance> first;
+  for (const auto& each : utterances_) {
+    auto other = each.lock();
+    if (other && wants_token(*other) && (!first || other->due < first->due)) {
+      first = std::move(other);
+    }
+  }
+  if (first) {
+    advance({first});
+  }
+  return first != nullptr;
+}
+
+bool Scheduler::keeps_lanes_busy(int session, Clock::time_point due) const {
+  auto now = Clock::now();
+  bool urgent = due <= now && !ops::lanes_work();
+  std::set<int> others;
+  for (const auto& each : utterances_) {
+    auto other = each.lock();
+    if (other && other->session != session && !other->failure &&
+        !(urgent && other->due > now + kEnoughSound)) {
+      others.insert(other->session);
+    }
+  }
+  int enough = std::min(ops::lanes() - 1, kMostAwaited);
+  return std::ssize(others) >= enough;
 }
 
 void Scheduler::advance(const std::shared_ptr<Solution>& solution) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <exception>
@@ -25,6 +26,7 @@ struct Utterance {
   size_t wanted = 0; // tokens that others may have computed before it asks
   Clock::time_point due; // when its listener will have heard all that was made
   std::exception_ptr failure; // of a pass that another one has asked for
+  int session = 0; // to which it belongs
 };
 
 // A solution of the flow whose steps may be computed along with those of
@@ -51,6 +53,8 @@ struct Solution {
 // computes them: one solution leaves most of it idle. More solutions prolong a
 // step by more than more utterances prolong a pass, so kEnoughSound is shorter.
 // A session whose solution others have finished goes on with its sound.
+//
+// On a CPU, sounds of several sessions are made in lanes beside the passes.
 class Scheduler {
  public:
   // As many as have batch-invariant rows, two each with guidance.
@@ -79,6 +83,27 @@ class Scheduler {
   // want them or not.
   void advance(const std::vector<std::shared_ptr<Utterance>>& utterances);
 
+  // A pass for utterances that want one; false where none does.
+  bool advance_others();
+
+  // Whether enough other sessions have something to compute while a lane makes
+  // a chunk of one that is due then, and their listeners wait as hers does.
+  bool keeps_lanes_busy(int session, Clock::time_point due) const;
+
+  void count_chunk_aside() {
+    ++chunks_aside_;
+  }
+
+  // Chunks of sounds that were given to lanes so far.
+  uint64_t chunks_aside() const {
+    return chunks_aside_;
+  }
+
+  // A number for a session.
+  int new_session() {
+    return sessions_++;
+  }
+
   // Computes the next step of a solution. Its failure is kept in it.
   void advance(const std::shared_ptr<Solution>& solution);
 
@@ -105,6 +130,7 @@ class Scheduler {
 
  private:
   std::mutex turn_;
+  std::atomic<int> sessions_ = 0; // so far
   std::vector<std::weak_ptr<Utterance>> utterances_;
   std::vector<std::weak_ptr<Solution>> solutions_;
   uint64_t known_failures_ = 0;
@@ -112,6 +138,7 @@ class Scheduler {
   uint64_t steps_ = 0;
   uint64_t flow_groups_ = 0;
   uint64_t flow_steps_ = 0;
+  uint64_t chunks_aside_ = 0;
 };
 
 } // namespace nightingale

@@ -70,17 +70,34 @@ void SentenceSound::begin(std::vector<int> tokens, bool last) {
       request_.sentence,
       kFramesPerToken * begin,
       model_->flow_temperature};
-  std::shared_ptr<Solution> solution;
+  int first_frame = solved.first_frame;
+  std::optional<MelRequest> request;
   if (model_->flow->new_frames(solved) > 0) {
-    solution = std::make_shared<Solution>(
-        Solution{model_->flow, model_->flow->begin(solved)});
+    request = std::move(solved);
   }
-  solving_ = Solving{count, end, kFramesPerToken * begin, last, solution};
+  solving_ =
+      Solving{count, end, first_frame, last, std::move(request), nullptr};
   flow_seconds_ += watch.seconds();
+}
+
+void SentenceSound::solve(std::shared_ptr<const Flow> flow) {
+  if (auto request = std::exchange(solving_->request, std::nullopt)) {
+    auto state = flow->begin(*request);
+    solving_->solution =
+        std::make_shared<Solution>(Solution{std::move(flow), std::move(state)});
+  }
+}
+
+std::shared_ptr<Solution> SentenceSound::solution() {
+  Stopwatch watch;
+  solve(model_->flow);
+  flow_seconds_ += watch.seconds();
+  return solving_->solution;
 }
 
 std::optional<std::vector<float>> SentenceSound::step() {
   Stopwatch watch;
+  solve(model_->flow);
   if (auto solution = solving_->solution) {
     bool under_way = !solution->state.finished();
     if (under_way && !solution->failure) {
@@ -94,12 +111,34 @@ std::optional<std::vector<float>> SentenceSound::step() {
       return std::nullopt;
     }
   }
+  flow_seconds_ += watch.seconds();
+  return chunk(*model_->vocoder);
+}
+
+std::vector<float> SentenceSound::make(
+    const mx::Stream& s,
+    const ops::LaneWork& work) {
+  Stopwatch watch;
+  auto flow = std::make_shared<const Flow>(model_->flow->on(s));
+  solve(flow);
+  if (const auto& solution = solving_->solution) {
+    while (!solution->state.finished() && !work.dropped()) {
+      flow->step(solution->state);
+    }
+  }
+  flow_seconds_ += watch.seconds();
+  return work.dropped() ? std::vector<float>() : chunk(model_->vocoder->on(s));
+}
+
+// The samples of the chunk whose solution is finished.
+std::vector<float> SentenceSound::chunk(const Vocoder& vocoder) {
+  Stopwatch watch;
   settle(solved_frames());
   flow_seconds_ += watch.seconds();
 
   Stopwatch vocoder_watch;
   bool last = solving_->last;
-  auto samples = sound(last);
+  auto samples = sound(vocoder, last);
   if (last) {
     if (request_.drop_last_token && solving_->tokens >= kShortestCut) {
       int count = samples.size();
@@ -146,19 +185,19 @@ void SentenceSound::settle(std::vector<float> frames) {
 }
 
 // The samples of all settled frames that the listener does not have.
-std::vector<float> SentenceSound::sound(bool last) {
+std::vector<float> SentenceSound::sound(const Vocoder& vocoder, bool last) {
   double speed = request_.speed;
   int known = first_ + int(mel_.size()) / kMels;
   int64_t begin = sounded_;
   if (last) {
-    auto samples = feed(stretched_length(known, speed), true);
+    auto samples = feed(vocoder, stretched_length(known, speed), true);
     return crossed(from(samples, sent_ - begin));
   }
-  auto samples = feed(determined_length(settled_, speed), false);
+  auto samples = feed(vocoder, determined_length(settled_, speed), false);
   int frames = determined_length(known, speed);
   auto unsettled = stretch(mel_, speed, vocoded_, frames, first_);
   auto copy = vocoder_;
-  auto ahead = vocode(copy, unsettled, true);
+  auto ahead = vocode(vocoder, copy, unsettled, true);
   samples.insert(samples.end(), ahead.begin(), ahead.end());
   samples = crossed(from(samples, sent_ - begin));
   int64_t length = samples.size();
@@ -171,21 +210,23 @@ std::vector<float> SentenceSound::sound(bool last) {
 }
 
 // Takes the vocoder to this many frames; the samples that are ready then.
-std::vector<float> SentenceSound::feed(int frames, bool last) {
+std::vector<float>
+SentenceSound::feed(const Vocoder& vocoder, int frames, bool last) {
   auto fresh = stretch(mel_, request_.speed, vocoded_, frames, first_);
-  auto samples = vocode(vocoder_, fresh, last);
+  auto samples = vocode(vocoder, vocoder_, fresh, last);
   vocoded_ = frames;
   sounded_ += samples.size();
   return samples;
 }
 
 std::vector<float> SentenceSound::vocode(
+    const Vocoder& vocoder,
     VocoderState& state,
     const std::vector<float>& frames,
-    bool last) {
+    bool last) const {
   int count = frames.size() / kMels;
   mx::array mel(frames.data(), {count, kMels}, mx::float32);
-  auto samples = host_floats(model_->vocoder->feed(state, mel, last));
+  auto samples = host_floats(vocoder.feed(state, mel, last));
   if (!all_finite(samples)) {
     throw NotFinite("vocoder");
   }

@@ -7,6 +7,7 @@
 
 #include "nightingale/engine/chunk_ends.h"
 #include "nightingale/engine/model.h"
+#include "nightingale/ops/lanes.h"
 
 namespace nightingale {
 
@@ -51,8 +52,8 @@ class SentenceSound {
   // begun; a second's where the sentence is not divided.
   int missing(int tokens) const;
 
-  // Begins the next chunk of the sentence's tokens so far. last: it is what is
-  // left of the sentence.
+  // Begins the next chunk of the sentence's tokens so far, by `step` or `make`.
+  // last: it is what is left of the sentence.
   void begin(std::vector<int> tokens, bool last);
 
   // Whether a chunk has been begun and not been given.
@@ -60,14 +61,17 @@ class SentenceSound {
     return solving_.has_value();
   }
 
-  // The one of the chunk that was begun; none where it has no frames to solve.
-  std::shared_ptr<Solution> solution() const {
-    return solving_ ? solving_->solution : nullptr;
-  }
+  // Begins the solution of the chunk that was begun; none where it has no
+  // frames to solve.
+  std::shared_ptr<Solution> solution();
 
   // One step of the flow; after the last one, the samples of the chunk. Throws
   // NotFinite.
   std::optional<std::vector<float>> step();
+
+  // All steps of the chunk that was begun, in a lane and in no turn of the
+  // scheduler; ends early where `work` is dropped.
+  std::vector<float> make(const mx::Stream& s, const ops::LaneWork& work);
 
   // Frees the frames of the mel that neither the vocoder nor a later chunk
   // looks at.
@@ -99,15 +103,21 @@ class SentenceSound {
     int end; // the token up to which it is solved
     int first_frame; // of the sentence, that the solution has
     bool last;
+    std::optional<MelRequest> request; // until the solution is begun
     std::shared_ptr<Solution> solution; // none where no frame is to be made
   };
 
+  void solve(std::shared_ptr<const Flow> flow);
+  std::vector<float> chunk(const Vocoder& vocoder);
   std::vector<float> solved_frames();
   void settle(std::vector<float> frames);
-  std::vector<float> sound(bool last);
-  std::vector<float> feed(int frames, bool last);
-  std::vector<float>
-  vocode(VocoderState& state, const std::vector<float>& frames, bool last);
+  std::vector<float> sound(const Vocoder& vocoder, bool last);
+  std::vector<float> feed(const Vocoder& vocoder, int frames, bool last);
+  std::vector<float> vocode(
+      const Vocoder& vocoder,
+      VocoderState& state,
+      const std::vector<float>& frames,
+      bool last) const;
   std::vector<float> crossed(std::vector<float> samples) const;
 
   std::shared_ptr<const Model> model_;

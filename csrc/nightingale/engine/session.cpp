@@ -15,6 +15,7 @@ namespace nightingale {
 namespace {
 
 constexpr int64_t kLongestSilence = kSampleRate; // samples in a chunk
+constexpr std::chrono::milliseconds kLongestWait{5}; // for a lane
 
 // [heads, drawn, framed text] to the mean over the heads of the weights on the
 // text itself, of each of `draws`.
@@ -65,6 +66,7 @@ int count_astray(
 Session::Session(std::shared_ptr<const Model> model, SessionOptions options)
     : model_(std::move(model)),
       options_(std::move(options)),
+      number_(model_->scheduler->new_session()),
       wanted_tokens_(ops::queues_ahead(model_->t3->stream()) ? 2 : 1) {
   auto& followed = options_.followed;
   if (followed && followed->empty()) {
@@ -130,6 +132,7 @@ std::shared_ptr<Utterance> Session::utterance(const Segment& segment) {
       manner.proposal_length,
       options_.followed.value_or(std::vector<AlignmentHead>{})};
   auto made = std::make_shared<Utterance>(model_->t3, std::move(request));
+  made->session = number_;
   model_->scheduler->join(made);
   return made;
 }
@@ -162,7 +165,12 @@ std::string Session::cache_key(const Segment& segment) const {
 std::optional<SpokenChunk> Session::step() {
   require(!done(), "the session has nothing left to say");
   auto& scheduler = *model_->scheduler;
-  std::lock_guard turn(scheduler.turn());
+  std::unique_lock turn(scheduler.turn());
+  if (aside_ && !aside_->done() && !scheduler.advance_others()) {
+    turn.unlock();
+    aside_->wait(kLongestWait);
+    return std::nullopt;
+  }
   auto failed_before = scheduler.failed_ops();
   if (!begun_) {
     begun_ = Clock::now();
@@ -183,7 +191,7 @@ std::optional<SpokenChunk> Session::step() {
     }
     bool silent = part.speech && part.tokens.empty();
     ended_.push_back({part.number, silent, counts});
-    sound_.reset();
+    end_sound();
     parts_.pop_front();
   }
   has_room_ = scheduler.has_room();
@@ -225,21 +233,23 @@ std::optional<SpokenChunk> Session::advance(Part& part) {
     part.offset = double(samples_) / kSampleRate;
     begin_sound(part);
   }
+  if (aside_) {
+    return aside_->done()
+        ? std::optional(heard(part, std::exchange(aside_, nullptr)->take()))
+        : std::nullopt;
+  }
   if (!sound_->busy()) {
     speak(part);
     return std::nullopt;
   }
-  double flow = sound_->flow_seconds(), vocoder = sound_->vocoder_seconds();
   auto samples = sound_->step();
-  stages_.flow += sound_->flow_seconds() - flow;
-  stages_.vocoder += sound_->vocoder_seconds() - vocoder;
   return samples ? std::optional(heard(part, std::move(*samples)))
                  : std::nullopt;
 }
 
 void Session::begin_sound(const Part& part) {
   const auto& manner = *part.segment.manner;
-  sound_.emplace(
+  sound_ = std::make_shared<SentenceSound>(
       model_,
       SoundRequest{
           .voice = manner.flow_voice,
@@ -247,6 +257,23 @@ void Session::begin_sound(const Part& part) {
           .speed = manner.speed,
           .sentence = uint32_t(part.number),
           .cuts = std::nullopt});
+}
+
+void Session::end_sound() {
+  if (sound_) {
+    stages_ = stages();
+    sound_.reset();
+  }
+}
+
+// So far, while no chunk is made in a lane.
+StageSeconds Session::stages() const {
+  auto stages = stages_;
+  if (sound_) {
+    stages.flow += sound_->flow_seconds();
+    stages.vocoder += sound_->vocoder_seconds();
+  }
+  return stages;
 }
 
 // Whether the next token, or the end, is known after one pass of T3 at most.
@@ -296,14 +323,13 @@ void Session::speak(Part& part) {
     known = speech.queued() >= wanted_tokens_;
   }
   stages_.t3 += watch.seconds();
-  double flow = sound_->flow_seconds();
   if (!more) {
     end_speech(part);
   } else if (ready) {
-    solve(part.tokens, false);
+    solve(part, part.tokens, false);
+  } else {
+    part.speech->wanted = sound_->missing(part.tokens.size());
   }
-  part.speech->wanted = more ? sound_->missing(part.tokens.size()) : 0;
-  stages_.flow += sound_->flow_seconds() - flow;
 }
 
 void Session::end_speech(Part& part) {
@@ -321,15 +347,23 @@ void Session::end_speech(Part& part) {
   auto solved = tokens;
   const auto& closing = options_.closing_tokens;
   solved.insert(solved.end(), closing.begin(), closing.end());
-  solve(std::move(solved), true);
+  solve(part, std::move(solved), true);
 }
 
-// Begins the next chunk. Others may compute steps of its solution.
-void Session::solve(std::vector<int> tokens, bool last) {
+// Begins the next chunk, in a lane where others have something to compute
+// meanwhile. Elsewhere they may compute steps of its solution.
+void Session::solve(const Part& part, std::vector<int> tokens, bool last) {
   sound_->begin(std::move(tokens), last);
-  if (auto solution = sound_->solution()) {
+  auto& scheduler = *model_->scheduler;
+  part.speech->wanted = last ? 0 : sound_->missing(part.tokens.size());
+  if (model_->uses_lanes() && scheduler.keeps_lanes_busy(number_, due())) {
+    aside_ = SoundAside::begin(sound_, due());
+  }
+  if (aside_) {
+    scheduler.count_chunk_aside();
+  } else if (auto solution = sound_->solution()) {
     solution->due = due();
-    model_->scheduler->join(solution);
+    scheduler.join(solution);
   }
 }
 
@@ -394,7 +428,7 @@ SpokenChunk Session::silence(Part& part) {
 
 SpokenChunk Session::finished(SpokenChunk chunk) {
   samples_ += chunk.samples.size();
-  chunk.stages = stages_;
+  chunk.stages = stages();
   chunk.spoken = samples_;
   return chunk;
 }

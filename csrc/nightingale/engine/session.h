@@ -9,6 +9,7 @@
 
 #include "nightingale/engine/model.h"
 #include "nightingale/engine/sentence_sound.h"
+#include "nightingale/engine/sound_aside.h"
 #include "nightingale/engine/word_times.h"
 #include "nightingale/models/t3/speech_tokens.h"
 
@@ -87,7 +88,9 @@ class Session {
 
   // One pass of T3, one step of the flow or one chunk's sound; gives a chunk
   // where one is complete. Throws NotFinite, and an Error where an op failed.
-  // On the CPU all that it began has been computed when it returns.
+  // On the CPU all that it began has been computed when it returns, but for a
+  // sound that is made in a lane: until that is done, a step is a pass for
+  // others, or a short wait.
   std::optional<SpokenChunk> step();
 
   // The segments that ended since the last call: without a sound where the
@@ -122,12 +125,14 @@ class Session {
 
   std::optional<SpokenChunk> advance(Part& part);
   void begin_sound(const Part& part);
+  void end_sound();
+  StageSeconds stages() const;
   void speak(Part& part);
   bool has_token(Part& part);
   bool take_token(Part& part);
   Clock::time_point due() const;
   void set_due();
-  void solve(std::vector<int> tokens, bool last);
+  void solve(const Part& part, std::vector<int> tokens, bool last);
   void end_speech(Part& part);
   SpokenChunk heard(Part& part, std::vector<float> samples);
   SpokenChunk play(Part& part);
@@ -140,12 +145,14 @@ class Session {
 
   std::shared_ptr<const Model> model_;
   SessionOptions options_;
+  int number_; // among those of the model
   size_t wanted_tokens_; // that are queued before one is read
   int added_ = 0; // segments
   std::deque<Part> parts_; // the first is heard
-  std::optional<SentenceSound> sound_; // of the first
+  std::shared_ptr<SentenceSound> sound_; // of the first
+  std::unique_ptr<SoundAside> aside_; // its chunk that was begun, if in a lane
   std::vector<Ended> ended_;
-  StageSeconds stages_; // but for what sound_ knows
+  StageSeconds stages_; // but for those of sound_
   int64_t samples_ = 0;
   bool has_room_ = true; // the scheduler, for a further segment
   std::optional<Clock::time_point> begun_; // by the first step

@@ -4,6 +4,7 @@
 #include "nightingale/backends/cpu/buffers.h"
 #include "nightingale/backends/cpu/matrix_units.h"
 #include "nightingale/backends/testing.h"
+#include "nightingale/ops/lanes.h"
 
 namespace nightingale::ops {
 
@@ -25,7 +26,7 @@ mx::array computed(mx::array x) {
 }
 
 void release_idle_memory(const mx::Stream& s) {
-  if (on_cpu(s)) {
+  if (on_cpu(s) && !lanes_work()) {
     cpu::trim();
   }
 }

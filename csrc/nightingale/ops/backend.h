@@ -44,7 +44,8 @@ mx::Dtype product_dtype(mx::Dtype weights, int bits, const mx::Stream& s);
 mx::array computed(mx::array x);
 
 // Called between utterances: returns the buffers that the CPU ops keep for
-// reuse to the system. On a GPU MLX's own cache stays.
+// reuse to the system, unless lanes are about to use them. On a GPU MLX's own
+// cache stays.
 void release_idle_memory(const mx::Stream& s);
 
 } // namespace ops

@@ -7,7 +7,9 @@
 #include <random>
 #include <thread>
 
+#include "backends/cpu/thread_count.h"
 #include "backends/gpu/emulated_gpu.h"
+#include "nightingale/ops/lanes.h"
 #include "tiny_session.h"
 
 using namespace nightingale;
@@ -165,7 +167,7 @@ TEST_CASE("sessions that come and go at random say what they say alone") {
   std::vector<std::optional<Said>> expected(alone().begin(), alone().end());
   for (int seed = 0; seed < 3; ++seed) {
     CAPTURE(seed);
-    auto model = tiny_model();
+    auto model = tiny_model(false);
     auto begin = [&](int number) { return session(model, number); };
     auto ended = check_at_random(seed, {16, 12, 150}, expected, begin);
     CHECK(ended.compared >= 8);
@@ -173,7 +175,32 @@ TEST_CASE("sessions that come and go at random say what they say alone") {
     const auto& scheduler = *model->scheduler;
     CHECK(scheduler.steps() > 2 * scheduler.passes());
     CHECK(scheduler.flow_steps() == scheduler.flow_groups());
+    CHECK(scheduler.chunks_aside() == 0);
   }
+}
+
+TEST_CASE("sessions whose sound is made in lanes say what they say alone") {
+  ThreadCount two(2);
+  std::vector<std::optional<Said>> expected(alone().begin(), alone().end());
+  expected.push_back(std::nullopt);
+  for (int seed = 0; seed < 3; ++seed) {
+    CAPTURE(seed);
+    auto model = tiny_model();
+    auto begin = [&](int number) {
+      if (number < kTexts) {
+        return session(model, number);
+      }
+      auto manner = tiny_manner(5);
+      manner->flow_voice = loud_voice();
+      auto made = std::make_unique<Session>(model, SessionOptions{});
+      made->add(segment(manner, 3));
+      return made;
+    };
+    check_at_random(seed, {21, 12, 2000}, expected, begin);
+    CHECK(model->scheduler->chunks_aside() > 0);
+    CHECK(model->scheduler->steps() > model->scheduler->passes());
+  }
+  ops::wait_for_lanes();
 }
 
 TEST_CASE("on a GPU sessions share solutions and say what they say alone") {

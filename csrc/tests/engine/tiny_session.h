@@ -8,9 +8,11 @@
 
 namespace nightingale::testing {
 
-inline std::shared_ptr<const Model> tiny_model() {
-  return std::make_shared<Model>(
+inline std::shared_ptr<const Model> tiny_model(bool may_use_lanes = true) {
+  auto model = std::make_shared<Model>(
       Model{tiny_t3(), tiny_flow(), tiny_vocoder(), kLookaheadTokens, 1});
+  model->may_use_lanes = may_use_lanes;
+  return model;
 }
 
 inline std::shared_ptr<Manner> tiny_manner(std::optional<int> first_chunk) {

@@ -29,6 +29,9 @@ struct Failures {
   std::string last;
 };
 
+// Of the ops of the calling thread, where it is a side stream's.
+thread_local std::string* side_failure = nullptr;
+
 Failures& failures() {
   // Never destroyed: a stream's thread may still run an op at process exit.
   static auto* instance = new Failures;
@@ -36,6 +39,10 @@ Failures& failures() {
 }
 
 void keep_failure(const std::string& what) {
+  if (side_failure) {
+    *side_failure = what;
+    return;
+  }
   auto& all = failures();
   std::lock_guard<std::mutex> lock(all.mutex);
   ++all.count;
@@ -146,6 +153,20 @@ bool is_dense(const mx::array& x) {
 }
 
 } // namespace
+
+SideStream::SideStream()
+    : stream_(mx::new_stream(mx::Device::cpu)),
+      failure_(std::make_unique<std::string>()) {
+  mx::cpu::get_command_encoder(stream_).dispatch([failure = failure_.get()] {
+    keep_tiles();
+    side_failure = failure;
+  });
+}
+
+std::string SideStream::take_failure() {
+  mx::synchronize(stream_);
+  return std::exchange(*failure_, {});
+}
 
 uint64_t failed_ops() {
   auto& all = failures();

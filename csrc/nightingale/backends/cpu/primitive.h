@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -8,6 +9,7 @@
 
 #include "mlx/array.h"
 #include "mlx/primitives.h"
+#include "mlx/stream.h"
 #include "nightingale/backends/cpu/simd.h"
 #include "nightingale/backends/cpu/threads.h"
 #include "nightingale/ops/backend.h"
@@ -28,9 +30,29 @@ struct Output {
 };
 
 // How many ops have thrown on a stream's thread so far, where nobody can catch
-// it, and what the last one said. The results of such an op are zeros.
+// it, and what the last one said. The results of such an op are zeros. Those of
+// side streams are not among them.
 uint64_t failed_ops();
 std::string last_failure();
+
+// A CPU stream for the thread that makes it, which lasts as long as the
+// process. None of its ops is spread over other threads.
+class SideStream {
+ public:
+  SideStream();
+
+  const mx::Stream& stream() const {
+    return stream_;
+  }
+
+  // What an op said that has thrown since the last call, once all have run;
+  // empty where none has.
+  std::string take_failure();
+
+ private:
+  mx::Stream stream_;
+  std::unique_ptr<std::string> failure_;
+};
 
 // From now on every op that is about to run throws an Error instead.
 void stop_ops();

@@ -62,6 +62,8 @@ struct Ticket {
 // Set on a thread while it runs tiles: what is nested in them runs inline.
 thread_local bool inside_tile = false;
 
+std::atomic<int> users_of_all_cores{0};
+
 struct InsideTile {
   InsideTile() {
     inside_tile = true;
@@ -265,8 +267,24 @@ int threads() {
   return resolve(o.count);
 }
 
+void keep_tiles() {
+  inside_tile = true;
+}
+
+CoresInUse::CoresInUse() {
+  ++users_of_all_cores;
+}
+
+CoresInUse::~CoresInUse() {
+  --users_of_all_cores;
+}
+
+bool cores_in_use() {
+  return users_of_all_cores.load(std::memory_order_relaxed) > 0;
+}
+
 void detail::run_tiles(int tiles, Body body, void* context) {
-  if (tiles <= 1 || inside_tile ||
+  if (tiles <= 1 || inside_tile || cores_in_use() ||
       static_cast<uint64_t>(tiles) > Ticket::kMostTiles) {
     for (int tile = 0; tile < tiles; ++tile) {
       body(context, tile);

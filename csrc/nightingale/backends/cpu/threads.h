@@ -57,6 +57,20 @@ void for_rows(int rows, F body, int per_tile = 16) {
   });
 }
 
+// From now on the calling thread runs all its tiles itself.
+void keep_tiles();
+
+// While one lives, every thread runs its tiles itself: the cores have enough
+// work of several threads.
+class CoresInUse {
+ public:
+  CoresInUse();
+  ~CoresInUse();
+  CoresInUse(const CoresInUse&) = delete;
+  CoresInUse& operator=(const CoresInUse&) = delete;
+};
+bool cores_in_use();
+
 // A cache line, and the widest vector.
 constexpr std::align_val_t kScratchAlignment{64};
 

@@ -99,6 +99,13 @@ class Vocoder {
       std::vector<std::string>* unknown,
       const FilterFormat& format = {});
 
+  // The same weights for ops on `s`, a stream of the same device.
+  Vocoder on(mx::Stream s) const {
+    Vocoder moved = *this;
+    moved.stream_ = s;
+    return moved;
+  }
+
   size_t weight_bytes() const {
     return weight_bytes_;
   }

@@ -137,6 +137,12 @@ Estimator::Estimator(const LayerReader& reader, const FlowConfig& config)
   can_share_ = ops::can_share_frames(network(), stream_);
 }
 
+Estimator Estimator::on(mx::Stream s) const {
+  Estimator moved = *this;
+  moved.stream_ = s;
+  return moved;
+}
+
 FlowTimes Estimator::times(int steps) const {
   std::lock_guard<std::mutex> lock(kept_times_->mutex);
   auto& kept = kept_times_->times;

@@ -31,6 +31,9 @@ class Estimator {
  public:
   Estimator(const LayerReader& reader, const FlowConfig& config);
 
+  // The same weights for ops on `s`.
+  Estimator on(mx::Stream s) const;
+
   // The times of `steps` steps from noise to mel: along a cosine, or even ones
   // for a meanflow. Those last asked for are kept.
   FlowTimes times(int steps) const;
@@ -113,7 +116,7 @@ class Estimator {
     std::mutex mutex;
     FlowTimes times;
   };
-  std::unique_ptr<KeptTimes> kept_times_ = std::make_unique<KeptTimes>();
+  std::shared_ptr<KeptTimes> kept_times_ = std::make_shared<KeptTimes>();
 };
 
 } // namespace nightingale

@@ -82,6 +82,15 @@ Flow Flow::load(
   return model;
 }
 
+Flow Flow::on(mx::Stream s) const {
+  Flow moved = *this;
+  moved.stream_ = s;
+  moved.format_.stream = s;
+  moved.encoder_ = encoder_.on(s);
+  moved.estimator_ = estimator_.on(s);
+  return moved;
+}
+
 void Flow::check(const MelRequest& request) const {
   const auto& voice = request.voice;
   require(!request.tokens.empty(), "there are no speech tokens to synthesize");

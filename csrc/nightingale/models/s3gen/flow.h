@@ -63,6 +63,9 @@ class Flow {
       std::vector<std::string>* unknown,
       int bits = 0);
 
+  // The same weights for ops on `s`, a stream of the same device.
+  Flow on(mx::Stream s) const;
+
   const FlowConfig& config() const {
     return config_;
   }

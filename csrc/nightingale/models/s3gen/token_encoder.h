@@ -16,6 +16,13 @@ class TokenEncoder {
   // flow: reads the tensors "flow.*"
   TokenEncoder(const LayerReader& flow, const FlowConfig& config);
 
+  // The same weights for ops on `s`.
+  TokenEncoder on(mx::Stream s) const {
+    TokenEncoder moved = *this;
+    moved.stream_ = s;
+    return moved;
+  }
+
   // → [1, 2 * tokens, mels] float32
   mx::array encode(const std::vector<int>& tokens) const;
 
