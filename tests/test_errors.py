@@ -309,12 +309,14 @@ def test_settings_that_name_a_head_the_model_has_not(
     ("given", "expected"),
     [
         ([], "s3gen: expected an object"),
-        ({"steps": 4}, "s3gen has no setting steps, only lookahead, temperature"),
+        ({"steps": 4}, "s3gen has no setting steps, only lookahead, prompt_tokens, temperature"),
         ({"temperature": -0.1}, "s3gen.temperature must be a number from 0 to 2, not -0.1"),
         ({"temperature": True}, "s3gen.temperature must be a number from 0 to 2, not True"),
         ({"temperature": "low"}, "s3gen.temperature must be a number from 0 to 2, not 'low'"),
         ({"lookahead": 2}, "s3gen.lookahead must be a whole number from 3 to 100, not 2"),
         ({"lookahead": 5.0}, "s3gen.lookahead must be a whole number from 3 to 100, not 5.0"),
+        ({"prompt_tokens": -1}, "s3gen.prompt_tokens must be a whole number, 0 or more, not -1"),
+        ({"prompt_tokens": 1.5}, "s3gen.prompt_tokens must be a whole number, 0 or more, not 1.5"),
     ],
 )
 def test_settings_of_the_flow_that_make_no_sense(

@@ -155,6 +155,28 @@ def test_a_stream_waits_for_as_many_tokens_as_the_model_asks(
     assert len(chunks[0].samples) == 6 * 2 * FRAME_SAMPLES - CROSS_FADE
 
 
+def test_the_flow_sees_as_much_of_a_prompt_as_the_model_asks(
+    checkpoint: Path, tmp_path: Path, tts: nightingale.TTS, device: str
+) -> None:
+    settings = {"max_tokens": 12, "steps": 2}
+    voice = tts._voice(None)
+    assert voice.prompt_token is not None
+    assert voice.prompt_feat is not None
+    for most in (0, 5, len(voice.prompt_token) + 1):
+        dropped = max(0, len(voice.prompt_token) - most)
+        short = replace(
+            voice,
+            prompt_token=voice.prompt_token[dropped:],
+            prompt_feat=voice.prompt_feat[2 * dropped :],
+        )
+        folder = with_settings(checkpoint, tmp_path / str(most), s3gen={"prompt_tokens": most})
+        asked = nightingale.load(folder, device=device)
+        expected = tts.generate("A short one.", voice=short, **settings)
+        assert digest(asked.generate("A short one.", **settings).samples) == digest(
+            expected.samples
+        )
+
+
 def test_the_same_seed_gives_the_same_audio(tts: nightingale.TTS, keep_threads: None) -> None:
     found = set()
     for i in range(10):

@@ -169,6 +169,9 @@ def main(arguments: list[str]) -> None:
         "--lookahead", type=int, default=usual.lookahead, help="lookahead tokens of a stream"
     )
     parser.add_argument(
+        "--prompt-tokens", type=int, help="of a voice's prompt that the flow sees; default: all"
+    )
+    parser.add_argument(
         "--average-t3", action="store_true", help="average the best and the last weights of T3"
     )
     options = parser.parse_args(arguments)
@@ -180,7 +183,7 @@ def main(arguments: list[str]) -> None:
         dict(options.voice),
         options.flow,
         options.temperature,
-        FlowSettings(options.flow_temperature, options.lookahead),
+        FlowSettings(options.flow_temperature, options.lookahead, options.prompt_tokens),
         options.average_t3,
         dict(options.language_voice),
     )

@@ -9,7 +9,6 @@ import numpy as np
 
 from . import _core
 from .hearing import Hearing
-from .networks import flow_side, flow_voice
 from .options import SpeechOptions
 from .text.segment import Encoded
 from .voice import Voice
@@ -87,8 +86,9 @@ class Engine(Hearing):
         the samples of silence after it."""
         with self._turn:
             condition = self._condition(voice, options.exaggeration)
+            flow_voice = _core.FlowVoice(*self._flow_side(voice))
             manner = _core.Manner(
-                condition.cache, condition.draft, flow_voice(voice), options, condition.digest
+                condition.cache, condition.draft, flow_voice, options, condition.digest
             )
             session.add(manner, encoded.ids, len(encoded.words), encoded.word_of, silence)
 
@@ -98,7 +98,8 @@ class Engine(Hearing):
         """What makes sound of speech tokens, chunk by chunk. request: further arguments of the
         core's."""
         self.s3gen()
-        return _core.SentenceSound(self._model, flow_voice(voice), options, **request)
+        flow_voice = _core.FlowVoice(*self._flow_side(voice))
+        return _core.SentenceSound(self._model, flow_voice, options, **request)
 
     def begin_chunk(self, sound: _core.SentenceSound, tokens: list[int], last: bool) -> None:
         with self._turn:
@@ -156,7 +157,7 @@ class Engine(Hearing):
     ) -> Generator[None, None, np.ndarray]:
         """Solves the flow, with a turn for each step; gives the new frames, [frames, 80]."""
         flow, _ = self.s3gen()
-        given = (np.asarray(tokens, np.int32), *flow_side(voice), options)
+        given = (np.asarray(tokens, np.int32), *self._flow_side(voice), options)
         with self._turn:
             solver = flow.solve(*given, temperature=self.flow_settings.temperature, **request)
         more = True

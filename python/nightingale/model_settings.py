@@ -25,6 +25,7 @@ class FlowSettings:
 
     temperature: float = 1.0  # what the noise is multiplied with that a mel begins as
     lookahead: int = LOOKAHEAD_TOKENS  # tokens that a stream waits for past the end of a chunk
+    prompt_tokens: int | None = None  # of a voice, the last that the flow sees; None: all
 
 
 @dataclass(frozen=True)
@@ -89,6 +90,11 @@ def _flow(given: Any, file: Path) -> FlowSettings:
         raise Error(
             f"{name}.lookahead must be a whole number from {LOOKAHEAD_TOKENS} to "
             f"{MOST_LOOKAHEAD}, not {lookahead!r}"
+        )
+    prompt_tokens = found.prompt_tokens
+    if prompt_tokens is not None and (not _is_number(prompt_tokens, int) or prompt_tokens < 0):
+        raise Error(
+            f"{name}.prompt_tokens must be a whole number, 0 or more, not {prompt_tokens!r}"
         )
     return found
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -67,7 +67,8 @@ class Networks:
                 self.t3,
                 self.flow,
                 self.vocoder,
-                **asdict(checkpoint.settings.flow),
+                lookahead=self.flow_settings.lookahead,
+                temperature=self.flow_settings.temperature,
                 cache=options.cache or 0,
             )
         self.settings = self.t3.describe()
@@ -113,6 +114,9 @@ class Networks:
         self.rules.prompt.check(voice)
         _t3_side(voice)
         flow_side(voice)
+
+    def _flow_side(self, voice: Voice) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        return flow_side(voice, self.flow_settings.prompt_tokens)
 
     @contextmanager
     def _naming_tensors(self) -> Iterator[None]:
@@ -170,20 +174,23 @@ def warn_of_unknown(unknown: list[str], path: Path) -> None:
         logger.warning("%s: unknown tensor %s is not used", path.name, name)
 
 
-def flow_side(voice: Voice) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """A voice's prompt tokens, prompt mel [frames, 80] and x-vector as the core takes them."""
+def flow_side(
+    voice: Voice, most_tokens: int | None = None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """A voice's prompt tokens, prompt mel [frames, 80] and x-vector as the core takes them; of a
+    longer prompt the last `most_tokens` tokens and their frames."""
     for name in ("prompt_token", "prompt_feat", "embedding"):
         if getattr(voice, name) is None:
             raise ValueError(f"the voice has no {name}, which synthesis needs: bake it again")
+    tokens = token_ids("the voice's prompt_token", voice.prompt_token)
+    frames = floats("the voice's prompt_feat", voice.prompt_feat, (None, MELS))
+    dropped = 0 if most_tokens is None else max(0, len(tokens) - most_tokens)
+    dropped = min(dropped, len(frames) // FRAMES_PER_TOKEN)
     return (
-        token_ids("the voice's prompt_token", voice.prompt_token),
-        floats("the voice's prompt_feat", voice.prompt_feat, (None, MELS)),
+        tokens[dropped:],
+        frames[FRAMES_PER_TOKEN * dropped :],
         floats("the voice's embedding", voice.embedding, (None,)),
     )
-
-
-def flow_voice(voice: Voice) -> _core.FlowVoice:
-    return _core.FlowVoice(*flow_side(voice))
 
 
 def _t3_side(voice: Voice) -> tuple[np.ndarray, np.ndarray | None]:
