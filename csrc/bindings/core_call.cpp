@@ -80,7 +80,9 @@ void end_calls() {
   nb::gil_scoped_release release;
   std::unique_lock<std::mutex> lock(p.mutex);
   p.changed.wait(lock, [&] { return p.running == 0; });
-  ops::wait_for_lanes();
+  if (!p.forked) { // else their threads are not in this process
+    ops::wait_for_lanes();
+  }
 }
 
 // Failures of the system as Errors; Python would otherwise have several types.
