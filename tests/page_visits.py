@@ -1,18 +1,23 @@
-"""What the tests of the server's page share: its server, and how they read and use it."""
+"""What the tests of the server's page share: fixtures, and how they read and use the page. A module
+imports the fixtures that it uses."""
 
 from __future__ import annotations
 
 import os
 import re
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Browser, Locator, Page, expect
 
 import nightingale
+
+from .browser import PATIENCE, Visit, chromium, visit
+from .serving import Running, serving
 
 SHORT = "Hi."
 LONG = "The nightingale sings at night, when the other birds are quiet. " * 20
@@ -29,9 +34,35 @@ def with_native_voices(checkpoint: Path, folder: Path) -> Path:
     return folder
 
 
-def artefact_folder(config: pytest.Config, otherwise: Path) -> Path:
+@pytest.fixture(scope="module")
+def server(quick_checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """A server of a model with native voices."""
+    folder = tmp_path_factory.mktemp("page")
+    checkpoint = with_native_voices(quick_checkpoint, folder / "checkpoint")
+    with serving(checkpoint, folder / "voices") as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    expect.set_options(timeout=PATIENCE)
+    with chromium() as browser:
+        yield browser
+
+
+@pytest.fixture
+def visiting(browser: Browser, server: Running) -> Iterator[Visit]:
+    """A visit to the page of the module's server."""
+    with visit(browser, server.url) as visiting:
+        says(visiting.page, "Ready.")
+        yield visiting
+
+
+@pytest.fixture(scope="module")
+def artefacts(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Where screenshots are kept."""
-    folder = Path(config.getoption("--artefacts") or otherwise)
+    given = request.config.getoption("--artefacts")
+    folder = Path(given or tmp_path_factory.mktemp("artefacts"))
     folder.mkdir(parents=True, exist_ok=True)
     return folder
 

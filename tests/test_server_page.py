@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,49 +19,24 @@ from playwright.sync_api import Browser, expect
 
 from nightingale.options import LARGEST_SEED
 
-from .browser import CHROMIUM, PATIENCE, Visit, chromium, visit
+from .browser import CHROMIUM, Visit, visit
 from .command import PATIENCE as SECONDS
 from .page_visits import (
     PHONE,
     SHORT,
-    artefact_folder,
+    artefacts,
     assert_accessible,
     assert_fits,
+    browser,
     says,
+    server,
     shown,
     text_field,
-    with_native_voices,
+    visiting,
 )
-from .serving import Running, serving, until
+from .serving import Running, until
 
 pytestmark = [pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium"), pytest.mark.slow]
-
-
-@pytest.fixture(scope="module")
-def server(quick_checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    folder = tmp_path_factory.mktemp("page")
-    checkpoint = with_native_voices(quick_checkpoint, folder / "checkpoint")
-    with serving(checkpoint, folder / "voices") as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    expect.set_options(timeout=PATIENCE)
-    with chromium() as browser:
-        yield browser
-
-
-@pytest.fixture
-def visiting(browser: Browser, server: Running) -> Iterator[Visit]:
-    with visit(browser, server.url) as visiting:
-        says(visiting.page, "Ready.")
-        yield visiting
-
-
-@pytest.fixture(scope="module")
-def artefacts(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return artefact_folder(request.config, tmp_path_factory.mktemp("artefacts"))
 
 
 def events(body: bytes) -> list[dict[str, Any]]:

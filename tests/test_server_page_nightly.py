@@ -22,21 +22,23 @@ from playwright.sync_api import Browser, Route, expect
 
 from nightingale.options import LARGEST_SEED
 
-from .browser import CHROMIUM, PATIENCE, Visit, chromium, visit
+from .browser import CHROMIUM, Visit, visit
 from .command import PATIENCE as SECONDS
 from .page_visits import (
     LONG,
     NATIVE,
     PHONE,
     SHORT,
-    artefact_folder,
+    artefacts,
     assert_accessible,
+    browser,
     complains,
     says,
+    server,
     shown,
     text_field,
     upload,
-    with_native_voices,
+    visiting,
 )
 from .recordings import speech, wav_bytes
 from .serving import Running, serving, until
@@ -51,14 +53,6 @@ KEY = "a key of eight or more"
 
 
 @pytest.fixture(scope="module")
-def server(quick_checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    folder = tmp_path_factory.mktemp("page")
-    checkpoint = with_native_voices(quick_checkpoint, folder / "checkpoint")
-    with serving(checkpoint, folder / "voices") as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
 def guarded(quick_checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     """A server with a key that takes one request and lets one wait."""
     folder = tmp_path_factory.mktemp("guarded")
@@ -66,25 +60,6 @@ def guarded(quick_checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) ->
     options = ("--key-file", folder / "key", "--max-concurrent", "1", "--max-queue", "1")
     with serving(quick_checkpoint, folder / "voices", *options) as running:
         yield running
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    expect.set_options(timeout=PATIENCE)
-    with chromium() as browser:
-        yield browser
-
-
-@pytest.fixture
-def visiting(browser: Browser, server: Running) -> Iterator[Visit]:
-    with visit(browser, server.url) as visiting:
-        says(visiting.page, "Ready.")
-        yield visiting
-
-
-@pytest.fixture(scope="module")
-def artefacts(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return artefact_folder(request.config, tmp_path_factory.mktemp("artefacts"))
 
 
 def test_tells_what_cannot_be_spoken(visiting: Visit) -> None:

@@ -17,13 +17,14 @@ pytest.importorskip("axe_playwright_python")
 import httpx
 from playwright.sync_api import Browser, Page, expect
 
-from .browser import CHROMIUM, PATIENCE, chromium, visit
+from .browser import CHROMIUM, visit
 from .command import PATIENCE as SECONDS
 from .page_visits import (
     PHONE,
-    artefact_folder,
+    artefacts,
     assert_accessible,
     assert_fits,
+    browser,
     complains,
     says,
     shown,
@@ -46,18 +47,6 @@ WIDTHS = pytest.mark.parametrize("options", [{}, PHONE], ids=["desk", "phone"])
 def server(quick_checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     with serving(quick_checkpoint, tmp_path_factory.mktemp("voices")) as running:
         yield running
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    expect.set_options(timeout=PATIENCE)
-    with chromium() as browser:
-        yield browser
-
-
-@pytest.fixture(scope="module")
-def artefacts(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return artefact_folder(request.config, tmp_path_factory.mktemp("artefacts"))
 
 
 def assert_shown_well(page: Page, picture: Path) -> None:
