@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from nightingale.native_voices import native_language, native_voice, sex_of, title_of
+from nightingale.native_voices import (
+    native_language,
+    native_voice,
+    sex_of,
+    title_of,
+    voice_titled,
+)
 
 VOICES = ["default", "af_heart", "am_michael", "bm_george", "ef_dora", "Anna"]
 
@@ -33,3 +39,23 @@ def test_a_native_voice_has_the_sex_where_there_is_one() -> None:
     assert native_voice(VOICES, "en", "male") == "am_michael"
     assert native_voice(VOICES, "es", "male") == "ef_dora"
     assert native_voice(VOICES, "fr") is None
+
+
+@pytest.mark.parametrize(
+    ("title", "voice"),
+    [
+        ("Heart, American English, woman", "af_heart"),
+        ("george, british english, MAN", "bm_george"),
+        ("George, British English, woman", None),
+        ("George", None),
+        ("bm_george", None),
+        ("anna", None),  # a name, which does not say who speaks
+        ("", None),
+    ],
+)
+def test_a_voice_has_its_title_in_any_case(title: str, voice: str | None) -> None:
+    assert voice_titled(title, [*VOICES, *VOICES]) == voice
+
+
+def test_a_title_of_two_voices_is_none_of_them() -> None:
+    assert voice_titled("Heart, American English, woman", [*VOICES, "af_Heart"]) is None

@@ -33,7 +33,8 @@ MOST_CHARACTERS = 10_000
 
 Text = Annotated[str, Field(min_length=1, max_length=MOST_CHARACTERS, description="what to say")]
 VoiceName = Annotated[
-    str | None, Field(max_length=200, description="a name from list_voices; null: the default")
+    str | None,
+    Field(max_length=200, description="a name or title from list_voices; null: the default"),
 ]
 Language = Annotated[
     str | None, Field(max_length=20, description="a code such as en or es-ES; null: the text's own")

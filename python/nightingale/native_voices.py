@@ -45,6 +45,19 @@ def title_of(voice: str) -> str:
     return f"{given}, {_ACCENTS[found[1]]}, {_PEOPLE[found[2]]}"
 
 
+def has_title(voice: str, title: str) -> bool:
+    """Whether people are shown this for a voice, in any case. A voice whose name does not say who
+    speaks has no title."""
+    own = title_of(voice)
+    return own != voice and own.casefold() == title.casefold()
+
+
+def voice_titled(title: str, voices: Iterable[str]) -> str | None:
+    """The voice with this title; None: there is none, or several."""
+    found = {voice for voice in voices if has_title(voice, title)}
+    return found.pop() if len(found) == 1 else None
+
+
 def native_voice(voices: Iterable[str], language: str, sex: str | None = None) -> str | None:
     """The first of the voices that is native in a language, one of this sex where there is one."""
     native = [name for name in voices if native_language(name) == language]

@@ -139,8 +139,8 @@ class SpeechOptions(Options):
         None,
         "a voice of the model or of the voice folder, or the path of a voice file",
         unset=MODELS_OWN,
-        by_name="a voice of the model or of the voice folder by name, in any case; OpenAI's names "
-        "are spread over the model's voices",
+        by_name="a voice of the model or of the voice folder by its id or name, in any case; "
+        "OpenAI's names are spread over the model's voices",
         model_checks=True,
         core=False,
     )

@@ -25,6 +25,7 @@ from .engine import Engine
 from .long_recording import LongRecording
 from .model_rules import IgnoredOptionWarning, ignored_text
 from .model_settings import SETTINGS_FILE
+from .native_voices import voice_titled
 from .option import counted, shown
 from .options import SPEEDS, LoadOptions, SpeechOptions
 from .recording import Recording, read_recording
@@ -423,9 +424,10 @@ class TTS(Stages):
         return self._loaded.rules.resolved(options, defaults)
 
     def _own_voice(self, name: str) -> Voice:
-        """A voice of the model by its name, never by a path."""
-        if name in self._voices:
-            return self._voices[name]
+        """A voice of the model by its name or title, never by a path."""
+        found = name if name in self._voices else voice_titled(name, self._voices)
+        if found is not None:
+            return self._voices[found]
         known = ", ".join(self._voices) or "none"
         raise ValueError(f"unknown voice {shown(name)}: the model has {known}")
 
@@ -449,6 +451,8 @@ class TTS(Stages):
             return self._voices[str(voice)]
         if os.path.isfile(voice):  # Path.is_file raises for a name that is too long
             return Voice.load(voice)
+        if (titled := voice_titled(str(voice), self._voices)) is not None:
+            return self._voices[titled]
         known = ", ".join(self._voices) or "none"
         raise ValueError(
             f"unknown voice {shown(str(voice))}: not a file, and the model has {known}"

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from ._core import Error
 from .arguments import a_path
+from .native_voices import has_title, voice_titled
 from .option import counted, shown
 from .torch_file import open_tensors
 from .user_folders import user_folder
@@ -179,9 +180,20 @@ def _is_voice(file: Path) -> bool:
         return False
 
 
+def find_titled(title: str, own: Collection[str], voices: VoiceFolder) -> str | None:
+    """The name of the voice, of the model or of the folder, with a title such as "Emma, British
+    English, woman"; None: there is none, or several."""
+    if ", " not in title:  # every title has it; the folder need not be read
+        return None
+    entries = voices._entries().items()
+    kept = [name for name, file in entries if has_title(name, title) and _is_voice(file)]
+    return voice_titled(title, [*own, *kept])
+
+
 def find_voice(given: str, own: Collection[str], voices: VoiceFolder) -> str | Voice:
     """What `given` stands for: a voice of the model, whose names are `own`, else one of the folder,
-    else a voice file's path. What cannot be a voice's name, as with a separator, is a path."""
+    else a voice file's path, else a voice by its title. What cannot be a voice's name, as with a
+    separator, is a path."""
     if given in own:
         return given
     files = [Path(given)]
@@ -190,6 +202,8 @@ def find_voice(given: str, own: Collection[str], voices: VoiceFolder) -> str | V
     for file in files:
         if os.path.isfile(file):  # Path.is_file raises for a name that is too long
             return Voice.load(file)
+    if (titled := find_titled(given, own, voices)) is not None:
+        return titled if titled in own else voices.load(titled)
     known = ", ".join(own) or "none"
     there = ", ".join(voices.names()) or "none"
     raise ValueError(
@@ -202,6 +216,9 @@ def find_named_voice(name: str, own: Collection[str], voices: VoiceFolder) -> st
     """The same for a name that a text brings, which is never a path."""
     if name in own:
         return name
+    # Before the folder's names, none of which can be a title.
+    if (titled := find_titled(name, own, voices)) is not None:
+        return titled if titled in own else voices.load(titled)
     file = voices.path(name)
     if file.is_file():
         return Voice.load(file)

@@ -7,6 +7,7 @@ import re
 import tempfile
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -19,7 +20,7 @@ from .._core import Error
 from ..options import LoadOptions, ServerOptions
 from ..text.lexicon import Lexicon
 from ..voice import Voice
-from ..voice_folder import VoiceFolder
+from ..voice_folder import VoiceFolder, find_titled
 from .errors import ApiError, api_error
 from .jobs import EngineThread, Job, QueueFullError, Work
 from .metrics import Metrics
@@ -121,15 +122,21 @@ class Server:
         paths = {str(folder) for folder in folders if len(folder.parts) > 1}
         return sorted(paths, key=len, reverse=True)
 
-    def voice_name(self, asked: str) -> str:
-        """The name that an alias stands for; others are what they are."""
-        return self._aliases.get(asked.casefold(), asked)
+    def voice_name(self, asked: str, own: Sequence[str]) -> str:
+        """The name that an alias or a title stands for; others are what they are. `own` are the
+        model's voices."""
+        name = self._aliases.get(asked.casefold(), asked)
+        if own_name(name, own) is not None:
+            return name
+        with suppress(Error):  # the folder cannot be read
+            return find_titled(name, own, self.voices) or name
+        return name
 
     def find_voice(self, name: str | None, own: Sequence[str]) -> str | Voice | None:
         """What `nightingale` takes for a name; `own` are the model's voices."""
         if name is None:
             return None
-        asked, name = name, self.voice_name(name)
+        asked, name = name, self.voice_name(name, own)
         if (found := own_name(name, own)) is not None:
             return found
         try:

@@ -124,7 +124,7 @@ class VoiceObject(BaseModel):
 
     id: str  # what requests name it by
     object: Literal["audio.voice"] = "audio.voice"
-    name: str  # for people, such as "Emma, British English, woman"
+    name: str  # for people, such as "Emma, British English, woman"; requests may have it too
     source: Literal["model", "folder"]
     created_at: int = 0
     language: str | None = None  # that it is native in, where its name says so

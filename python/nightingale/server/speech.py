@@ -117,8 +117,10 @@ class _Speaking(TolerantModel):
         """The same in the language that the voice is native in, where the request names none."""
         if "language" in self.model_fields_set:
             return self
-        native = native_language(server.voice_name(self.voice_name or "").lower())
-        if native not in server.engine.facts.languages:
+        facts = server.engine.facts
+        voice = server.voice_name(self.voice_name or "", facts.voices)
+        native = native_language(voice.lower())
+        if native not in facts.languages:
             return self
         return self.model_copy(update={"language": native})
 
