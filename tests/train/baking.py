@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import functools
-import json
 from pathlib import Path
-from types import ModuleType
 
 import numpy as np
 import torch
@@ -17,27 +15,7 @@ from train.networks.speech_tokenizer import SpeechTokenizer
 from train.speakers import Speakers
 from train.synthetic_speech import utterances
 
-
-def train_stage(stage: ModuleType, seconds: int, folder: Path, *options: str) -> dict:
-    """Trains a stage on the corpus in a folder → the facts of what was saved there"""
-    fixed = ["--size", "tiny", "--device", "cpu", "--seconds", str(seconds), "--minutes", "1000"]
-    stage.main([str(folder / "corpus"), str(folder), *fixed, *options])
-    return json.loads((folder / f"{stage.__name__.split('.')[-1]}.json").read_text())
-
-
-def trained_folder(train: functools.partial, corpus: Path, folder: Path, *apply: str) -> Path:
-    """Links a corpus into a folder, trains a stage of `train_stage` on it and applies it there.
-
-    apply: training steps, the stage's command, the file that it writes
-    """
-    steps, command, output = apply
-    (folder / "corpus").symlink_to(corpus)
-    train(folder, "--steps", steps)
-    stage = train.args[0]
-    weights = folder / f"{stage.__name__.split('.')[-1]}.safetensors"
-    paths = map(str, (folder / "corpus", weights, folder / output))
-    stage.main([command, *paths, "--device", "cpu", "--seconds", "20"])
-    return folder
+PROMPT_TOKENS = 150  # of T3, for a model of the Llama family
 
 
 def baker_of(folder: Path, tokenizer: SpeechTokenizer, speakers: Speakers) -> _core.VoiceBaker:

@@ -20,7 +20,7 @@ from train.networks.x_vector import Statistics  # noqa: E402
 from train.schedule import Schedule  # noqa: E402
 from train.speakers import SIZES, Speakers, embed, equal_error_rate, load_speakers  # noqa: E402
 
-from .baking import baker_of, lively, row, speech  # noqa: E402
+from .baking import PROMPT_TOKENS, baker_of, lively, row, speech  # noqa: E402
 
 TOLERANCE = 1e-4
 
@@ -67,7 +67,7 @@ def assert_bakes_alike(folder: Path, networks: Speakers, tolerance: float = TOLE
     for seconds, first in ((1.1, 2), (4.3, 9), (13.0, 20)):
         samples = speech(seconds, first)
         at_16k = resample_16k(torch.from_numpy(samples)[None])[0].numpy()
-        voice = baker.bake(samples, at_16k)
+        voice = baker.bake(samples, at_16k, PROMPT_TOKENS)
         x_vector, _ = embed(networks, *row(samples[:240_000]))
         _, speaker = embed(networks, *row(samples))
         np.testing.assert_allclose(unit(x_vector[0]), unit(voice["embedding"]), atol=tolerance)

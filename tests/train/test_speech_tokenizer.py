@@ -42,7 +42,7 @@ from train.tokenizer_objective import (  # noqa: E402
     tokenizer_inputs,
 )
 
-from .baking import baker_of, lively, row, speech  # noqa: E402
+from .baking import PROMPT_TOKENS, baker_of, lively, row, speech  # noqa: E402
 
 EQUAL_TOKENS = 0.999
 
@@ -52,7 +52,7 @@ def folder(tiny_corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A tiny corpus, a tokenizer trained on it for a moment, and the corpus's tokens."""
     folder = tmp_path_factory.mktemp("tokenizer")
     (folder / "corpus").symlink_to(tiny_corpus)
-    train(folder, "--steps", "12")
+    train(folder, "--steps", "24")
     speech_tokenizer.main(
         f"tokenize {folder}/corpus {folder}/speech_tokenizer.safetensors {folder}/tokens.npz "
         "--device cpu --batch-seconds 20".split()
@@ -90,14 +90,14 @@ def baked_share(folder: Path, tokenizer: SpeechTokenizer) -> float:
     for first in (0, 12, 30):
         samples = speech(11.0, first)
         at_16k = resample_16k(torch.from_numpy(samples)[None])[0].numpy()
-        voice = baker.bake(samples, at_16k)
+        voice = baker.bake(samples, at_16k, PROMPT_TOKENS)
         (prompt,) = encode_speech(tokenizer, *row(samples[:240_000]))
         assert len(voice["prompt_token"]) == 250
         equal.append(voice["prompt_token"] == prompt.numpy())
         with torch.inference_mode():
             opening = mel_16k(torch.from_numpy(at_16k[:96_000])[None])
             code = tokenizer(opening, torch.tensor([600]))
-        assert len(voice["cond_prompt_speech_tokens"]) == 150
+        assert len(voice["cond_prompt_speech_tokens"]) == PROMPT_TOKENS
         equal.append(voice["cond_prompt_speech_tokens"] == token_ids(code.digits)[0].numpy())
     return float(np.concatenate(equal).mean())
 
