@@ -16,7 +16,7 @@ from .parallel_streams import run_parallel
 
 WINDOWS = {2048: 160, 1024: 100, 512: 60, 256: 30, 128: 16}  # samples: bands
 MIN_MAGNITUDE = 1e-5  # of full scale
-HIGH_EDGES = (3000, 4500, 6000, 8000, 10000, 12000)  # Hz
+HIGH_EDGES = (3000, 3700, 4500, 5200, 6000, 7000, 8000, 10000, 12000)  # Hz
 HIGH_WINDOWS = (2048, 1024)  # samples; the longer one for low voices, the shorter for glides
 
 
