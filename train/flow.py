@@ -8,7 +8,7 @@ The first command trains by conditional flow matching and writes OUT/flow, which
 several guided steps. The second distills it to two steps without guidance (train/meanflow.py) and
 writes OUT/meanflow. The third does both, prepares the data once and gives the second the stated
 share of the time. With --phoneme-classifier FILE (train/phoneme_classifier.py) the distillation
-also has a phoneme loss.
+also has a phoneme loss, and with --adversarial-share a discriminator (train/mel_adversary.py).
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from .flow_examples import FlowBatch, Speech, batches, load_speech, truncate
 from .flow_validation import Validation
 from .masking import masked_mean
 from .meanflow import Distillation
+from .mel_adversary import MelAdversary
 from .nan_guard import guarded_adamw
 from .networks.flow import FLOW_SIZES, Flow, FlowSize, cosine_times
 from .options import add_batch_seconds, add_training, command_parser
@@ -132,8 +133,11 @@ class Stage(TrainingStage):
             return FlowMatching(self.flow, options.seed, options.device)
         teacher = load_flow(options.meanflow).to(options.device)
         self.valid.set_teacher(teacher)
+        adversary = None
+        if options.adversarial_share:
+            adversary = MelAdversary(options.adversarial_share, options.device)
         given = (self.flow, teacher, options.seed, options.device)
-        return Distillation(*given, self.valid.classifier, options.phoneme_weight)
+        return Distillation(*given, self.valid.classifier, options.phoneme_weight, adversary)
 
     def train(self) -> bool:
         options = self.options
@@ -235,8 +239,17 @@ def main(arguments: list[str]) -> None:
         default=PHONEME_LOSS_WEIGHT,
         help="weight of the phoneme loss in distillation",
     )
+    parser.add_argument(
+        "--adversarial-share",
+        type=float,
+        default=0.0,
+        help="gradient of the adversarial loss in distillation, relative to the phoneme loss's",
+    )
     add_batch_seconds(parser, 600.0)
-    run(parser.parse_args(arguments))
+    options = parser.parse_args(arguments)
+    if options.adversarial_share and not (options.phoneme_classifier and options.phoneme_weight):
+        parser.error("--adversarial-share needs the phoneme loss of --phoneme-classifier")
+    run(options)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,8 @@ whole row; frames before the cut, where the streamed chunks join, have more weig
 
 With a phoneme classifier (train/phoneme_classifier.py) the mel that the student generates in two
 steps should also be classified like the true mel: a squared error depends more on the pitch of a
-loud vowel than on a quiet consonant that decides the word.
+loud vowel than on a quiet consonant that decides the word. An adversary (train/mel_adversary.py)
+keeps that mel from being blurred.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ from torch.nn import functional
 
 from .flow_examples import FlowBatch, conditioning_of, truncate
 from .masking import masked_mean
+from .mel_adversary import MelAdversary
+from .networks.estimator import MELS
 from .networks.flow import Flow, cosine_times
 from .networks.phoneme_classifier import PhonemeClassifier
 
@@ -49,11 +52,14 @@ class Distillation:
         device: str,
         classifier: PhonemeClassifier | None = None,
         phoneme_weight: float = 0.0,
+        adversary: MelAdversary | None = None,
     ) -> None:
+        """adversary: needs a classifier, as its weight depends on the phoneme loss"""
         self.student = student
         self.teacher = teacher.requires_grad_(False)
         self.classifier = classifier and classifier.requires_grad_(False)
         self.phoneme_weight = phoneme_weight
+        self.adversary = adversary
         self.generator = torch.Generator(device).manual_seed(seed)
 
     def parameters(self) -> list[nn.Parameter]:
@@ -74,7 +80,11 @@ class Distillation:
         if self.classifier and self.phoneme_weight and progress >= PHONEME_LOSS_START:
             noise = self.draw_noise(shown)
             mel = self.student.solve(noise, conditioning, shown.frame_mask, SOLVER_STEPS)
-            losses["phonemes"] = self.phoneme_weight * phoneme_loss(self.classifier, mel, shown)
+            phonemes = self.phoneme_weight * phoneme_loss(self.classifier, mel, shown)
+            losses["phonemes"] = phonemes
+            if self.adversary:
+                expected = conditioning[..., :MELS]
+                losses |= self.adversary.losses(mel, expected, shown, phonemes)
         return losses
 
     def truncate_some(self, batch: FlowBatch) -> FlowBatch:

@@ -44,6 +44,7 @@ from train.meanflow import (  # noqa: E402
     integrate_teacher,
     phoneme_loss,
 )
+from train.mel_adversary import WARM_UP, MelAdversary  # noqa: E402
 from train.networks.flow import FLOW_SIZES, Flow, FlowSize  # noqa: E402
 from train.networks.phoneme_classifier import PHONEME_CLASSIFIER_SIZES, PhonemeClassifier  # noqa: E402
 from train.state import load_stage, save_stage  # noqa: E402
@@ -301,6 +302,26 @@ def test_the_phoneme_loss_trains_the_estimator(speech: Speech) -> None:
     assert all(x.grad is None for x in student.encoder.parameters())
 
 
+def test_the_adversary_tells_blurred_mels_from_true_ones(speech: Speech) -> None:
+    torch.manual_seed(0)
+    adversary = MelAdversary(0.5, "cpu", channels=8)
+    batch = gather(speech, validation_examples(speech, 4, 1.0, seed=0))
+    blurred = batch.mel.clone()
+    blurred[..., 1:-1] = (batch.mel[..., :-2] + batch.mel[..., 1:-1] + batch.mel[..., 2:]) / 3
+    blurred.requires_grad_()
+    expected = batch.mel.mean(1, keepdim=True).expand_as(batch.mel)
+    beside = (blurred - batch.mel).square().mean()
+    found = [adversary.losses(blurred, expected, batch, beside) for _ in range(WARM_UP + 30)]
+    assert "adversarial" not in found[WARM_UP - 1], "at first only the discriminator learns"
+    assert found[-1]["discriminator"] < 0.7 * found[0]["discriminator"]
+
+    last = found[-1]["adversarial"]
+    own, other = (torch.autograd.grad(x, blurred, retain_graph=True)[0] for x in (last, beside))
+    assert own.norm() == pytest.approx(0.5 * other.norm().item(), rel=1e-3)
+    assert not own[batch.prompt_mask].any(), "the prompt is not made"
+    assert not own[~batch.frame_mask].any()
+
+
 def test_integrating_the_teacher_gives_its_solution(speech: Speech) -> None:
     """From 0 to 1 in its own steps."""
     torch.manual_seed(0)
@@ -364,13 +385,14 @@ def test_both_phases_learn_and_resume(
     small = ["--device", "cpu", "--size", "tiny", "--batch-seconds", "12", "--steps", "20"]
     phoneme_classifier.main([str(corpus), str(tmp_path), *small])
     led = run(
-        *("--steps", "10", "--phoneme-weight", "10"),
+        *("--steps", "10", "--phoneme-weight", "10", "--adversarial-share", "0.5"),
         *("--phoneme-classifier", str(tmp_path / "phoneme_classifier.safetensors")),
         *("--meanflow", str(tmp_path / "flow.safetensors")),
         *("--resume", str(tmp_path / "meanflow.safetensors")),
     )
     assert "phonemes" not in led[0]["train"], "the loss starts later"
     assert led[-1]["train"]["phonemes"] > 0
+    assert led[-1]["train"]["discriminator"] > 0
     assert 0 < led[-1]["valid"]["phonemes-2"] <= 1
 
     assert "unseen" in plain[-1]
