@@ -20,10 +20,6 @@ namespace ops = nightingale::ops;
 
 namespace {
 
-// MLX uses what its allocator gives without looking whether it is there; what
-// its own ops need within one call is less than this.
-constexpr size_t kRoom = size_t(64) << 20;
-
 struct Process {
   std::mutex mutex;
   std::condition_variable changed;
@@ -101,7 +97,7 @@ void translate(const std::exception_ptr& pointer, void*) {
 
 CoreCall::CoreCall() : failed_before_(ops::failed_ops()) {
   check_fork();
-  nightingale::require_room(kRoom);
+  nightingale::require_room(nightingale::kMlxRoom);
   auto& p = process();
   state_ = PyEval_SaveThread();
   bool ending, ender;

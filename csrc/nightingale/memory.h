@@ -18,6 +18,10 @@ mx::allocator::Data allocate(size_t nbytes);
 // libraries that crash without memory; nothing is taken.
 void require_room(size_t nbytes);
 
+// MLX uses what its allocator gives without looking whether it is there; what
+// its own ops need within one call is less than this.
+constexpr size_t kMlxRoom = size_t(64) << 20;
+
 // The same as a block for many weights, in huge pages where there are any.
 mx::allocator::Data allocate_block(size_t nbytes);
 

@@ -20,8 +20,10 @@ namespace nightingale::ops {
 
 namespace {
 
-// What MLX's own ops may take without looking whether it is there.
-constexpr size_t kRoom = size_t(64) << 20;
+// Bytes of idle buffers that stay while lanes have work: about those of one
+// sentence, which the next one takes again. Without a bound they add up, since
+// sentences of different lengths need different sizes.
+constexpr size_t kKeptIdle = size_t(32) << 20;
 
 } // namespace
 
@@ -71,13 +73,9 @@ class Lanes {
     return working_ > 0 || !waiting_.empty();
   }
 
-  // Whether others may spread their ops.
+  // Others may spread their ops while half of the cores are free.
   void use_cores() {
-    if (2 * (working_ + std::ssize(waiting_)) < lanes()) {
-      in_use_.reset();
-    } else if (!in_use_) {
-      in_use_.emplace();
-    }
+    cpu::spread_tiles(2 * (working_ + std::ssize(waiting_)) < lanes());
   }
 
   // Where the system gives no thread or memory for another lane, those there
@@ -85,7 +83,7 @@ class Lanes {
   void start() {
     auto started = std::make_shared<std::promise<bool>>();
     try {
-      require_room(kRoom);
+      require_room(kMlxRoom);
       std::thread([this, started] { run(*started); }).detach();
       started_ += started->get_future().get();
     } catch (const Error&) {
@@ -123,7 +121,7 @@ class Lanes {
   static void run(LaneWork& work, cpu::SideStream& side) {
     try {
       if (!work.dropped()) {
-        require_room(kRoom);
+        require_room(kMlxRoom);
         work.body_(side.stream(), work);
         check(side);
       }
@@ -149,9 +147,7 @@ class Lanes {
     --working_;
     ++count_;
     use_cores();
-    if (!has_work()) {
-      cpu::trim();
-    }
+    cpu::trim(has_work() ? kKeptIdle : 0);
     work->done_.store(true, std::memory_order_release);
     ended_.notify_all();
   }
@@ -161,7 +157,6 @@ class Lanes {
   std::vector<std::shared_ptr<LaneWork>> waiting_;
   int started_ = 0, working_ = 0;
   uint64_t count_ = 0; // of works that have ended
-  std::optional<cpu::CoresInUse> in_use_;
 };
 
 int lanes() {

@@ -63,8 +63,8 @@ class BufferPool {
     shrink_to(limit_, std::move(lock));
   }
 
-  void trim() {
-    shrink_to(0, std::unique_lock<std::mutex>(mutex_));
+  void trim(size_t keep) {
+    shrink_to(keep, std::unique_lock<std::mutex>(mutex_));
   }
 
   void set_limit(size_t bytes) {
@@ -92,7 +92,7 @@ class BufferPool {
   Buffer allocated(size_t size) {
     Buffer buffer = mx::allocator::allocator().malloc(size);
     if (buffer.ptr() == nullptr) {
-      trim();
+      trim(0);
       buffer = mx::allocator::allocator().malloc(size);
     }
     if (buffer.ptr() == nullptr) {
@@ -162,8 +162,8 @@ uint64_t system_allocations() {
   return pool().system_allocations();
 }
 
-void trim() {
-  pool().trim();
+void trim(size_t keep) {
+  pool().trim(keep);
   mx::clear_cache(); // MLX keeps what it is given back, too
 }
 

@@ -29,7 +29,8 @@ void set_idle_limit(size_t bytes);
 // How often since the start the pool had to ask MLX's allocator.
 uint64_t system_allocations();
 
-// Gives everything that is idle back to the system.
-void trim();
+// Gives what has been idle for longest back to the system, until no more than
+// `keep` bytes are idle.
+void trim(size_t keep = 0);
 
 } // namespace nightingale::cpu

@@ -54,6 +54,13 @@ weigh_row(const float* scores, int count, float factor, uint16_t* weights) {
   return sum.sum();
 }
 
+// y: [depth]
+inline void scale_row(float* y, int depth, Vec factor) {
+  for (int d = 0; d < depth; d += Vec::width) {
+    (Vec::load(y + d) * factor).store(y + d);
+  }
+}
+
 // The queries of one head over its keys and values. score(a, stride) fills
 // a.scores, weigh(a, d, stride) gives kTile columns of the values by weight.
 template <typename Score, typename Weigh>
@@ -74,10 +81,6 @@ attend_with(const MatrixAttentionArgs& a, Score score, Weigh weigh) {
     weigh(a, d, stride);
   }
   for (int r = 0; r < kTile; ++r) {
-    Vec factor = Vec::set1(factors[r]);
-    for (int d = 0; d < a.depth; d += Vec::width) {
-      float* y = a.y + r * a.depth + d;
-      (Vec::load(y) * factor).store(y);
-    }
+    scale_row(a.y + r * a.depth, a.depth, Vec::set1(factors[r]));
   }
 }

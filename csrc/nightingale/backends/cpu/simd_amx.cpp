@@ -201,9 +201,7 @@ struct alignas(64) Group {
         shift[r] -= power;
         Vec smaller = exp2_of_floor(Vec::set1(-power));
         sums[r] = _mm512_mul_ps(sums[r], smaller.v);
-        for (int d = 0; d < kDepth; d += Vec::width) {
-          (Vec::load(y + r * kDepth + d) * smaller).store(y + r * kDepth + d);
-        }
+        scale_row(y + r * kDepth, kDepth, smaller);
       }
     }
   }
@@ -304,11 +302,8 @@ void attend_depth_64(const MatrixAttentionArgs& a) {
     }
   }
   for (int r = 0; r < kQueries; ++r) {
-    Vec factor = Vec::set1(1.0f / Vec{group[r / kHalf].sums[r % kHalf]}.sum());
-    for (int d = 0; d < kDepth; d += Vec::width) {
-      float* y = a.y + r * kDepth + d;
-      (Vec::load(y) * factor).store(y);
-    }
+    float sum = Vec{group[r / kHalf].sums[r % kHalf]}.sum();
+    scale_row(a.y + r * kDepth, kDepth, Vec::set1(1.0f / sum));
   }
 }
 

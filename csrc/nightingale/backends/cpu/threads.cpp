@@ -62,7 +62,7 @@ struct Ticket {
 // Set on a thread while it runs tiles: what is nested in them runs inline.
 thread_local bool inside_tile = false;
 
-std::atomic<int> users_of_all_cores{0};
+std::atomic<bool> tiles_are_spread{true};
 
 struct InsideTile {
   InsideTile() {
@@ -271,20 +271,13 @@ void keep_tiles() {
   inside_tile = true;
 }
 
-CoresInUse::CoresInUse() {
-  ++users_of_all_cores;
-}
-
-CoresInUse::~CoresInUse() {
-  --users_of_all_cores;
-}
-
-bool cores_in_use() {
-  return users_of_all_cores.load(std::memory_order_relaxed) > 0;
+void spread_tiles(bool spread) {
+  tiles_are_spread.store(spread, std::memory_order_relaxed);
 }
 
 void detail::run_tiles(int tiles, Body body, void* context) {
-  if (tiles <= 1 || inside_tile || cores_in_use() ||
+  if (tiles <= 1 || inside_tile ||
+      !tiles_are_spread.load(std::memory_order_relaxed) ||
       static_cast<uint64_t>(tiles) > Ticket::kMostTiles) {
     for (int tile = 0; tile < tiles; ++tile) {
       body(context, tile);

@@ -60,16 +60,10 @@ void for_rows(int rows, F body, int per_tile = 16) {
 // From now on the calling thread runs all its tiles itself.
 void keep_tiles();
 
-// While one lives, every thread runs its tiles itself: the cores have enough
+// Whether tiles are spread over the threads, as they are at first. While they
+// are not, every thread runs its tiles itself: for when the cores have enough
 // work of several threads.
-class CoresInUse {
- public:
-  CoresInUse();
-  ~CoresInUse();
-  CoresInUse(const CoresInUse&) = delete;
-  CoresInUse& operator=(const CoresInUse&) = delete;
-};
-bool cores_in_use();
+void spread_tiles(bool spread);
 
 // A cache line, and the widest vector.
 constexpr std::align_val_t kScratchAlignment{64};
