@@ -96,6 +96,20 @@ TEST_CASE("trim gives everything idle back to MLX") {
   CHECK(mx::get_active_memory() == before);
 }
 
+TEST_CASE("trim keeps what was given back last, up to so many bytes") {
+  IdleLimit limit(kDefaultLimit);
+  {
+    auto first = cpu::pooled_data(64 * 1024);
+    auto second = cpu::pooled_data(32 * 1024);
+  } // the second is given back first
+  cpu::trim(100 * 1024);
+  CHECK(cpu::idle_bytes() == 96 * 1024);
+  cpu::trim(64 * 1024);
+  CHECK(cpu::idle_bytes() == 64 * 1024);
+  cpu::trim(63 * 1024);
+  CHECK(cpu::idle_bytes() == 0);
+}
+
 TEST_CASE("results of ops come from the pool and go back to it") {
   IdleLimit limit(kDefaultLimit);
   auto s = cpu_stream();
