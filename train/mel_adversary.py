@@ -23,7 +23,7 @@ class MelAdversary:
 
     def __init__(self, share: float, device: str, channels: int = CHANNELS) -> None:
         """share: of the gradient at the mel, relative to that of another loss"""
-        self.share = share
+        self._share = share
         self.discriminator = MelDiscriminator(channels).to(device)
         self._parameters = list(self.discriminator.parameters())
         self._optimizer = guarded_adamw(self._parameters, device, BETAS)
@@ -39,7 +39,7 @@ class MelAdversary:
         mask = batch.frame_mask
         # Equal where the prompt is, so that nothing is learned there.
         made = torch.where(batch.prompt_mask[..., None], batch.mel, mel)
-        loss = self._train(made.detach(), expected.detach(), batch)
+        loss = self._train(made.detach(), expected, batch)
         self._steps += 1
         found = {"discriminator": loss}
         if self._steps <= WARM_UP:
@@ -55,10 +55,8 @@ class MelAdversary:
     def _train(self, made: Tensor, expected: Tensor, batch: FlowBatch) -> Tensor:
         """A step of the discriminator. → its loss, without gradient"""
         self.discriminator.requires_grad_(True)
-        mask = batch.frame_mask
-        output = self.discriminator(
-            torch.cat((batch.mel, made)), expected.repeat(2, 1, 1), mask.repeat(2, 1)
-        )
+        masks = batch.frame_mask.repeat(2, 1)
+        output = self.discriminator(torch.cat((batch.mel, made)), expected.repeat(2, 1, 1), masks)
         true, false = output.split(len(made))
         loss = discriminator_loss([true], [false])
         self._optimizer.step(loss, LEARNING_RATE, self._parameters)
@@ -68,4 +66,4 @@ class MelAdversary:
         """The factor that makes the loss's gradient at the mel `share` times the other's."""
         own, other = (torch.autograd.grad(x, mel, retain_graph=True)[0] for x in (loss, beside))
         ratio = other.float().norm() / own.float().norm().clamp_min(1e-12)
-        return (self.share * ratio).clamp_max(LARGEST_WEIGHT).detach()
+        return (self._share * ratio).clamp_max(LARGEST_WEIGHT)
