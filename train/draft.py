@@ -43,6 +43,7 @@ from .ema import MovingAverage
 from .masking import IGNORED
 from .nan_guard import guarded_adamw
 from .options import (
+    add_bfloat16,
     add_device,
     add_paths,
     add_t3_batches,
@@ -215,6 +216,7 @@ def main(arguments: list[str]) -> None:
     train.add_argument("--hidden", type=int, help="hidden size; default: the model's")
     train.add_argument("--ffn", type=int, help="feed-forward size; default: the model's")
     train.add_argument("--resume", type=Path, help="weights of a draft to continue from")
+    add_bfloat16(train)
     add_t3_batches(train, POSITIONS, PEAK_RATE)
     train.set_defaults(run=lambda options: Stage(options).train())
     generation.add_argument(

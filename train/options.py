@@ -43,9 +43,7 @@ def add_training(parser: argparse.ArgumentParser, minutes: float, sizes: Iterabl
     parser.add_argument("--size", choices=sizes, default="small", help="size of a new network")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--resume", type=Path, help="weights of this stage to continue from")
-    parser.add_argument(
-        "--bfloat16", action="store_true", help="as on a GPU; pays on a CPU that has AMX"
-    )
+    add_bfloat16(parser)
     add_device(parser)
 
 
@@ -60,6 +58,13 @@ def add_device(parser: argparse.ArgumentParser) -> None:
     import torch
 
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+
+
+def add_bfloat16(parser: argparse.ArgumentParser) -> None:
+    """What `TrainingStage.autocast` reads."""
+    parser.add_argument(
+        "--bfloat16", action="store_true", help="as on a GPU; pays on a CPU that has AMX"
+    )
 
 
 def add_batch_seconds(parser: argparse.ArgumentParser, seconds: float) -> None:

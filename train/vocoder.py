@@ -54,7 +54,7 @@ BETAS = (0.8, 0.99)
 DISCRIMINATOR_START, ADVERSARIAL_START = 0.10, 0.15
 RESUMED_STARTS = (0.0, 0.05)  # the same with new discriminators for a trained vocoder
 PHASES = ((False, False), (True, False), (True, True))  # discriminators, adversarial losses
-WEIGHTS = {"spectrum": 15.0, "bands": 5.0, "features": 8.0, "adversarial": 2.0, "f0": 1.0}
+WEIGHTS = {"spectrum": 15.0, "bands": 5.0, "features": 8.0, "adversarial": 4.0, "f0": 1.0}
 MAX_GRADIENT_NORM = {"vocoder": 30.0, "f0": 5.0, "discriminators": 5.0}
 
 
@@ -247,7 +247,7 @@ def main(arguments: list[str]) -> None:
     parser = command_parser(STAGE, __doc__)
     add_training(parser, 18.0, VOCODER_SIZES)
     parser.add_argument("--mels", type=Path, help="an .npz of mels to train on")
-    parser.add_argument("--batch-windows", type=int, default=16, help="windows of 0.8 s in a batch")
+    parser.add_argument("--batch-windows", type=int, default=16, help="windows of 0.5 s in a batch")
     options = parser.parse_args(arguments)
     torch.backends.cudnn.benchmark = True  # every batch has the same shape
     Stage(options).train()

@@ -15,7 +15,7 @@ from .data import RATE, Corpus, change_speed
 from .f0 import estimate_f0
 from .features import MEL_HOP, MELS, mel_24k
 
-FRAMES = 40  # of a window that the losses use
+FRAMES = 24  # of a window that the losses use
 CONTEXT = 4  # more frames on either side, about the vocoder's receptive field
 SPARE = 2  # more frames on either side for computing mel and pitch
 PERTURBED = 0.25  # of the windows have another speed and level

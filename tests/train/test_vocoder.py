@@ -19,7 +19,7 @@ from train.data import Corpus  # noqa: E402
 from train.f0 import estimate_f0  # noqa: E402
 from train.features import mel_24k  # noqa: E402
 from train.networks.discriminators import DISCRIMINATOR_SIZES, Discriminators  # noqa: E402
-from train.networks.vocoder import VOCODER_SIZES, SnakeFunction, Vocoder, harmonics  # noqa: E402
+from train.networks.vocoder import VOCODER_SIZES, SnakeFunction, Vocoder, harmonics, rows  # noqa: E402
 from train.state import write_npz  # noqa: E402
 from train.training import parameter_count  # noqa: E402
 from train.vocoder import load_vocoder  # noqa: E402
@@ -183,15 +183,20 @@ def test_harmonics_keep_their_phase_for_minutes() -> None:
 def test_a_waveform_is_the_inverse_of_its_spectrum() -> None:
     network = Vocoder(VOCODER_SIZES["tiny"])
     samples = torch.randn(2, 960, generator=torch.Generator().manual_seed(0))
-    real, imaginary = network.spectrum(samples).chunk(2, 1)
+    real, imaginary = network.spectrum(samples).squeeze(2).chunk(2, 1)
     found = network.waveform(torch.complex(real, imaginary))
     np.testing.assert_allclose(found, samples, atol=1e-5)
 
 
-def test_snake_has_the_gradient_of_its_formula() -> None:
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_snake_has_the_gradient_of_its_formula(device: str) -> None:
+    if device == "cuda" and not torch.cuda.is_available():
+        pytest.skip("no NVIDIA GPU")
     generator = torch.Generator().manual_seed(0)
-    x = torch.randn(2, 3, 5, generator=generator, dtype=torch.double).requires_grad_()
-    alpha = torch.tensor([[0.4], [1.0], [-2.5]], dtype=torch.double).requires_grad_()
+    x = rows(torch.randn(2, 5, 3, generator=generator, dtype=torch.double))
+    x = x.to(device).requires_grad_()
+    alpha = torch.tensor([0.4, 1.0, -2.5], dtype=torch.double, device=device)[:, None, None]
+    alpha.requires_grad_()
     expected = x + torch.sin(alpha * x).square() / alpha
     torch.testing.assert_close(SnakeFunction.apply(x, alpha), expected)
     assert torch.autograd.gradcheck(SnakeFunction.apply, (x, alpha))

@@ -25,7 +25,7 @@ class DiscriminatorSize:
 
 
 DISCRIMINATOR_SIZES = {
-    "small": DiscriminatorSize(by_period=(32, 64, 128, 256, 256), by_band=32),
+    "small": DiscriminatorSize(by_period=(32, 96, 192, 384, 384), by_band=32),
     "tiny": DiscriminatorSize(by_period=(4, 8, 8), by_band=4),
 }
 

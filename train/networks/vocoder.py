@@ -1,12 +1,14 @@
 """HiFT in PyTorch: mel frames to 24 kHz audio, filtered from a harmonic source.
 
-Inside, arrays are [B, channels, rows]. Modules are named so that their tensors have the official
-names.
+Inside, arrays are [B, channels, 1, rows] with channels last in memory, which is what tensor cores
+read. Modules are named so that their tensors have the official names.
 """
 
 from __future__ import annotations
 
+import functools
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -63,7 +65,7 @@ class Vocoder(OfficialModule):
         self.size = size
         self.f0_predictor = F0Predictor(size.f0)
         self.m_source = HarmonicSource()
-        self.conv_pre = weight_norm(nn.Conv1d(MELS, size.channels, EDGE_TAPS, padding=3))
+        self.conv_pre = weight_norm(RowConv(MELS, size.channels, EDGE_TAPS, padding=3))
         self.ups = nn.ModuleList()
         self.source_downs = nn.ModuleList()
         self.source_resblocks = nn.ModuleList()
@@ -73,7 +75,7 @@ class Vocoder(OfficialModule):
             self.ups.append(upsampling(channels, taps, stride))
             channels //= 2
             step = math.prod(STRIDES[stage + 1 :])  # stride over the source's spectrum
-            down = nn.Conv1d(2 * BINS, channels, 1 if step == 1 else 2 * step, step, step // 2)
+            down = RowConv(2 * BINS, channels, 1 if step == 1 else 2 * step, step, step // 2)
             self.source_downs.append(down)
             self.source_resblocks.append(ResBlock(channels, SOURCE_TAPS[stage]))
             self.resblocks.extend(ResBlock(channels, taps) for taps in RESIDUAL_TAPS)
@@ -91,7 +93,7 @@ class Vocoder(OfficialModule):
 
     def f0(self, mel: Tensor) -> Tensor:
         """The pitch of each frame in Hz, below 10 where unvoiced. mel: [B, T, 80] → [B, T]"""
-        return self.f0_predictor(mel.transpose(1, 2))
+        return self.f0_predictor(rows(mel))
 
     def draw_inputs(
         self, batch: int, frames: int, generator: torch.Generator
@@ -111,7 +113,7 @@ class Vocoder(OfficialModule):
         [B, 480 T, 9] unit normal
         """
         source = self.spectrum(self.m_source(f0, phase, noise))
-        x = self.conv_pre(mel.transpose(1, 2))
+        x = self.conv_pre(rows(mel))
         # The stages' inputs from the source are independent of each other.
         sources = run_parallel(
             [partial(self.source_features, stage, source) for stage in range(len(STRIDES))], x
@@ -120,12 +122,12 @@ class Vocoder(OfficialModule):
             x = up(functional.leaky_relu(x, SLOPE))
             if stage == len(self.ups) - 1:
                 # A spectrum has one frame more than it has hops.
-                x = functional.pad(x, (1, 0), mode="reflect")
+                x = torch.cat([x[..., 1:2], x], -1)
             x = x + sources[stage]
             count = len(RESIDUAL_TAPS)
             blocks = self.resblocks[count * stage : count * (stage + 1)]
             x = sum(run_parallel([partial(block, x) for block in blocks], x)) / count
-        x = self.conv_post(functional.leaky_relu(x, LAST_SLOPE))
+        x = self.conv_post(functional.leaky_relu(x, LAST_SLOPE)).squeeze(2)
         magnitude = x[:, :BINS].clamp_max(MAX_LOG_MAGNITUDE).exp()
         angle = x[:, BINS:].sin()
         return self.waveform(torch.polar(magnitude, angle)).clamp(-LIMIT, LIMIT)
@@ -135,9 +137,9 @@ class Vocoder(OfficialModule):
         return self.source_resblocks[stage](self.source_downs[stage](source))
 
     def spectrum(self, samples: Tensor) -> Tensor:
-        """Real, then imaginary parts. samples: [B, n] → [B, 18, n / 4 + 1]"""
+        """Real, then imaginary parts. samples: [B, n] → [B, 18, 1, n / 4 + 1]"""
         spectrum = torch.stft(samples, FOURIER, HOP, window=self.window, return_complex=True)
-        return torch.cat([spectrum.real, spectrum.imag], 1)
+        return rows(torch.cat([spectrum.real, spectrum.imag], 1).transpose(1, 2))
 
     def waveform(self, spectrum: Tensor) -> Tensor:
         """The inverse of a centred transform: [B, 9, n + 1] complex → [B, 4 n].
@@ -164,8 +166,9 @@ class F0Predictor(nn.Module):
         nn.init.constant_(self.classifier.bias, 100.0)
 
     def forward(self, mel: Tensor) -> Tensor:
-        """mel: [B, 80, T] → [B, T]"""
-        return self.classifier(self.condnet(mel).transpose(1, 2)).squeeze(-1).abs()
+        """mel: [B, 80, 1, T] → [B, T]"""
+        hidden = self.condnet(mel).squeeze(2).transpose(1, 2)
+        return self.classifier(hidden).squeeze(-1).abs()
 
 
 class HarmonicSource(nn.Module):
@@ -201,6 +204,29 @@ def harmonics(f0: Tensor, phase: Tensor, noise: Tensor) -> Tensor:
     return (voiced * HARMONIC_LEVEL * sines).add_(level * noise.view_as(sines)).flatten(1, 2)
 
 
+def rows(x: Tensor) -> Tensor:
+    """[B, T, C] → [B, C, 1, T], channels last in memory"""
+    return x.transpose(1, 2)[:, :, None].contiguous(memory_format=torch.channels_last)
+
+
+class RowConv(nn.Conv1d):
+    """A convolution of [B, C, 1, T]; one of [B, C, T] would make channels first in memory."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        (stride,), (padding,), (dilation,) = self.stride, self.padding, self.dilation
+        weight = self.weight[:, :, None]
+        return functional.conv2d(x, weight, self.bias, (1, stride), (0, padding), (1, dilation))
+
+
+class RowUpsampling(nn.ConvTranspose1d):
+    """A transposed convolution of [B, C, 1, T]"""
+
+    def forward(self, x: Tensor) -> Tensor:
+        (stride,), (padding,) = self.stride, self.padding
+        weight = self.weight[:, :, None]
+        return functional.conv_transpose2d(x, weight, self.bias, (1, stride), (0, padding))
+
+
 class ResBlock(nn.Module):
     def __init__(self, channels: int, taps: int) -> None:
         super().__init__()
@@ -228,35 +254,64 @@ class Snake(nn.Module):
         self.alpha = nn.Parameter(torch.ones(channels))
 
     def forward(self, x: Tensor) -> Tensor:
-        return SnakeFunction.apply(x, self.alpha[:, None])
+        return SnakeFunction.apply(x, self.alpha[:, None, None])
 
 
 class SnakeFunction(torch.autograd.Function):
-    """Snake with its gradient in half the memory passes of the composed operations.
+    """Snake, computed in one kernel on a GPU, and in another with its gradient.
 
     dy/dx = 1 + sin(2 alpha x); dy/dalpha = (x sin(2 alpha x) + x - y) / alpha
     """
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, alpha: Tensor) -> Tensor:
-        """x: [B, C, T]; alpha: [C, 1]"""
-        y = torch.addcmul(x, (x * alpha).sin_().square_(), 1 / (alpha + 1e-9))
-        ctx.save_for_backward(x, alpha, y)
-        return y
+        """x: [B, C, 1, T]; alpha: [C, 1, 1]"""
+        ctx.save_for_backward(x, alpha)
+        if x.is_cuda:
+            return snake_kernel()(x, alpha)
+        return torch.addcmul(x, (x * alpha).sin_().square_(), 1 / (alpha + 1e-9))
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor]:
-        x, alpha, y = ctx.saved_tensors
-        sine = (x * (2 * alpha)).sin_()
-        of_alpha = torch.addcmul(x - y, x, sine).mul_(gradient).sum((0, 2))[:, None]
-        return torch.addcmul(gradient, gradient, sine), of_alpha / (alpha + 1e-9)
+        x, alpha = ctx.saved_tensors
+        if x.is_cuda:
+            of_x, of_alpha = gradient_kernel()(x, alpha, gradient)
+        else:
+            sine = (x * (2 * alpha)).sin_()
+            slope = x * sine - (x * alpha).sin_().square_() / (alpha + 1e-9)
+            of_x, of_alpha = torch.addcmul(gradient, gradient, sine), slope * gradient
+        return of_x, of_alpha.sum((0, 2, 3))[:, None, None] / (alpha + 1e-9)
+
+
+@functools.cache
+def snake_kernel() -> Callable[[Tensor, Tensor], Tensor]:
+    return torch.cuda.jiterator._create_jit_fn(
+        """template <typename T> T snake(T x, T alpha) {
+            T sine = sin(alpha * x);
+            return x + sine * sine / (alpha + T(1e-9));
+        }"""
+    )
+
+
+@functools.cache
+def gradient_kernel() -> Callable[[Tensor, Tensor, Tensor], tuple[Tensor, Tensor]]:
+    """→ the gradient of x, and alpha times that of alpha for each sample"""
+    return torch.cuda.jiterator._create_multi_output_jit_fn(
+        """template <typename T>
+        void snake_gradient(T x, T alpha, T gradient, T& of_x, T& of_alpha) {
+            T sine = sin(alpha * x), twice = 2 * sine * cos(alpha * x);
+            of_x = gradient + gradient * twice;
+            of_alpha = gradient * (x * twice - sine * sine / (alpha + T(1e-9)));
+        }""",
+        2,
+    )
 
 
 def normed_conv(
     inputs: int, outputs: int, taps: int, dilation: int = 1, gain: float = 1.0
 ) -> nn.Module:
     """A weight-normed convolution that keeps the length. gain: initial output scale"""
-    conv = nn.Conv1d(inputs, outputs, taps, padding=(taps - 1) // 2 * dilation, dilation=dilation)
+    conv = RowConv(inputs, outputs, taps, padding=(taps - 1) // 2 * dilation, dilation=dilation)
     nn.init.normal_(conv.weight, std=gain * (inputs * taps) ** -0.5)
     nn.init.zeros_(conv.bias)
     return weight_norm(conv)
@@ -264,7 +319,7 @@ def normed_conv(
 
 def upsampling(channels: int, taps: int, stride: int) -> nn.Module:
     """Upsamples by `stride` and halves the channels."""
-    conv = nn.ConvTranspose1d(channels, channels // 2, taps, stride, (taps - stride) // 2)
+    conv = RowUpsampling(channels, channels // 2, taps, stride, (taps - stride) // 2)
     nn.init.normal_(conv.weight, std=(stride / (channels * taps)) ** 0.5)
     nn.init.zeros_(conv.bias)
     return weight_norm(conv)
