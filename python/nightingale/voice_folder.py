@@ -190,6 +190,11 @@ def find_titled(title: str, own: Collection[str], voices: VoiceFolder) -> str | 
     return voice_titled(title, [*own, *kept])
 
 
+def _titled_voice(title: str, own: Collection[str], voices: VoiceFolder) -> str | Voice | None:
+    name = find_titled(title, own, voices)
+    return name if name is None or name in own else voices.load(name)
+
+
 def find_voice(given: str, own: Collection[str], voices: VoiceFolder) -> str | Voice:
     """What `given` stands for: a voice of the model, whose names are `own`, else one of the folder,
     else a voice file's path, else a voice by its title. What cannot be a voice's name, as with a
@@ -202,8 +207,8 @@ def find_voice(given: str, own: Collection[str], voices: VoiceFolder) -> str | V
     for file in files:
         if os.path.isfile(file):  # Path.is_file raises for a name that is too long
             return Voice.load(file)
-    if (titled := find_titled(given, own, voices)) is not None:
-        return titled if titled in own else voices.load(titled)
+    if (titled := _titled_voice(given, own, voices)) is not None:
+        return titled
     known = ", ".join(own) or "none"
     there = ", ".join(voices.names()) or "none"
     raise ValueError(
@@ -217,8 +222,8 @@ def find_named_voice(name: str, own: Collection[str], voices: VoiceFolder) -> st
     if name in own:
         return name
     # Before the folder's names, none of which can be a title.
-    if (titled := find_titled(name, own, voices)) is not None:
-        return titled if titled in own else voices.load(titled)
+    if (titled := _titled_voice(name, own, voices)) is not None:
+        return titled
     file = voices.path(name)
     if file.is_file():
         return Voice.load(file)
