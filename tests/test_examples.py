@@ -129,12 +129,14 @@ def test_clone_a_voice(embedded: nightingale.TTS, tmp_path: Path) -> None:
 
 
 def closest_voice(tts: nightingale.TTS, voice: nightingale.Voice) -> str:
-    """The voice of the model whose speaker embedding is the most similar."""
+    """The voice of the model whose x-vector is the most similar. T3's speaker embedding does not
+    tell voices apart: of 96 recordings of the embedded voices 17 are nearest to another voice by
+    it, and none by x-vectors."""
     similarity = {}
     for name in set(tts.voices) - {"default"}:
-        other = tts._voices[name].speaker_emb
-        lengths = np.linalg.norm(voice.speaker_emb) * np.linalg.norm(other)
-        similarity[name] = float(voice.speaker_emb @ other / lengths)
+        other = tts._voices[name].embedding
+        lengths = np.linalg.norm(voice.embedding) * np.linalg.norm(other)
+        similarity[name] = float(np.vdot(voice.embedding, other) / lengths)
     return max(similarity, key=lambda name: similarity[name])
 
 
