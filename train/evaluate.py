@@ -28,6 +28,7 @@ from .evaluation_sentences import LANGUAGES, evaluation_sentences
 from .metrics import error_rate, judge, markdown, summary
 from .options import command_parser
 from .phonemizer import Phonemizer
+from .short_texts import sentences as split
 from .state import write_json
 from .synthesis import Student, Teacher
 from .voice_similarity import cloning_rows, is_reference, similarities
@@ -39,12 +40,19 @@ SPEAKERS = {  # accent and voice, used in turn
     "it": ("it if_sara", "it im_nicola"),
     "pt": ("pt pf_dora", "pt pm_alex"),
 }
-SHORT = {
-    "en": ("Hi.", "Yes.", "42.", "No.", "Hello!", "Why?", "Stop!", "Thanks.", "Seven.", "Bread."),
-    "es": ("Hola.", "Sí.", "42.", "Gracias.", "Pan."),
-    "fr": ("Oui.", "Non.", "42.", "Merci.", "Pain."),
-    "it": ("Ciao.", "Sì.", "42.", "Grazie.", "Pane."),
-    "pt": ("Oi.", "Sim.", "42.", "Obrigado.", "Casa."),
+SHORT = {  # 100: single words, letters, figures and answers
+    "en": """Hi. Yes. 42. No. Hello! Why? Stop! Thanks. Seven. Bread. A. B. F. S. W. X. 17. 100.
+        2025. Goodbye. Yesterday. Window. Mother. Thumb. Strength. Squirrel. Through. Judge. Blue.
+        Not now. Come here. Of course. Excuse me. Good night. Thank you. Really? Where? Wow! Two
+        cups. Turn left.""",
+    "es": """Hola. Sí. 42. Gracias. Pan. A. R. 17. ¿Dónde? Ventana. Ayer. Muy bien. Ahora no. Buenas
+        noches. Perro.""",
+    "fr": """Oui. Non. 42. Merci. Pain. A. R. 17. Pourquoi? Fenêtre. Hier. Très bien. Pas encore.
+        Bonne nuit. Chien.""",
+    "it": """Ciao. Sì. 42. Grazie. Pane. A. R. 17. Dove? Finestra. Ieri. Molto bene. Non ora. Buona
+        notte. Cane.""",
+    "pt": """Oi. Sim. 42. Obrigado. Casa. A. R. 17. Onde? Janela. Ontem. Muito bem. Agora não. Boa
+        noite. Cachorro.""",
 }
 LONG_WORDS = 600
 LONG_PARAGRAPH = 6  # sentences
@@ -55,7 +63,7 @@ def rows_to_speak(data: Path) -> list[dict]:
     """All rows for the teacher's speak.py, with set and language."""
     sentences = evaluation_sentences(data)
     rows = [row for name in LANGUAGES for row in _rows(name, name, sentences[name])]
-    rows += [row for name, texts in SHORT.items() for row in _rows("short", name, texts)]
+    rows += [row for name, texts in SHORT.items() for row in _rows("short", name, split(texts))]
     rows += cloning_rows(sentences)
     read = Phonemizer()
     return [row | {"phonemes": read(row["text"], row["lang"])} for row in rows]

@@ -149,7 +149,7 @@ def test_a_model_is_scored_beside_the_teacher(
     assert 1.9 < english["duration_ratio"] < 2.1
     assert english["durations_within"] == 0.0
     assert found["sentences"]["fr"]["student_wer_moonshine"] is None
-    assert found["sentences"]["short"]["sentences"] == 30
+    assert found["sentences"]["short"]["sentences"] == 100
     assert found["recognition_errors"] == []
     assert {voice for _, voice, _ in tts.said} == {"af_heart", "own"}
 
