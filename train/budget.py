@@ -1,10 +1,11 @@
 """The error budget: which stage of a model loses words and naturalness.
 
     python -m train.budget MODEL OUT --data DATA --judge JUDGE [--teacher TEACHER]
-                           [--flow-model FOLDER] [--tokenizer FILE] [--sentences 200]
+                           [--flow-model FOLDER] [--tokenizer FILE]
+                           [--language en] [--sentences 200]
 
 Each row of the table has other stages of the model between the teacher and the judge, on the first
-English sentences of the evaluation. --flow-model is the same model with the flow that is not
+sentences of the evaluation in a language. --flow-model is the same model with the flow that is not
 distilled (train.export --flow flow); without it MODEL's own flow takes the ten steps. --tokenizer
 is the speech_tokenizer.safetensors of a training run, with its heads beside it; without it the row
 of its decoder is left out. OUT may be the folder of train.evaluate, whose clips and scores are then
@@ -28,6 +29,7 @@ import nightingale
 
 from .clips import RATE
 from .evaluate import rows_to_speak
+from .evaluation_sentences import LANGUAGES
 from .export import FLOWS
 from .features import mel_24k
 from .metrics import RECOGNIZERS, error_rate, judge
@@ -179,7 +181,9 @@ def markdown(budget: dict[str, dict]) -> str:
         "|---|---|---|---|---|",
     ]
     keys = ("stages", "sentences", *(f"wer_{name}" for name in RECOGNIZERS), "mos")
-    lines += ["| " + " | ".join(str(row[key]) for key in keys) + " |" for row in budget.values()]
+    for row in budget.values():
+        cells = ("" if row[key] is None else str(row[key]) for key in keys)
+        lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"
 
 
@@ -190,13 +194,15 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--teacher", type=Path)
     parser.add_argument("--flow-model", type=Path, help="with the flow that is not distilled")
     parser.add_argument("--tokenizer", type=Path, help="weights of a training run")
+    parser.add_argument("--language", choices=LANGUAGES, default="en")
     parser.add_argument("--sentences", type=int, default=200)
     options = parser.parse_args(arguments)
     if options.sentences < 1:
         parser.error(f"--sentences must be at least 1, not {options.sentences}")
     out = options.out
     out.mkdir(parents=True, exist_ok=True)
-    rows = [row for row in rows_to_speak(options.data) if row["set"] == "en"][: options.sentences]
+    every = rows_to_speak(options.data)
+    rows = [row for row in every if row["set"] == options.language][: options.sentences]
     teacher = Teacher(out, options.teacher).synthesize(rows)
     clips = {"teacher": teacher}
     makers = resyntheses(options.model, options.flow_model, options.tokenizer)
@@ -206,8 +212,8 @@ def main(arguments: list[str]) -> None:
     student = Student(out, options.model)
     clips["student"] = {row["id"]: student.synthesize(row) for row in rows}
     budget = measure(rows, clips, options.judge, out / "scores.jsonl")
-    write_json(out / "budget.json", budget)
-    (out / "budget.md").write_text(markdown(budget), encoding="utf-8")
+    write_json(out / f"budget-{options.language}.json", budget)
+    (out / f"budget-{options.language}.md").write_text(markdown(budget), encoding="utf-8")
     print(markdown(budget))
 
 
