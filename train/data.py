@@ -129,40 +129,44 @@ class Corpus:
         """The number of voices after `perturb_speed`."""
         return len(self.voices) * len(SPEED_FACTORS)
 
-    def batches(self, seconds: float, seed: int, crop: float | None = None) -> Iterator[Batch]:
+    def batches(
+        self, seconds: float, seed: int, crop: float | None = None, step: float = 1 / RATE
+    ) -> Iterator[Batch]:
         """Endless and shuffled: at most `seconds` of padded audio, rows of similar length together.
 
         crop: random windows of so many seconds instead of whole rows, uniform over the corpus; a
         shorter row is padded.
+        step: whole rows are padded to a multiple of so many seconds. Almost all batches of one
+        length have as many rows, so that there are few shapes: cuDNN and cuFFT make plans for each.
         """
         if not len(self.members):
             raise ValueError("this part of the corpus has no rows")
         rng = np.random.default_rng(seed)
         if crop is None:
-            return self._whole_rows(seconds, rng)
+            return self._whole_rows(seconds, round(step * RATE), rng)
         return self._windows(max(1, int(seconds / crop)), round(crop * RATE), rng)
 
-    def _whole_rows(self, seconds: float, rng: np.random.Generator) -> Iterator[Batch]:
-        longest = int(self._samples[self.members].max()) / RATE
+    def _whole_rows(self, seconds: float, step: int, rng: np.random.Generator) -> Iterator[Batch]:
+        longest = self._padded(self.members, step) / RATE
         if seconds < longest:
             raise ValueError(f"a batch of {seconds} s cannot hold a row of {longest:.1f} s")
         while True:
-            for rows in self._epoch(round(seconds * RATE), rng):
-                yield self.row_batch(rows)
+            for rows in self._epoch(round(seconds * RATE), step, rng):
+                yield self.row_batch(rows, step)
 
-    def _epoch(self, most: int, rng: np.random.Generator) -> Iterator[np.ndarray]:
+    def _epoch(self, most: int, step: int, rng: np.random.Generator) -> Iterator[np.ndarray]:
         """The row numbers of batches of at most `most` samples, each row once."""
         order = rng.permutation(self.members)
         mean = max(1, round(self._samples[order].mean()))
         pool = max(1, POOL * most // mean)
         for first in range(0, len(order), pool):
             rows = order[first : first + pool]
-            rows = rows[np.argsort(self._samples[rows], kind="stable")]
-            groups, begin = [], 0
-            for end in range(1, len(rows) + 1):
-                if end == len(rows) or (end + 1 - begin) * self._samples[rows[end]] > most:
-                    groups.append(rows[begin:end])
-                    begin = end
+            rows = rows[np.argsort(-self._samples[rows], kind="stable")]
+            groups = []
+            while len(rows):
+                count = most // self._padded(rows[:1], step)
+                groups.append(rows[:count])
+                rows = rows[count:]
             for group in rng.permutation(len(groups)):
                 yield groups[group]
 
@@ -174,11 +178,15 @@ class Corpus:
             offsets = (rng.random(count) * (spare + 1)).astype(np.int64)
             yield self._gather(rows, offsets, np.minimum(self._samples[rows], length), length)
 
-    def row_batch(self, rows: Sequence[int] | np.ndarray) -> Batch:
-        """Whole rows by number."""
+    def row_batch(self, rows: Sequence[int] | np.ndarray, step: int = 1) -> Batch:
+        """Whole rows by number, padded to a multiple of `step` samples."""
         rows = np.asarray(rows, dtype=np.int64)
-        samples = self._samples[rows]
-        return self._gather(rows, np.zeros_like(rows), samples, int(samples.max()))
+        length = self._padded(rows, step)
+        return self._gather(rows, np.zeros_like(rows), self._samples[rows], length)
+
+    def _padded(self, rows: np.ndarray, step: int) -> int:
+        """The length in samples of a batch of these rows."""
+        return math.ceil(self._samples[rows].max() / step) * step
 
     def _gather(
         self, rows: np.ndarray, offsets: np.ndarray, samples: np.ndarray, length: int

@@ -40,6 +40,7 @@ ROW_LABELS = {
 BLANK = ""  # of CTC, the first letter
 
 PEAK_RATE = 1e-3
+LENGTH_STEP = 0.48  # seconds
 HEADS_ONLY = 0.08  # of a run resumed without its heads: at first only the new heads are trained
 
 
@@ -94,7 +95,8 @@ class Stage(EncoderStage):
         }
 
     def train(self) -> bool:
-        self.batches = self.corpus.batches(self.options.batch_seconds, self.options.seed)
+        options = self.options
+        self.batches = self.corpus.batches(options.batch_seconds, options.seed, step=LENGTH_STEP)
         log(
             f"{STAGE}: {parameter_count(self.tokenizer)} parameters, "
             f"{parameter_count(self.heads)} in its training heads, {self.corpus.hours:.1f} hours, "

@@ -118,6 +118,25 @@ def test_an_epoch_gives_every_row_once_in_batches_that_fit(corpus: Corpus) -> No
     assert sorted(seen) == sorted(corpus.members.tolist())
 
 
+def test_rounded_lengths_make_few_shapes(corpus: Corpus) -> None:
+    seen, shapes = [], []
+    for batch in corpus.batches(8.0, seed=1, step=0.96):
+        shapes.append(tuple(batch.wave.shape))
+        for wave, samples, row in zip(batch.wave, batch.samples, batch.row, strict=True):
+            assert torch.equal(wave[:samples], corpus.row_batch([int(row)]).wave[0])
+            assert not wave[samples:].any()
+        seen += batch.row.tolist()
+        if len(seen) >= len(corpus.members):
+            break
+    assert sorted(seen) == sorted(corpus.members.tolist())
+    assert all(length % 23040 == 0 and rows * length <= 8 * 24000 for rows, length in shapes)
+    # One number of rows for each length, but for the shortest rows of the epoch.
+    full = {(8 * 24000 // length, length) for _, length in shapes}
+    assert sum(shape not in full for shape in shapes) <= 1
+    with pytest.raises(ValueError, match=r"cannot hold a row of 9\.6 s"):
+        next(corpus.batches(8.0, seed=0, step=9.6))
+
+
 def test_batches_depend_on_the_seed_alone(corpus: Corpus) -> None:
     def rows(seed: int) -> list[list[int]]:
         batches = itertools.islice(corpus.batches(8.0, seed), 5)
