@@ -37,7 +37,7 @@ def pairs(evaluation: Path, limit: int | None) -> dict[str, list[tuple[Path, Pat
     for clip in sorted((evaluation / "student").glob("*.wav")):
         teacher = next(evaluation.glob(f"teacher*/{clip.name}"), None)
         if teacher is not None:
-            found[clip.stem.rpartition("-")[0]].append((teacher, clip))
+            found[clip.stem.partition("-")[0]].append((teacher, clip))
     return {name: rows[:limit] for name, rows in found.items()}
 
 

@@ -36,12 +36,12 @@ def test_means_by_set_beside_the_teachers(
     stub = SimpleNamespace(dnsmos=SimpleNamespace(run=run))
     monkeypatch.setitem(sys.modules, "speechmos", stub)
     dnsmos.main([str(tmp_path)])
-    line = "| en-en | 2 | 0.4 → 0.2 | 0.4 → 0.2 | 0.4 → 0.2 | 4.0 → 4.0 |\n"
+    line = "| en | 2 | 0.4 → 0.2 | 0.4 → 0.2 | 0.4 → 0.2 | 4.0 → 4.0 |\n"
     assert line in capsys.readouterr().out
     found = json.loads((tmp_path / "dnsmos.json").read_text("utf-8"))
-    assert found["en-en"]["student"]["overall"] == 0.2
+    assert found["en"]["student"]["overall"] == 0.2
     dnsmos.main([str(tmp_path), "--limit", "1"])
-    assert "| en-en | 1 | 0.2 → 0.1 |" in capsys.readouterr().out
+    assert "| en | 1 | 0.2 → 0.1 |" in capsys.readouterr().out
 
 
 def test_a_folder_without_clips_is_refused(tmp_path: Path) -> None:
