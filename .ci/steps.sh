@@ -15,6 +15,7 @@ clean_up() {
 }
 trap clean_up EXIT
 
+# Ends the script where the step fails; with go_on=1 it only sets `failed`.
 step() {
   local name=$1 started=$SECONDS log
   log=$(mktemp -p "$work")
