@@ -220,16 +220,6 @@ KernelSource without(
   return source;
 }
 
-KernelSource with_listed(KernelSource source, int count) {
-  for (const auto& [name, size] : source.lists) {
-    for (int i = count; i < size; ++i) {
-      std::erase(source.inputs, name + std::to_string(i));
-      std::erase(source.state, name + std::to_string(i));
-    }
-  }
-  return source;
-}
-
 namespace {
 
 bool has_word(const std::string& text, const std::string& word, size_t from) {
@@ -245,9 +235,23 @@ bool has_word(const std::string& text, const std::string& word, size_t from) {
   return false;
 }
 
+// Leaves the first LISTED of every list, or one.
+void shorten_lists(KernelSource& source, const KernelNumbers& numbers) {
+  auto listed = std::ranges::find(
+      numbers, "LISTED", [](const auto& number) { return number.first; });
+  int count = listed == numbers.end() ? 1 : listed->second;
+  for (const auto& [name, size] : source.lists) {
+    for (int i = count; i < size; ++i) {
+      std::erase(source.inputs, name + std::to_string(i));
+      std::erase(source.state, name + std::to_string(i));
+    }
+  }
+}
+
 } // namespace
 
 KernelSource specialized(KernelSource source, const KernelNumbers& numbers) {
+  shorten_lists(source, numbers);
   for (auto* text : {&source.header, &source.body}) {
     *text = chosen_lines(*text, numbers, source.name);
   }

@@ -34,15 +34,12 @@ KernelSource without(
     KernelSource source,
     const std::vector<std::string>& absent);
 
-// `source` with the first `count` of every list.
-KernelSource with_listed(KernelSource source, int count);
-
 // The whole numbers that a kernel is compiled for, by name.
 using KernelNumbers = std::vector<std::pair<std::string, int>>;
 
-// `source` for launches with these numbers: of what is between #if, #else and
-// #endif only what applies is left. Conditions are `NAME`, `!NAME` or `NAME`,
-// one of < > == and a number.
+// `source` for launches with these numbers: the first LISTED of every list, or
+// one, and of what is between #if, #else and #endif only what applies is left.
+// Conditions are `NAME`, `!NAME` or `NAME`, one of < > == and a number.
 KernelSource specialized(KernelSource source, const KernelNumbers& numbers);
 
 // A file of metal/ as the part of a kernel that stands before its header.

@@ -168,16 +168,6 @@ std::optional<mlx_internals::GeneratedKernel> generated(
   return mlx_internals::generated_kernel(*make_primitive(sized));
 }
 
-// How many of each list a launch gives: its constant LISTED.
-int listed_by(const std::vector<Constant>& constants) {
-  for (const auto& [name, value] : constants) {
-    if (name == "LISTED") {
-      return std::get<int>(value);
-    }
-  }
-  return 1;
-}
-
 } // namespace
 
 KernelSource source_of(const Launch& launch) {
@@ -191,9 +181,7 @@ KernelSource source_of(const Launch& launch) {
     types.push_back(out.dtype);
   }
   auto source = specialized(
-      with_listed(
-          without(kernel_source(launch.kernel), launch.absent),
-          listed_by(launch.constants)),
+      without(kernel_source(launch.kernel), launch.absent),
       numbers_of(launch.constants, types));
   source.header = without_unused(source.header, source.body);
   return source;
