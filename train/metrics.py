@@ -8,9 +8,12 @@ import subprocess
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+import numpy as np
+
 CLIPS_PER_CALL = 40
 RECOGNIZERS = ("whisper", "moonshine")
 DURATION_RATIOS = (0.6, 1.6)  # outside of them a sentence loops or stops early
+RESAMPLES = 10_000
 
 
 def judge(clips: dict[str, tuple[Path, str, str]], folder: Path, kept: Path) -> dict[str, dict]:
@@ -75,14 +78,39 @@ def error_rate(rows: Iterable[dict], recognizer: str) -> float | None:
     return round(100 * errors / words, 2) if words else None
 
 
+def paired_difference(student: list[dict], teacher: list[dict], score: str) -> list[float] | None:
+    """By how much the student's score is above the teacher's, and the ends of the interval in which
+    95 % of resamples of the sentences (paired bootstrap) have it.
+
+    Rows of one sentence stand at the same place. score: a recognizer, for its word error rate in
+    points, or "mos". None if a row lacks it
+    """
+    pairs = list(zip(student, teacher, strict=True))
+    if not all(score in row for pair in pairs for row in pair):
+        return None
+    if score == "mos":
+        weights = np.ones(len(pairs))
+        above = np.array([ours[score] - theirs[score] for ours, theirs in pairs])
+    else:
+        weights = np.array([len(row["text"].split()) for row in teacher], float)
+        errors = [[word_errors(row["text"], row[score]) for row in pair] for pair in pairs]
+        above = 100.0 * np.array([ours - theirs for ours, theirs in errors])
+    chosen = np.random.default_rng(0).integers(len(pairs), size=(RESAMPLES, len(pairs)))
+    resampled = above[chosen].sum(1) / weights[chosen].sum(1)
+    low, high = np.quantile(resampled, (0.025, 0.975))
+    return [round(float(v), 2) for v in (above.sum() / weights.sum(), low, high)]
+
+
 def summary(student: list[dict], teacher: list[dict], ratios: list[float]) -> dict:
     """Scores of both on the same sentences. ratios: of the student's and the teacher's durations"""
     low, high = DURATION_RATIOS
-    found: dict[str, float | int | None] = {"sentences": len(student)}
+    found: dict[str, float | int | list[float] | None] = {"sentences": len(student)}
     for who, rows in (("teacher", teacher), ("student", student)):
         for recognizer in RECOGNIZERS:
             found[f"{who}_wer_{recognizer}"] = error_rate(rows, recognizer)
         found[f"{who}_mos"] = round(statistics.mean(row["mos"] for row in rows), 3)
+    for score in (*RECOGNIZERS, "mos"):
+        found[f"above_{score}"] = paired_difference(student, teacher, score)
     length_mask = sum(low <= ratio <= high for ratio in ratios)
     found["durations_within"] = round(100 * length_mask / len(ratios), 2)
     found["duration_ratio"] = round(statistics.median(ratios), 3)
@@ -104,7 +132,26 @@ def markdown(summaries: dict[str, dict]) -> str:
         cells = [name, found["sentences"], *pairs]
         cells += [found["duration_ratio"], found["durations_within"]]
         lines.append("| " + " | ".join(map(str, cells)) + " |")
+    compared = {name: found for name, found in summaries.items() if "above_mos" in found}
+    if compared:
+        lines += [
+            "",
+            "Above the teacher's, with intervals of 95 % (paired bootstrap over sentences):",
+            "",
+            "| | Whisper, points | Moonshine, points | DistillMOS |",
+            "|---|---|---|---|",
+        ]
+    for name, found in compared.items():
+        cells = [_interval(found[f"above_{score}"]) for score in (*RECOGNIZERS, "mos")]
+        lines.append("| " + " | ".join([name, *cells]) + " |")
     return "\n".join(lines) + "\n"
+
+
+def _interval(found: list[float] | None) -> str:
+    if found is None:
+        return ""
+    value, low, high = (f"{v:+.2f}" for v in found)
+    return f"{value} ({low} to {high})"
 
 
 def _pair(teacher: float | None, student: float | None) -> str:

@@ -121,6 +121,23 @@ def test_a_table_sets_the_student_beside_the_teacher() -> None:
     assert "| it | 4 | 0.0 → 50.0 |  | 4.5 → 4.0 | 1.05 | 75.0 |" in table
 
 
+def test_differences_are_of_pairs_of_sentences() -> None:
+    teacher = [{"text": "a b", "whisper": "a b", "mos": 4.0 + i % 7 / 10} for i in range(50)]
+    worse = [row | {"whisper": "a c" if i % 5 == 0 else "a b"} for i, row in enumerate(teacher)]
+    student = [row | {"mos": row["mos"] - 0.25} for row in worse]
+    value, low, high = metrics.paired_difference(student, teacher, "whisper") or []
+    assert value == 10.0
+    assert 3.0 < low < 8.0
+    assert 12.0 < high < 18.0
+    # Sentences differ in naturalness; by how much the two do is always the same.
+    assert metrics.paired_difference(student, teacher, "mos") == [-0.25, -0.25, -0.25]
+    assert metrics.paired_difference(student, teacher, "moonshine") is None
+    found = metrics.summary(student, teacher, [1.0] * 50)
+    assert f"| it | +10.00 (+{low:.2f} to +{high:.2f}) |  | -0.25 (-0.25 to -0.25) |" in (
+        metrics.markdown({"it": found})
+    )
+
+
 def test_everything_is_spoken_by_voices_of_the_language(rows: list[dict]) -> None:
     sets = {name: [row for row in rows if row["set"] == name] for name in evaluate.SETS}
     assert [row["text"] for row in sets["en"]] == SENTENCES["en"]
