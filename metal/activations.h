@@ -41,6 +41,21 @@ METAL_FUNC float gelu(float x) {
   return 0.5f * x * (1.0f + error_function(0.70710678f * x));
 }
 
+// The same for results of 16 bits, to 3e-6 of itself and 2e-8 of x: the normal
+// distribution below 0 as a power of two. Fitted like error_function.
+METAL_FUNC float coarse_gelu(float x) {
+  float a = min(abs(x), 5.5f); // beyond it is 0 or x
+  float p = -3.425284e-05f;
+  p = fma(p, a, 0.000772003f);
+  p = fma(p, a, -0.0080556301f);
+  p = fma(p, a, 0.053300064f);
+  p = fma(p, a, 0.45892605f);
+  p = fma(p, a, 1.1511248f);
+  p = fma(p, a, 1.0000026f);
+  float below = fast::exp2(-p);
+  return x * (x < 0.0f ? below : 1.0f - below);
+}
+
 // (1 + tanh(z)) / 2 is the sigmoid of 2 z.
 METAL_FUNC float gelu_tanh(float x) {
   float z = x * fma(0.0713548163f, x * x, 1.59576912f);
@@ -70,6 +85,7 @@ template <int ACTIVATION> METAL_FUNC float activated(float x) {
     case 5: return leaky_relu(x, 0.01f);
     case 6: return x < 0.0f ? 0.0f : x;
     case 7: return gelu_tanh(x);
+    case 8: return coarse_gelu(x);
     default: return x;
   }
 }

@@ -72,6 +72,13 @@ METAL_FUNC float sqrt(float v) { return sqrtf(v); }
 METAL_FUNC float rsqrt(float v) { return 1.0f / sqrtf(v); }
 }
 
+namespace fast {
+METAL_FUNC float exp2(float v) {
+  asm("ex2.approx.ftz.f32 %0, %0;" : "+f"(v));
+  return v;
+}
+}
+
 // What launch() calls for state: MLX hands every input in as const.
 template <typename T> METAL_FUNC T* writable(const T* p) { return const_cast<T*>(p); }
 

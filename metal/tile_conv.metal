@@ -43,21 +43,25 @@ for (int patch = int(simdgroup_index_in_threadgroup); patch < DOWN * ACROSS; pat
     int row = top + 8 * i + tile_row(lane);
     if (row >= results) continue;
 #pragma unroll
-    for (int j = 0; j < COLUMNS; ++j) {
-      int column = left + 8 * j + 2 * tile_quarter(lane);
-      float v[2], more[2];
+    for (int j = 0; j < COLUMNS / 4; ++j) {
+      int column = left + 32 * j + 8 * tile_quarter(lane);
+      float v[8], biases[8], more[8];
+      load_octet(bias + column, biases);
+#pragma unroll
+      for (int e = 0; e < 8; ++e) v[e] = octet(sums[i / 2], j, i % 2, e) + biases[e];
+      if (snaked) {
+        load_octet(alpha + column, more);
+#pragma unroll
+        for (int e = 0; e < 8; ++e) v[e] = snake(v[e], more[e]);
+      }
       if (added) {
         int at = row + residual_span[0];
-        if (at < residual_span[1]) load_pair(earlier + (at * N + column), more);
-        else load_pair(residual + ((at - residual_span[1]) * N + column), more);
-      }
+        if (at < residual_span[1]) load_octet(earlier + (at * N + column), more);
+        else load_octet(residual + ((at - residual_span[1]) * N + column), more);
 #pragma unroll
-      for (int e = 0; e < 2; ++e) {
-        float u = sums[i / 2][j][i % 2 * 2 + e] + bias[column + e];
-        if (snaked) u = snake(u, alpha[column + e]);
-        v[e] = added ? more[e] + u : u;
+        for (int e = 0; e < 8; ++e) v[e] = more[e] + v[e];
       }
-      store_pair(y + (row * N + column), v);
+      store_octet(y + (row * N + column), v);
     }
   }
 }

@@ -34,16 +34,14 @@ METAL_FUNC SharedRows shared_rows(threadgroup const uint4* parts) {
 template <typename T, int OWN, int COLUMNS>
 METAL_FUNC void share_tile_rows(
     threadgroup uint4* rows, int first, uint lane, thread const float (*v)[COLUMNS][4]) {
-  auto pairs = (threadgroup uint*)rows;
 #pragma unroll
-  for (int i = 0; i < 2 * OWN; ++i) {
-    int p = i / 2, h = i % 2, row = tile_row(lane) + 8 * h;
+  for (int i = 0; i < 2 * OWN * COLUMNS / 4; ++i) {
+    int p = i / 2 / (COLUMNS / 4), j = i / 2 % (COLUMNS / 4), h = i % 2;
+    int block = (first + p) * (COLUMNS / 4) + j; // of 32 columns
+    float eight[8];
 #pragma unroll
-    for (int j = 0; j < COLUMNS; ++j) {
-      int column = ((first + p) * COLUMNS + j) * 8 + 2 * tile_quarter(lane);
-      pairs[(column / 32 * 16 + row) * 16 + column % 32 / 2] =
-          half_bits<T>(v[p][j][2 * h], v[p][j][2 * h + 1]);
-    }
+    for (int e = 0; e < 8; ++e) eight[e] = octet(v[p], j, h, e);
+    rows[(block * 16 + tile_row(lane) + 8 * h) * 4 + tile_quarter(lane)] = octet_bits<T>(eight);
   }
 }
 
@@ -57,28 +55,30 @@ int first = int(simdgroup_index_in_threadgroup) * OWN;
 int row_count = extent[0], top = int(threadgroup_position_in_grid.x) * 16;
 
 float sums[OWN][COLUMNS][4], v[OWN][COLUMNS][4];
-tile_product<OWN, COLUMNS, DEPTH, K>(plain_rows<K>(x, row_count), out, top, first, lane, sums);
-add_columns<OWN, COLUMNS>(out_b, first, lane, sums);
-add_tile_rows<N, OWN, COLUMNS>(residual, top, row_count, first, lane, sums);
+clear_tile_rows<OWN, COLUMNS>(sums);
+add_tile_product<OWN, COLUMNS, DEPTH, K>(plain_rows<K>(x, row_count), out, top, first, lane, sums);
+add_columns<1, OWN, COLUMNS>(out_b, first, lane, sums);
+take_tile_rows<N, 1, OWN, COLUMNS, true>(residual, top, row_count, first, lane, sums);
 #pragma unroll
 for (int i = 0; i < OWN * COLUMNS * 4; ++i) {
   int p = i / 4 / COLUMNS, j = i / 4 % COLUMNS, e = i % 4;
   v[p][j][e] = sums[p][j][e];
 }
-norm_tile_rows<N, OWN, COLUMNS>(
+norm_tile_rows<N, 1, OWN, COLUMNS>(
     norm_w, norm_b, as_type<float>(EPS), first, lane, partial, squares, v);
 share_tile_rows<T, OWN, COLUMNS>(inner, first, lane, v);
 threadgroup_barrier(mem_flags::mem_threadgroup);
 
 int side = 0;
 for (int begin = 0; begin < F; begin += N) {
-  tile_product<OWN, COLUMNS, DEPTH, N>(
+  clear_tile_rows<OWN, COLUMNS>(v);
+  add_tile_product<OWN, COLUMNS, DEPTH, N>(
       shared_rows(inner), up + long(begin) * N, 0, first, lane, v);
-  add_columns<OWN, COLUMNS>(up_b + begin, first, lane, v);
+  add_columns<1, OWN, COLUMNS>(up_b + begin, first, lane, v);
 #pragma unroll
   for (int i = 0; i < OWN * COLUMNS * 4; ++i) {
     int p = i / 4 / COLUMNS, j = i / 4 % COLUMNS, e = i % 4;
-    v[p][j][e] = gelu(v[p][j][e]);
+    v[p][j][e] = coarse_gelu(v[p][j][e]);
   }
   share_tile_rows<T, OWN, COLUMNS>(hidden + side * 2 * N, first, lane, v);
   threadgroup_barrier(mem_flags::mem_threadgroup);
@@ -86,10 +86,10 @@ for (int begin = 0; begin < F; begin += N) {
       shared_rows(hidden + side * 2 * N), down + begin, 0, first, lane, sums);
   side = 1 - side;
 }
-add_columns<OWN, COLUMNS>(down_b, first, lane, sums);
-store_tile_rows<N, OWN, COLUMNS>(sum, top, row_count, first, lane, sums);
+add_columns<1, OWN, COLUMNS>(down_b, first, lane, sums);
+store_tile_rows<N, 1, OWN, COLUMNS>(sum, top, row_count, first, lane, sums);
 if (NEXT) {
-  norm_tile_rows<N, OWN, COLUMNS>(
+  norm_tile_rows<N, 1, OWN, COLUMNS>(
       next_w, next_b, as_type<float>(NEXT_EPS), first, lane, partial, squares, sums);
-  store_tile_rows<N, OWN, COLUMNS>(normed, top, row_count, first, lane, sums);
+  store_tile_rows<N, 1, OWN, COLUMNS>(normed, top, row_count, first, lane, sums);
 }

@@ -8,7 +8,21 @@
 // multiplies in which order is its own affair, as long as it is the same for
 // both. A lane's four sums stand in columns 2 * quarter and 2 * quarter + 1, of
 // its row and of the row eight below.
+//
+// Tiles stand four side by side, and share out 32 rows of w so that a lane's
+// sums of them are of eight neighbours (tile_column): then it takes and leaves
+// 16 bytes of a result at once.
 #include "quads.h"
+
+// Which of the rows of w is row `row` of a tile.
+METAL_FUNC int tile_column(int tile, int row) {
+  return 32 * (tile / 4) + 8 * (row / 2) + 2 * (tile % 4) + row % 2;
+}
+
+// Sum i of eight neighbours, of the upper or the lower of a lane's two rows.
+METAL_FUNC float octet(thread const float (*sums)[4], int block, int lower, int i) {
+  return sums[4 * block + i / 2][2 * lower + i % 2];
+}
 
 // A lane's part of a row of 32 columns. Addresses are multiples of 16 bytes.
 template <typename T> METAL_FUNC uint4 tile_part(const device T* row, int quarter) {
@@ -23,8 +37,7 @@ METAL_FUNC float tile_row_sum(float v) {
 
 // A patch: 16 * ROWS rows of x with 8 * COLUMNS rows of w. A step of it is 32 *
 // DEPTH columns, held in registers: those of the next are loaded while one is
-// multiplied. There is no other buffer: rows that SIMD groups of a threadgroup
-// share are in the cache, and nothing waits at a barrier.
+// multiplied. There is no other buffer, and nothing waits at a barrier.
 template <int ROWS, int COLUMNS, int DEPTH> struct PatchStep {
   uint4 top[DEPTH][ROWS], bottom[DEPTH][ROWS], columns[DEPTH][COLUMNS];
 };
@@ -64,7 +77,7 @@ template <int ROWS, int COLUMNS, int DEPTH, int K, int STRIDE = K> struct Patch 
       }
 #pragma unroll
       for (int j = 0; j < COLUMNS; ++j) {
-        step.columns[d][j] = tile_part(w + ((8 * j + tile_row(lane)) * STRIDE + at), quarter);
+        step.columns[d][j] = tile_part(w + (tile_column(j, tile_row(lane)) * STRIDE + at), quarter);
       }
     }
   }
@@ -108,24 +121,57 @@ template <int COUNT> METAL_FUNC void clear_sums(thread float (*sums)[4]) {
   }
 }
 
-// Two neighbours, at an address that is a multiple of their size together.
-METAL_FUNC void load_pair(const device float* p, thread float* v) {
-  float2 q = *(const device float2*)p;
-  v[0] = q.x;
-  v[1] = q.y;
+// TOTAL rows that the SIMD groups of a threadgroup share: the threads load a
+// step of them, 32 * DEPTH columns, and leave it in threadgroup memory, 32
+// columns of all rows, then the next 32. There each lane finds its parts
+// without a conflict. A step is PARTS parts, of which a thread holds HELD.
+template <int TOTAL, int DEPTH, int THREADS> struct SharedStep {
+  enum : int { PARTS = TOTAL * 4 * DEPTH, HELD = (PARTS + THREADS - 1) / THREADS };
+
+  template <typename X>
+  static METAL_FUNC void load(X x, int top, int k, int index, thread uint4* held) {
+#pragma unroll
+    for (int i = 0; i < HELD; ++i) {
+      int item = i * THREADS + index, part = item % (4 * DEPTH);
+      if (PARTS % THREADS == 0 || item < PARTS)
+        held[i] = x.part(top + item / (4 * DEPTH), k + part / 4 * 32, part % 4);
+    }
+  }
+
+  static METAL_FUNC void leave(thread const uint4* held, int index, threadgroup uint4* step) {
+#pragma unroll
+    for (int i = 0; i < HELD; ++i) {
+      int item = i * THREADS + index, part = item % (4 * DEPTH);
+      if (PARTS % THREADS == 0 || item < PARTS)
+        step[(part / 4 * TOTAL + item / (4 * DEPTH)) * 4 + part % 4] = held[i];
+    }
+  }
+
+  static METAL_FUNC uint4 part(threadgroup const uint4* step, int row, int depth, int quarter) {
+    return step[(depth * TOTAL + row) * 4 + quarter];
+  }
+};
+
+// Eight neighbours, at an address that is a multiple of their size together.
+template <typename T> METAL_FUNC void load_octet(const device T* p, thread float* v) {
+  load4(p, v);
+  load4(p + 4, v + 4);
 }
 
-template <typename T> METAL_FUNC void load_pair(const device T* p, thread float* v) {
-  unpack_pair<T>(*(const device uint*)p, v);
+METAL_FUNC void store_octet(device float* p, thread const float* v) {
+  store4(p, v);
+  store4(p + 4, v + 4);
 }
 
-METAL_FUNC void store_pair(device float* p, thread const float* v) {
-  float2 q;
-  q.x = v[0];
-  q.y = v[1];
-  *(device float2*)p = q;
+template <typename T> METAL_FUNC uint4 octet_bits(thread const float* v) {
+  uint4 bits;
+  bits.x = half_bits<T>(v[0], v[1]);
+  bits.y = half_bits<T>(v[2], v[3]);
+  bits.z = half_bits<T>(v[4], v[5]);
+  bits.w = half_bits<T>(v[6], v[7]);
+  return bits;
 }
 
-template <typename T> METAL_FUNC void store_pair(device T* p, thread const float* v) {
-  *(device uint*)p = half_bits<T>(v[0], v[1]);
+template <typename T> METAL_FUNC void store_octet(device T* p, thread const float* v) {
+  *(device uint4*)p = octet_bits<T>(v);
 }

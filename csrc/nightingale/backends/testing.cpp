@@ -16,6 +16,7 @@ using gpu::Arrays;
 
 KernelEmulator* emulator = nullptr;
 bool cpu_as_gpu = false;
+std::optional<int> least_wide_rows;
 
 // Like a launch on a GPU it runs when it is evaluated, and not at all if
 // nothing needs its outputs.
@@ -71,6 +72,14 @@ void treat_cpu_as_gpu(bool yes) {
 
 bool is_cpu_treated_as_gpu() {
   return cpu_as_gpu;
+}
+
+void set_wide_rows(std::optional<int> rows) {
+  least_wide_rows = rows;
+}
+
+std::optional<int> wide_rows() {
+  return least_wide_rows;
 }
 
 std::shared_ptr<mx::Primitive> emulated_launch(

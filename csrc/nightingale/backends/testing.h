@@ -56,6 +56,11 @@ KernelEmulator* kernel_emulator();
 void treat_cpu_as_gpu(bool yes);
 bool is_cpu_treated_as_gpu();
 
+// From now on as many rows are enough for kernels to take several tiles of them
+// at once; nothing: as many as a GPU needs (gpu::kWideRows).
+void set_wide_rows(std::optional<int> rows);
+std::optional<int> wide_rows();
+
 // What runs a launch in the emulator when it is evaluated.
 std::shared_ptr<mx::Primitive> emulated_launch(
     const gpu::KernelSource& source,

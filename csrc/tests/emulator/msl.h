@@ -138,6 +138,7 @@ float cosf(float);
 float tanhf(float);
 float floorf(float);
 float rintf(float);
+float exp2f(float);
 float fmaf(float, float, float);
 }
 
@@ -160,6 +161,9 @@ MSL_PRECISE_FUNCTION(cos, cosf(v))
 MSL_PRECISE_FUNCTION(tanh, tanhf(v))
 MSL_PRECISE_FUNCTION(sqrt, __builtin_sqrtf(v))
 MSL_PRECISE_FUNCTION(rsqrt, 1.0f / __builtin_sqrtf(v))
+namespace fast {
+MSL_FLOAT_FUNCTION(exp2, exp2f(v))
+}
 MSL_FLOAT_FUNCTION(floor, floorf(v))
 MSL_FLOAT_FUNCTION(rint, rintf(v))
 MSL_FLOAT_FUNCTION(abs, __builtin_fabsf(v))

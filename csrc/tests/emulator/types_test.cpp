@@ -145,6 +145,7 @@ TEST_CASE("emulator: functions of float") {
   float v = floats(x)[20];
   CHECK(floats_of("precise::exp(v)", x)[20] == std::exp(v));
   CHECK(floats_of("exp(v)", x)[20] == std::exp(v));
+  CHECK(floats_of("fast::exp2(v)", x)[20] == std::exp2(v));
   CHECK(floats_of("precise::log(v)", x)[20] == std::log(v));
   CHECK(floats_of("precise::sin(v)", x)[20] == std::sin(v));
   CHECK(floats_of("precise::cos(v)", x)[20] == std::cos(v));

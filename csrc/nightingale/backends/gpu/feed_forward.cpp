@@ -1,5 +1,7 @@
 #include "nightingale/backends/gpu/linear.h"
 
+#include <numeric>
+
 #include "nightingale/backends/gpu/tile_shape.h"
 
 namespace nightingale::gpu {
@@ -8,19 +10,17 @@ namespace {
 
 constexpr int kMostChannels = 256; // more do not fit into threadgroup memory
 
-std::vector<mx::array> launch_tiles(
+// The sum and, with `next`, its norm.
+std::vector<mx::array> launch_at_once(
     const ops::FeedForwardInput& in,
     const ops::FeedForward& block,
     const ops::LayerNorm* next,
     mx::Stream s) {
   const auto &x = in.x, &residual = in.residual;
   int rows = row_count(x), channels = block.out.rows();
+  WholeRows whole{rows, 1, channels, std::gcd(x.shape(-1), channels)};
   auto tiles = whole_row_launch(
-      "tile_feed_forward",
-      rows,
-      1,
-      channels,
-      fits_deep_tiles(x.shape(-1)) && fits_deep_tiles(channels));
+      "tile_feed_forward", whole, {1, tile_depth(whole.inner, 2), 1});
   tiles.inputs = {
       x,
       block.out.w,
@@ -50,6 +50,35 @@ std::vector<mx::array> launch_tiles(
     tiles.absent = {"next_w", "next_b", "normed"};
   }
   return launch(tiles, s);
+}
+
+// The same bits in a launch for each product. Its groups take more rows than
+// what is between products leaves room for in threadgroup memory.
+std::vector<mx::array> launch_by_products(
+    const ops::FeedForwardInput& in,
+    const ops::FeedForward& block,
+    const ops::LayerNorm* next,
+    mx::Stream s) {
+  auto inner = tile_linear_norm(
+      in.x, block.out, {block.out_b, in.residual, block.norm, in.dtype}, s);
+  auto hidden = tile_linear(
+      inner.normed,
+      block.up,
+      {.bias = block.up_b, .activation = ops::Activation::gelu},
+      s);
+  return tile_sum(
+      hidden, {block.down, block.down_b, inner.sum, true, next, in.dtype}, s);
+}
+
+std::vector<mx::array> launch_tiles(
+    const ops::FeedForwardInput& in,
+    const ops::FeedForward& block,
+    const ops::LayerNorm* next,
+    mx::Stream s) {
+  bool by_products =
+      is_wide(row_count(in.x)) && in.residual.dtype() == mx::float32;
+  return by_products ? launch_by_products(in, block, next, s)
+                     : launch_at_once(in, block, next, s);
 }
 
 } // namespace

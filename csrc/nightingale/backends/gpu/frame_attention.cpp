@@ -16,7 +16,7 @@ namespace nightingale::gpu {
 namespace {
 
 const std::vector<int> kHeadThreads{128, 64, 32};
-constexpr int kGroupQueries = 64; // of tile_attention
+constexpr int kGroupQueries = 128; // of tile_attention
 
 // [parts, batch, heads, T, head_dim] of `dtype`, queries scaled: q, k, v, or
 // with biases q with each of them, k, v.

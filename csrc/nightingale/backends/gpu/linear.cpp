@@ -20,22 +20,23 @@ constexpr int kLaneColumns = 8; // that a lane takes at once
 constexpr int kSimd = 32;
 constexpr int kManyRows = 2048; // of a matrix: enough to give every core some
 constexpr int kTileRows = 16; // of a matrix, that a tile multiplies at least
+constexpr int kCoarseGelu = 8; // of metal/activations.h, for results of 16 bits
 
 bool is_float(mx::Dtype dtype) {
   return dtype == mx::float32 || dtype == mx::float16 || dtype == mx::bfloat16;
 }
 
-// By the matrix alone, so that a new number of rows compiles nothing. Of 1,200
-// to 1,500 rows, a guided flow's, each gives 130 to 290 groups.
-PatchShape shape_of(const ops::Matrix& w) {
-  static constexpr PatchShape shapes[] = {
-      {2, 4, 2, 4, 1}, {2, 2, 2, 4, 2}, {1, 2, 2, 4, 2}, {1, 2, 2, 1, 2}};
-  int least[] = {1024, 512, 64, 16};
-  int i = 0;
-  while (w.rows() < least[i] || w.rows() % shapes[i].width() != 0) {
-    ++i;
+// By the matrix and whether rows are many, so that a new number of rows
+// compiles nothing. Of 1,200 to 1,500 rows, a guided flow's, each but the first
+// gives 130 to 290 groups.
+PatchShape shape_of(const ops::Matrix& w, int rows) {
+  PatchShape shape = w.rows() >= 1024 ? PatchShape{2, 4, 2, 4, 1}
+      : w.rows() >= 512               ? PatchShape{2, 4, 2, 2, 2}
+      : w.rows() >= 64                ? PatchShape{1, 4, 2, 2, 2}
+                                      : PatchShape{1, 4, 2, 1, 2};
+  if (is_wide(rows) && w.rows() >= 512) {
+    shape = {4, 8, 2, 2, 1};
   }
-  auto shape = shapes[i];
   shape.depth = tile_depth(w.columns(), shape.depth);
   return shape;
 }
@@ -196,16 +197,20 @@ mx::array tile_linear(
     const ops::Epilogue& epilogue,
     mx::Stream s) {
   check(fits_tiles(x, w, epilogue), "tile_linear", x, w);
-  auto shape = shape_of(w);
   int rows = row_count(x), columns = w.rows();
+  auto shape = shape_of(w, rows);
+  auto result = epilogue.result_dtype(x);
+  bool coarse = epilogue.activation == ops::Activation::gelu && is_half(result);
   Launch tiles{
       .kernel = "tile_linear",
       .inputs = {x, w.w},
-      .outputs = {{ops::with_columns(x, columns), epilogue.result_dtype(x)}},
+      .outputs = {{ops::with_columns(x, columns), result}},
       .constants =
-          {{"K", w.columns()},
+          {{"T", x.dtype()},
+           {"K", w.columns()},
            {"BIAS", epilogue.bias.has_value()},
-           {"ACTIVATION", static_cast<int>(epilogue.activation)},
+           {"ACTIVATION",
+            coarse ? kCoarseGelu : static_cast<int>(epilogue.activation)},
            {"RESIDUAL", epilogue.residual.has_value()}},
       .threads = {}};
   shape.divide(tiles, rows, columns);
@@ -226,22 +231,40 @@ bool can_use_norm_tiles(
   return has_tiles(s) && fits_norm_tiles(x, w) && is_small(w);
 }
 
+std::vector<mx::array>
+tile_sum(const mx::array& x, const TileSum& args, mx::Stream s) {
+  const auto& [w, bias, residual, onto, norm, dtype] = args;
+  check(fits_norm_tiles(x, w), "tile_linear_norm", x, w);
+  int rows = row_count(x), columns = w.rows();
+  auto shape = ops::with_columns(x, columns);
+  auto tiles =
+      whole_row_launch("tile_linear_norm", {rows, 1, columns, w.columns()});
+  tiles.inputs = {x, w.w, bias, residual};
+  tiles.outputs = {{shape, residual.dtype()}};
+  tiles.add_optional("norm_w", norm ? std::optional(norm->w) : std::nullopt);
+  tiles.add_optional("norm_b", norm ? std::optional(norm->b) : std::nullopt);
+  tiles.inputs.push_back(numbers({rows}));
+  tiles.constants.insert(
+      tiles.constants.end(),
+      {{"K", w.columns()},
+       {"ONTO", onto},
+       {"NORMED", norm != nullptr},
+       float_constant("EPS", norm ? norm->eps : 0.0f)});
+  if (norm) {
+    tiles.outputs.push_back({shape, dtype});
+  } else {
+    tiles.absent.push_back("normed");
+  }
+  return launch(tiles, s);
+}
+
 ops::Normed tile_linear_norm(
     const mx::array& x,
     const ops::Matrix& w,
     const ops::AddNorm& add,
     mx::Stream s) {
   const auto& [bias, residual, norm, dtype] = add;
-  check(fits_norm_tiles(x, w), "tile_linear_norm", x, w);
-  int rows = row_count(x), columns = w.rows();
-  auto shape = ops::with_columns(x, columns);
-  auto tiles = whole_row_launch(
-      "tile_linear_norm", rows, 1, columns, fits_deep_tiles(w.columns()));
-  tiles.inputs = {x, w.w, bias, residual, norm.w, norm.b, numbers({rows})};
-  tiles.outputs = {{shape, residual.dtype()}, {shape, dtype}};
-  tiles.constants.emplace_back("K", w.columns());
-  tiles.constants.push_back(float_constant("EPS", norm.eps));
-  auto out = launch(tiles, s);
+  auto out = tile_sum(x, {w, bias, residual, false, &norm, dtype}, s);
   return {out[0], out[1]};
 }
 

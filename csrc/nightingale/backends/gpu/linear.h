@@ -76,6 +76,20 @@ bool fits_norm_tiles(const mx::array& x, const ops::Matrix& w);
 decltype(ops::linear_add_norm) tile_linear_norm;
 bool can_use_norm_tiles(const mx::array& x, const ops::Matrix& w, mx::Stream s);
 
+// A launch of tile_linear_norm: sum = residual + (x · wᵀ + bias), or where
+// `onto` (residual + x · wᵀ) + bias, and with `norm` the norm of the sum, as
+// `dtype`.
+struct TileSum {
+  const ops::Matrix& w;
+  const mx::array& bias;
+  const mx::array& residual;
+  bool onto;
+  const ops::LayerNorm* norm;
+  mx::Dtype dtype;
+};
+std::vector<mx::array>
+tile_sum(const mx::array& x, const TileSum& args, mx::Stream s);
+
 // wᵀ, as a view that takes no op of MLX's where `w` is evaluated.
 mx::array transposed(const mx::array& w, mx::Stream s);
 

@@ -1,3 +1,5 @@
+#include <numeric>
+
 #include "mlx/ops.h"
 #include "nightingale/backends/gpu/linear.h"
 #include "nightingale/backends/gpu/ops.h"
@@ -43,9 +45,9 @@ Launch tile_launch(
     const char* kernel,
     const ops::FrameInput& input,
     int channels,
-    bool deep) {
+    int inner) {
   int batch = input.layout.batch, frames = row_count(input.x) / batch;
-  auto launch = whole_row_launch(kernel, frames, batch, channels, deep);
+  auto launch = whole_row_launch(kernel, {frames, batch, channels, inner});
   launch.constants.emplace_back("T", input.dtype);
   launch.constants.emplace_back("CX", input.x.shape(-1));
   launch.constants.emplace_back("CS", skip_channels(input));
@@ -65,8 +67,7 @@ mx::array tile_conv_norm(
     mx::Stream s) {
   const auto& matrix = *conv.matrix;
   int channels = matrix.rows();
-  auto tiles = tile_launch(
-      "tile_conv_norm", input, channels, fits_deep_tiles(matrix.columns()));
+  auto tiles = tile_launch("tile_conv_norm", input, channels, matrix.columns());
   tiles.inputs = {
       input.x, matrix.w, conv.b, norm.w, norm.b, frame_count(input)};
   tiles.outputs = {{{row_count(input.x), channels}, input.dtype}};
@@ -89,9 +90,8 @@ ops::Normed tile_resnet(
   auto h =
       tile_conv_norm(input, block.first, block.first_norm, context.shift, s);
   int channels = second.b.size();
-  bool deep = fits_deep_tiles(second.matrix->columns()) &&
-      fits_deep_tiles(block.residual_w.columns());
-  auto tiles = tile_launch("tile_resnet_sum", input, channels, deep);
+  int inner = std::gcd(second.matrix->columns(), block.residual_w.columns());
+  auto tiles = tile_launch("tile_resnet_sum", input, channels, inner);
   tiles.inputs = {
       h,
       second.matrix->w,

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "nightingale/backends/gpu/kernel.h"
+#include "nightingale/backends/testing.h"
 
 // What the launches of tiles have in common.
 
@@ -11,11 +12,17 @@ namespace nightingale::gpu {
 
 constexpr int kTileColumns = 32; // of x and w, that are multiplied at once
 
+// Rows from which a group takes several tiles of them: fewer groups then read
+// the weights, and enough are left for every core.
+constexpr int kWideRows = 4096;
+
+inline bool is_wide(int rows) {
+  return rows >= test_hooks::wide_rows().value_or(kWideRows);
+}
+
 // Of the kernels whose groups make whole rows of a result.
-constexpr int kWholeRows = 16;
 constexpr int kWholePatch = 32; // columns of the result, of a SIMD group
 constexpr int kWholeMostColumns = 512;
-constexpr int kWholeMostDepth = 2; // see tile_depth
 
 // Weights of a matrix above which the GPU's time counts for more than the
 // host's: MLX's products are slower to launch and faster to run.
@@ -31,9 +38,13 @@ inline bool fits_whole_rows(int columns) {
   return columns % kWholePatch == 0 && columns <= kWholeMostColumns;
 }
 
-// Tiles of columns that are loaded at once: `most`, where that divides them.
+// Tiles of columns that are loaded at once: as many as divide them, at most
+// `most`, a power of two.
 inline int tile_depth(int columns, int most) {
-  return columns % (most * kTileColumns) == 0 ? most : 1;
+  while (columns % (most * kTileColumns) != 0) {
+    most /= 2;
+  }
+  return most;
 }
 
 inline int group_count(int size, int part) {
@@ -80,34 +91,53 @@ struct PatchShape {
          {"ACROSS", across},
          {"DEPTH", depth}});
     launch.groups = {
-        result_columns / width(), group_count(result_rows, height()), 1};
+        group_count(result_columns, width()),
+        group_count(result_rows, height()),
+        1};
     launch.threads = tile_threads(down * across);
   }
 };
 
-// A launch whose groups make whole rows of `columns`, `rows` of them in each of
-// `batch` parts. Inputs and outputs are still to be set.
+// What whole_row_launch divides: `rows` rows of `columns` in each of `batch`
+// parts. `inner` is a divisor of what the products sum up over.
+struct WholeRows {
+  int rows, batch, columns, inner;
+};
+
+// How a group goes about it: tiles of 16 rows, `depth` tiles of columns loaded
+// at once, `ahead` steps before they are needed. None of it changes a bit.
+struct WholeShape {
+  int tiles, depth, ahead;
+};
+
+inline WholeShape whole_shape(const WholeRows& whole) {
+  return is_wide(whole.rows * whole.batch)
+      ? WholeShape{2, tile_depth(whole.inner, 2), 2}
+      : WholeShape{1, tile_depth(whole.inner, 4), 1};
+}
+
+// A launch whose groups make whole rows. Inputs and outputs are still to be
+// set.
 inline Launch whole_row_launch(
     const char* kernel,
-    int rows,
-    int batch,
-    int columns,
-    bool deep) {
+    const WholeRows& whole,
+    const WholeShape& shape) {
   return {
       .kernel = kernel,
       .inputs = {},
       .outputs = {},
       .constants =
-          {{"N", columns},
+          {{"N", whole.columns},
+           {"ROWS", shape.tiles},
            {"COLUMNS", kWholePatch / 8},
-           {"DEPTH", deep ? kWholeMostDepth : 1}},
-      .groups = {group_count(rows, kWholeRows), batch, 1},
-      .threads = tile_threads(columns / kWholePatch)};
+           {"DEPTH", shape.depth},
+           {"AHEAD", shape.ahead}},
+      .groups = {group_count(whole.rows, 16 * shape.tiles), whole.batch, 1},
+      .threads = tile_threads(whole.columns / kWholePatch)};
 }
 
-// Whether whole_row_launch may be deep where products are of `columns`.
-inline bool fits_deep_tiles(int columns) {
-  return tile_depth(columns, kWholeMostDepth) > 1;
+inline Launch whole_row_launch(const char* kernel, const WholeRows& whole) {
+  return whole_row_launch(kernel, whole, whole_shape(whole));
 }
 
 } // namespace nightingale::gpu

@@ -66,13 +66,20 @@ void check_feed_forward(Sizes sizes, mx::Dtype dtype) {
       relative_error(found.normed, values(expected.normed)) < tolerance(dtype));
   auto sum = gpu::tile_feed_forward(in, block, s);
   CHECK(same_bits(sum, found.sum));
+  WideRows wide;
+  long before = gpu::kernel_launches();
+  auto by_products = gpu::tile_feed_forward_norm(in, block, next, s);
+  CHECK(gpu::kernel_launches() - before == 3);
+  CHECK(same_bits(by_products.sum, found.sum));
+  CHECK(same_bits(by_products.normed, found.normed));
+  CHECK(same_bits(gpu::tile_feed_forward(in, block, s), found.sum));
 }
 
 } // namespace
 
 TEST_CASE("kernel tile_feed_forward: any number of rows, and sizes") {
   for (mx::Dtype dtype : {mx::float16, mx::bfloat16}) {
-    for (int rows : {1, 15, 16, 17, 40}) {
+    for (int rows : {1, 15, 16, 17, 40, 64, 65}) {
       check_feed_forward({rows, 64, 32, 128}, dtype);
     }
     check_feed_forward({18, 96, 64, 64}, dtype);
@@ -105,6 +112,20 @@ TEST_CASE("kernel tile_feed_forward: every size of a group gives the same") {
     CHECK(same_bits(found.sum, expected.sum));
     CHECK(same_bits(found.normed, expected.normed));
   }
+}
+
+TEST_CASE("kernel tile_feed_forward: by products from many rows on") {
+  auto block = weights({0, 32, 32, 32}, mx::float16, mx::float16);
+  auto launches = [&](int rows, mx::Dtype dtype) {
+    auto x = noise_array({rows, 32}, 1, mx::float16);
+    auto residual = noise_array({rows, 32}, 12, dtype);
+    long before = gpu::kernel_launches();
+    gpu::tile_feed_forward({x, residual, mx::float16}, block, kernel_stream());
+    return gpu::kernel_launches() - before;
+  };
+  CHECK(launches(4095, mx::float32) == 1);
+  CHECK(launches(4096, mx::float32) == 3);
+  CHECK(launches(4096, mx::float16) == 1); // which keeps more of the inner sum
 }
 
 TEST_CASE("kernel tile_feed_forward: other sizes and types go by products") {

@@ -28,6 +28,20 @@ inline mx::Stream kernel_stream() {
   return mx::default_stream(mx::Device::cpu);
 }
 
+// While it lives, any number of rows is enough for kernels to take several
+// tiles of them at once.
+class WideRows {
+ public:
+  WideRows() {
+    test_hooks::set_wide_rows(1);
+  }
+  ~WideRows() {
+    test_hooks::set_wide_rows(std::nullopt);
+  }
+  WideRows(const WideRows&) = delete;
+  WideRows& operator=(const WideRows&) = delete;
+};
+
 // A smaller GPU, while it lives: the emulator refuses launches beyond it.
 class KernelLimits {
  public:

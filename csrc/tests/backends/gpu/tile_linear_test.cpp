@@ -52,6 +52,8 @@ void check_linear(
   auto expected = apply_epilogue_reference(
       values(product_reference(x, w)), w.shape(0), epilogue);
   CHECK(relative_error(y, expected) < tolerance(dtype));
+  WideRows wide;
+  CHECK(same_bits(gpu::tile_linear(x, w, epilogue, kernel_stream()), y));
 }
 
 ops::LayerNorm norm_of(int channels) {
@@ -118,6 +120,26 @@ TEST_CASE("kernel tile_linear: what follows the product") {
       {.bias = noise_array({48}, 3, mx::bfloat16), .dtype = mx::bfloat16});
 }
 
+TEST_CASE("kernel tile_linear: gelu of 16 bits is as exact as they are") {
+  // The unit matrix as weights leaves the rows as they are.
+  auto s = cpu_stream();
+  auto w = mx::astype(mx::eye(64, s), mx::float16, s);
+  auto x = mx::reshape(
+      mx::astype(
+          mx::linspace(-12.0, 12.0, 64 * 80, mx::float32, s), mx::float16, s),
+      {80, 64},
+      s);
+  mx::eval(w, x);
+  ops::Epilogue epilogue{.activation = Activation::gelu};
+  auto found = values(gpu::tile_linear(x, w, epilogue, kernel_stream()));
+  auto of = values(x);
+  for (size_t i = 0; i < of.size(); ++i) {
+    double exact = 0.5 * of[i] * std::erfc(-of[i] / std::sqrt(2.0));
+    double rounding = std::max(std::abs(exact) * 0x1p-11, 0x1p-25);
+    CHECK(std::abs(found[i] - exact) < 1.02 * rounding + 3e-7);
+  }
+}
+
 TEST_CASE("kernel tile_linear: results are batch-invariant") {
   auto x = noise_array({70, 96}, 1, mx::float16);
   auto w = weights(1024, 96, mx::float16);
@@ -179,7 +201,8 @@ TEST_CASE("kernel tile_linear_norm: a product, its residual and their norm") {
           std::array{15, 64, 96},
           std::array{16, 96, 256},
           std::array{17, 160, 256},
-          std::array{40, 64, 512}}) {
+          std::array{40, 64, 512},
+          std::array{65, 64, 32}}) {
       CAPTURE(rows);
       CAPTURE(outputs);
       auto x = noise_array({rows, columns}, 1, dtype);
@@ -197,6 +220,13 @@ TEST_CASE("kernel tile_linear_norm: a product, its residual and their norm") {
       auto normed = reference::layer_norm(sum, norm, mx::float32, s);
       CHECK(relative_error(found.sum, values(sum)) < tolerance(mx::float32));
       CHECK(relative_error(found.normed, values(normed)) < tolerance(dtype));
+      {
+        WideRows wide;
+        auto same = gpu::tile_linear_norm(
+            x, w, {bias, residual, norm, dtype}, kernel_stream());
+        CHECK(same_bits(same.sum, found.sum));
+        CHECK(same_bits(same.normed, found.normed));
+      }
       auto wider = gpu::tile_linear_norm(
           x, w, {bias, residual, norm, mx::float32}, kernel_stream());
       CHECK(
