@@ -10,18 +10,18 @@ sentences, each with its own seed. All begin at once and take turns of one step,
 the tokens of every utterance are compared with those it has alone: the exit status is 1 unless all
 are equal.
 
-With --streams the utterances are streams instead, and turns go to the one whose listener runs out
-of sound first, as in the server: when each one's sound begins, and how many chunks come after the
-sound before them has been heard.
+With --streams the utterances are streams instead, and take turns as in the server: when each one's
+sound begins, and how many chunks come after the sound before them has been heard.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -143,25 +143,39 @@ def measure_wholes(tts: Any, args: argparse.Namespace) -> list[dict[str, Any]]:
     return rows
 
 
+@dataclass(eq=False)
+class Stream:
+    steps: Iterator[Any]
+    due: float = 0.0  # when all its sound so far has been heard
+    last_turn: int = 0
+    first: float | None = None  # when its sound began
+
+
 def streams_at_once(tts: Any, count: int, args: argparse.Namespace) -> dict[str, Any]:
-    running = {number: work(tts, number, args) for number in range(count)}
-    heard = dict.fromkeys(running, 0.0)  # when all the sound so far has been heard
-    first: dict[int, float] = {}
+    from nightingale.server.jobs import next_turn
+
+    running = [Stream(work(tts, number, args)) for number in range(count)]
+    first: list[float] = []
     chunks = late = samples = 0
     began = time.perf_counter()
-    while running:
-        number = min(running, key=heard.__getitem__)
+    for turn in itertools.count():
+        if not running:
+            break
+        stream = next_turn(running, time.perf_counter() - began, args.device)
+        stream.last_turn = turn
         try:
-            chunk = next(running[number])
+            chunk = next(stream.steps)
         except StopIteration:
-            del running[number]
+            running.remove(stream)
             continue
         if chunk is None:
             continue
         now = time.perf_counter() - began
-        late += number in first and now > heard[number]
-        first.setdefault(number, now)
-        heard[number] = max(heard[number], now) + len(chunk.samples) / 24000
+        late += stream.first is not None and now > stream.due
+        if stream.first is None:
+            stream.first = now
+            first.append(now)
+        stream.due = max(stream.due, now) + len(chunk.samples) / 24000
         chunks += 1
         samples += len(chunk.samples)
     seconds = time.perf_counter() - began
@@ -169,7 +183,7 @@ def streams_at_once(tts: Any, count: int, args: argparse.Namespace) -> dict[str,
         "utterances": count,
         "seconds": seconds,
         "audio_per_second": samples / 24000 / seconds,
-        "first": [float(np.quantile(list(first.values()), q)) for q in (0.5, 0.95)],
+        "first": [float(np.quantile(first, q)) for q in (0.5, 0.95)],
         "chunks": chunks,
         "late": late,
     }

@@ -23,7 +23,7 @@ from nightingale.server.jobs import (
     FairQueue,
     Job,
     QueueFullError,
-    urgency,
+    next_turn,
 )
 
 RATE = 24000
@@ -125,8 +125,8 @@ def job_due(seconds: float, last_turn: int) -> Any:
     return SimpleNamespace(due=100 + seconds, last_turn=last_turn)
 
 
-def first_of(*jobs: Any) -> int:
-    return min(range(len(jobs)), key=lambda number: urgency(jobs[number], 100))
+def first_of(*jobs: Any, device: str = "cpu") -> int:
+    return jobs.index(next_turn(jobs, 100, device))
 
 
 def test_new_jobs_come_before_those_ahead_of_their_listeners() -> None:
@@ -140,6 +140,22 @@ def test_jobs_that_are_late_take_turns_however_late_they_are() -> None:
     very_late, late, less = job_due(-500, 12), job_due(-1, 11), job_due(-0.9, 1)
     assert first_of(very_late, late, less) == 1
     assert first_of(very_late, job_due(-2, 13)) == 0
+
+
+def test_on_a_gpu_jobs_that_are_due_together_take_turns() -> None:
+    new = [job_due(-0.02 * number, 20 - number) for number in range(10)]  # the last came first
+    assert first_of(*new) == 9
+    assert first_of(*new, device="gpu") == 9  # its turn is the longest ago, too
+    for _ in range(3):
+        turns = []
+        for _ in range(8):
+            job = next_turn(new, 100, "gpu")
+            turns.append(new.index(job))
+            job.last_turn = max(each.last_turn for each in new) + 1
+        assert turns == [9, 8, 7, 6, 5, 4, 3, 2]  # not the two that came last
+    assert first_of(job_due(0, 9), job_due(0.2, 1), device="gpu") == 1
+    assert first_of(job_due(0, 9), job_due(0.3, 1), device="gpu") == 0
+    assert first_of(job_due(-9, 9), job_due(-0.8, 8), job_due(-0.7, 1), device="gpu") == 1
 
 
 def test_a_job_that_never_keeps_up_holds_up_no_other() -> None:

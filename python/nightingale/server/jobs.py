@@ -10,7 +10,7 @@ import os
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +26,9 @@ logger = logging.getLogger(__name__)
 
 AHEAD = 30.0  # seconds of sound that are made before the client has taken them
 MOST_LATE = 1.0  # seconds for which one that is later comes before one that is less late
+# On a GPU so many jobs, due within so many seconds, take turns: steps of the flow that they need at
+# the same time are computed together.
+MOST_TOGETHER, TOGETHER_WITHIN = 8, 0.25
 LONGEST_RETRY = 60
 REMEMBERED_JOBS = 20  # that the estimate of a job's length looks back on
 
@@ -165,11 +168,16 @@ class ModelFacts:
     session_bytes: int  # that a request takes at most while it is spoken
 
 
-def urgency(job: Job, now: float) -> tuple[float, int]:
-    """The job of which this is least has the turn: the one whose listener would run dry first. All
-    that are late by MOST_LATE or more take turns, so that none waits longer than that and a turn of
-    each other one."""
-    return max(job.due, now - MOST_LATE), job.last_turn
+def next_turn(jobs: Sequence[Job], now: float, device: str) -> Job:
+    """The job that has the turn: the one whose listener would run dry first. All that are late by
+    MOST_LATE or more take turns, so that none waits longer than that and a turn of each other one;
+    and on a GPU those that are due next."""
+    by_due = sorted(jobs, key=lambda job: (max(job.due, now - MOST_LATE), job.last_turn))
+    if device == "cpu":
+        return by_due[0]
+    last = max(by_due[0].due, now - MOST_LATE) + TOGETHER_WITHIN
+    together = [job for job in by_due[:MOST_TOGETHER] if job.due <= last]
+    return min(together, key=lambda job: job.last_turn)
 
 
 def fitting(session_bytes: int) -> int:
@@ -339,7 +347,7 @@ class EngineThread:
             ready = [job for job in self._running if not job.blocked]
             if ready:
                 now = time.monotonic()
-                self._step(min(ready, key=lambda job: urgency(job, now)))
+                self._step(next_turn(ready, now, self.facts.device))
         for job in [*self._running, *self._queue.clear()]:
             job.give(EngineStoppedError())
             self._end(job)
