@@ -49,7 +49,7 @@ METAL_FUNC uint4 weigh(
     thread float (*scores)[4], int upper_or_lower, float by, thread float& largest,
     thread float& total, thread float& scale) {
   int e = 2 * upper_or_lower;
-  float most = scores[0][e];
+  float most = LEAST_SCORE;
 #pragma unroll
   for (int j = 0; j < 4; ++j) most = max(most, max(scores[j][e], scores[j][e + 1]));
   most = max(largest, by * tile_row_max(most));
@@ -111,10 +111,10 @@ int row = tile_row(lane), quarter = tile_quarter(lane), head = int(threadgroup_p
 long batch = long(sequence) * rows;
 int group = int(threadgroup_position_in_grid.x) * BLOCKS * QUERIES;
 if (group >= frames) {
-  float zeros[8];
-  for (int e = 0; e < 8; ++e) zeros[e] = 0.0f;
+  uint4 zeros;
+  zeros.x = zeros.y = zeros.z = zeros.w = 0u;
   for (int i = index; i < min(rows - group, BLOCKS * QUERIES) * TILES; i += THREADS)
-    store_octet(y + ((batch + group + i / TILES) * C + head * D + i % TILES * 8), zeros);
+    *(device uint4*)(y + ((batch + group + i / TILES) * C + head * D + i % TILES * 8)) = zeros;
   return;
 }
 auto q = x + (batch * STRIDE + head * D);

@@ -156,6 +156,9 @@ TEST_CASE(
       CHECK(launches({96, 64, dtype}, 2, frames, 0) == 2);
     }
     CHECK(launches({64, 128, dtype}, 2, 9, 32) == 2);
+    // An odd number of steps: the last is read where the next product's first
+    // is written.
+    CHECK(launches({96, 96, dtype}, 2, 17, 0) == 2);
     CHECK(launches({512, 256, dtype}, 1, 19, 256) == 2);
     CHECK(launches({320, 256, dtype}, 2, 3, 0) == 2);
   }
