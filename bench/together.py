@@ -17,7 +17,6 @@ sound begins, and how many chunks come after the sound before them has been hear
 from __future__ import annotations
 
 import argparse
-import itertools
 import sys
 import time
 from collections.abc import Iterator
@@ -156,11 +155,10 @@ def streams_at_once(tts: Any, count: int, args: argparse.Namespace) -> dict[str,
 
     running = [Stream(work(tts, number, args)) for number in range(count)]
     first: list[float] = []
-    chunks = late = samples = 0
+    chunks = late = samples = turn = 0
     began = time.perf_counter()
-    for turn in itertools.count():
-        if not running:
-            break
+    while running:
+        turn += 1
         stream = next_turn(running, time.perf_counter() - began, args.device)
         stream.last_turn = turn
         try:

@@ -5,8 +5,8 @@
 // a sequence, then for each of S solutions how many of them are frames → y: [S *
 // SEQUENCES, rows, HEADS * D], zeros in rows that are no frames
 // A group takes 128 queries of a head, 32 to a SIMD group. Keys and
-// values go through threadgroup memory, in two places by turns, so that one barrier
-// a step is enough; values, which tiles read by columns, are transposed there.
+// values are double-buffered in threadgroup memory, so that one barrier a step is
+// enough; values, which tiles read by columns, are transposed there.
 // Reference: reference::full_attention.
 //
 // inputs: x extent

@@ -7,7 +7,7 @@
 // x: [rows, K]; residual: [rows, N]; out: [N, K]; up: [F, N]; down: [N, F]; others:
 // [N], up_b: [F] → sum, normed: [rows, N]
 // A group makes 16 whole rows. What is between two products stays in threadgroup
-// memory, N of the F columns at a time, in two places by turns.
+// memory, N of the F columns at a time, double-buffered.
 // Reference: reference::linear and reference::layer_norm.
 //
 // inputs: x out out_b residual norm_w norm_b up up_b down down_b extent next_w next_b

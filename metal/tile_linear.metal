@@ -1,10 +1,9 @@
 // tile_linear: y = x · wᵀ and what follows a product: bias, activation, residual,
 // in float32, then the cast to the result's type. For many rows of 16-bit numbers.
 // x: [rows, K]; w: [N, K]; bias: [N]; residual: [rows, N] → y: [rows, N]
-// A group makes DOWN by ACROSS patches, each by one SIMD group; both x and w go
-// through threadgroup memory, in two places by turns, so that one barrier a step is
-// enough. A sum's order is that of the columns, whatever the patches and the number
-// of rows.
+// A group makes DOWN by ACROSS patches, each by one SIMD group; both x and w are
+// double-buffered in threadgroup memory, so that one barrier a step is enough. A sum's
+// order is that of the columns, whatever the patches and the number of rows.
 // Reference: reference::linear.
 //
 // inputs: x w bias residual extent

@@ -20,10 +20,10 @@ template <int TILES, int COLUMNS> METAL_FUNC void clear_tile_rows(thread float (
   for (int i = 0; i < TILES; ++i) clear_sums<COLUMNS>(v[i]);
 }
 
-// v += x · wᵀ, where x, which all SIMD groups need, goes through threadgroup
-// memory, in two places by turns: `room` is for 2 * 16 * ROWS * 4 * DEPTH
-// parts. Columns of w, which each needs for itself, do not. AHEAD steps are
-// loaded before they are needed.
+// v += x · wᵀ, where x, which all SIMD groups need, is double-buffered in
+// threadgroup memory: `room` is for 2 * 16 * ROWS * 4 * DEPTH parts. Columns of w,
+// which each needs for itself, are not. AHEAD steps are loaded before they are
+// needed.
 template <
     int ROWS, int OWN, int COLUMNS, int DEPTH, int AHEAD, int K, int THREADS, typename X,
     typename T>
