@@ -1,8 +1,11 @@
-"""The teacher's voices: their languages and frequencies, and blends of two voices."""
+"""The teacher's voices: their languages and frequencies, and blends of several voices."""
 
 from __future__ import annotations
 
+import functools
 import random
+import re
+from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -62,18 +65,31 @@ SHIPPED_VOICES = {
     "pt": ("pf_dora", "pm_alex"),
 }
 BLENDED = 0.4  # of the rows have a blend as their voice
-PARTNERS = 8  # of each voice in blends
+# By which a voice is blended with others; the last one is less like the other than the voice is.
+MIXTURES = ("{0}+{1}", "{0}+{0}+{1}", "{0}+{1}+{2}", "{0}+{0}+{0}-{1}")
+PARTNERS = 8  # of each voice in each mixture
 
 
-def blends(accent: str) -> list[str]:
-    """Names such as af_heart+am_puck: halfway between a voice of the accent and any other."""
+@functools.cache
+def blends(accent: str) -> tuple[str, ...]:
+    """Names such as af_heart+am_puck: sums of a voice of the accent and any others."""
     rng = random.Random(accent)
     everyone = sorted({voice for voices in VOICES.values() for voice in voices})
     found = set()
     for voice in VOICES[accent]:
         others = [other for other in everyone if other != voice]
-        found |= {"+".join(sorted((voice, other))) for other in rng.sample(others, PARTNERS)}
-    return sorted(found)
+        for mixture in MIXTURES:
+            for _ in range(PARTNERS):
+                found.add(mixture.format(voice, *rng.sample(others, 2)))
+    return tuple(sorted(found))
+
+
+def shares(name: str) -> dict[str, float]:
+    """Of the voices in a blend; their sum is 1."""
+    counts: Counter[str] = Counter()
+    for sign, voice in re.findall(r"([+-]?)(\w+)", name):
+        counts[voice] += -1 if sign == "-" else 1
+    return {voice: count / counts.total() for voice, count in counts.items()}
 
 
 def draw_voice(accent: str, rng: random.Random, shipped: float = 0.0) -> str:
@@ -93,6 +109,5 @@ def write_with_blends(source: Path, out: Path, names: Iterable[str]) -> None:
     voices = load_file(source)  # [510, 256] each: a style for every phoneme count
     for name in names:
         if name not in voices:
-            parts = [voices[part].float() for part in name.split("+")]
-            voices[name] = sum(parts) / len(parts)
+            voices[name] = sum(share * voices[part].float() for part, share in shares(name).items())
     save_file(voices, out)

@@ -18,7 +18,7 @@ from train.evaluation_sentences import (
     normalized,
 )
 from train.short_texts import SHORT, sentences
-from train.voices import HELD_OUT_VOICES, SHIPPED_VOICES, VOICES, blends, draw_voice
+from train.voices import HELD_OUT_VOICES, SHIPPED_VOICES, VOICES, blends, draw_voice, shares
 
 HARVARD = ["Glue the sheet to the dark blue background.", "The birch canoe slid."]
 ARCTIC = [f"Arctic sentence {word}." for word in ("one", "two", "three")] * 100
@@ -188,23 +188,37 @@ def test_voices_held_out_say_a_little_and_are_in_no_blend(
     for accent, voices in VOICES.items():
         assert not set(voices) & set(HELD_OUT_VOICES)
         for blend in blends(accent):
-            assert not set(blend.split("+")) & set(HELD_OUT_VOICES)
-            assert set(blend.split("+")) & set(voices)
+            assert not set(shares(blend)) & set(HELD_OUT_VOICES)
+            assert set(shares(blend)) & set(voices)
+
+
+def test_a_blend_is_a_sum_of_voices() -> None:
+    assert shares("af_heart+am_puck") == {"af_heart": 0.5, "am_puck": 0.5}
+    assert shares("af_sky+af_sky+am_puck+bf_emma") == {
+        "af_sky": 0.5,
+        "am_puck": 0.25,
+        "bf_emma": 0.25,
+    }
+    assert shares("if_sara+if_sara+if_sara-am_puck") == {"if_sara": 1.5, "am_puck": -0.5}
+    made = blends("it")
+    assert made == blends("it")
+    assert {round(max(shares(name).values()), 2) for name in made} == {0.33, 0.5, 0.67, 1.5}
+    assert all(abs(sum(shares(name).values()) - 1) < 1e-9 for name in made)
 
 
 def test_every_voice_of_a_language_speaks_it() -> None:
     rng = random.Random(0)
-    drawn = Counter(draw_voice("en-gb", rng) for _ in range(4000))
+    drawn = Counter(draw_voice("en-gb", rng) for _ in range(40000))
     assert set(VOICES["en-gb"]) | set(blends("en-gb")) == set(drawn)
     blended = sum(count for voice, count in drawn.items() if "+" in voice)
-    assert 0.35 < blended / 4000 < 0.45
+    assert 0.35 < blended / 40000 < 0.45
 
 
 def test_voices_of_the_package_may_get_a_share_of_their_own() -> None:
     rng = random.Random(0)
-    drawn = Counter(draw_voice("en-gb", rng, shipped=0.5) for _ in range(4000))
+    drawn = Counter(draw_voice("en-gb", rng, shipped=0.5) for _ in range(40000))
     for voice in SHIPPED_VOICES["en-gb"]:
-        assert 0.25 < drawn[voice] / 4000 < 0.5
+        assert 0.25 < drawn[voice] / 40000 < 0.5
     assert set(VOICES["en-gb"]) | set(blends("en-gb")) == set(drawn)
     for accent, voices in SHIPPED_VOICES.items():
         assert set(voices) <= set(VOICES[accent])
