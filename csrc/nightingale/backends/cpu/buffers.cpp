@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstdint>
 #include <map>
 #include <mutex>
 #include <new>
@@ -17,6 +18,7 @@ namespace {
 using mx::allocator::Buffer;
 
 constexpr size_t kSmallest = 64;
+constexpr size_t kLine = 64;
 
 // Sizes are rounded up to an eighth of a power of two: at most an eighth more.
 size_t size_class(size_t bytes) {
@@ -90,10 +92,11 @@ class BufferPool {
   };
 
   Buffer allocated(size_t size) {
-    Buffer buffer = mx::allocator::allocator().malloc(size);
+    size_t bytes = size + kLine; // for line_offset()
+    Buffer buffer = mx::allocator::allocator().malloc(bytes);
     if (buffer.ptr() == nullptr) {
       trim(0);
-      buffer = mx::allocator::allocator().malloc(size);
+      buffer = mx::allocator::allocator().malloc(bytes);
     }
     if (buffer.ptr() == nullptr) {
       fail_to_allocate(size);
@@ -144,6 +147,10 @@ mx::allocator::Data pooled_data(size_t bytes) {
   return mx::allocator::Data(pool().take(size), [size](Buffer buffer) {
     pool().give_back(buffer, size);
   });
+}
+
+size_t line_offset(Buffer buffer) {
+  return -reinterpret_cast<uintptr_t>(buffer.raw_ptr()) % kLine;
 }
 
 bool has_idle(size_t bytes) {

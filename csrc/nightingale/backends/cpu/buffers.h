@@ -13,9 +13,14 @@
 
 namespace nightingale::cpu {
 
-// Room for `bytes`, which may be 0; comes back to the pool when the last array
-// that holds it is gone.
+// Room for `bytes`, which may be 0, from line_offset() on; comes back to the
+// pool when the last array that holds it is gone.
 mx::allocator::Data pooled_data(size_t bytes);
+
+// Bytes before the first cache line that begins in a buffer. MLX's begin 8
+// bytes behind a multiple of 16, where every load of a whole line would touch
+// two.
+size_t line_offset(mx::allocator::Buffer buffer);
 
 // Whether pooled_data(bytes) would find a buffer.
 bool has_idle(size_t bytes);

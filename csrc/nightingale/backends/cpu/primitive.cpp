@@ -62,11 +62,19 @@ void drain(mx::Stream s) {
 // Memory for a result. The host runs ahead of the stream, whose ops still hold
 // buffers they will not need for long: it waits for those before it asks the
 // system for another, so that no more are ever made than the graph needs.
-mx::allocator::Data result_data(size_t bytes, mx::Stream s) {
-  if (!has_idle(bytes)) {
+void allocate_result(mx::array& y, mx::Stream s) {
+  if (!has_idle(y.nbytes())) {
     drain(s);
   }
-  return pooled_data(bytes);
+  auto data = pooled_data(y.nbytes());
+  auto offset = static_cast<int64_t>(line_offset(data.buffer()));
+  bool is_column = y.size() <= 1 || y.ndim() <= 1;
+  y.set_data(
+      std::move(data),
+      y.size(),
+      y.strides(),
+      {.contiguous = true, .row_contiguous = true, .col_contiguous = is_column},
+      offset);
 }
 
 std::string failure_text(const std::exception& error) {
@@ -113,7 +121,7 @@ class CpuPrimitive : public mx::Primitive {
       if (auto input = body_->in_place_of[i]) {
         outputs[i].copy_shared_buffer(inputs[*input]);
       } else {
-        outputs[i].set_data(result_data(outputs[i].nbytes(), stream()));
+        allocate_result(outputs[i], stream());
       }
     }
     auto& encoder = mx::cpu::get_command_encoder(stream());

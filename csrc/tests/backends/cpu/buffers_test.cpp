@@ -130,6 +130,15 @@ TEST_CASE("results of ops come from the pool and go back to it") {
   CHECK(cpu::system_allocations() == asked);
 }
 
+TEST_CASE("results of ops begin at a cache line") {
+  auto s = cpu_stream();
+  for (int size : {1, 3, 16, 100, 5000}) {
+    auto y = cpu::activate(noise_array({size}, 1), ops::Activation::silu, s);
+    mx::eval(y);
+    CHECK(reinterpret_cast<uintptr_t>(y.data<float>()) % 64 == 0);
+  }
+}
+
 TEST_CASE("memory stays flat when sizes vary") {
   constexpr size_t most = 1 << 20;
   IdleLimit limit(most);
