@@ -32,7 +32,8 @@ void multiply_tiles(
 } // namespace
 
 bool outruns_floats(int row_bits) {
-  static const bool vnni = std::string_view(simd().name) == "avx512vnni";
+  static const std::string_view name = simd().name;
+  bool vnni = name == "avx512vnni" || name == "avx512bf16";
   return vnni || simd().quantized.split[row_index(row_bits)];
 }
 

@@ -10,6 +10,7 @@ extern const Simd simd_plain;
 #if defined(__x86_64__)
 extern const Simd simd_avx2;
 extern const Simd simd_avx512;
+extern const Simd simd_avx512bf16;
 extern const QuantizedLoops quantized_loops_vnni;
 #elif defined(__aarch64__)
 extern const Simd simd_neon;
@@ -34,6 +35,12 @@ namespace {
 const Simd& simd_vnni() {
   static const Simd table =
       with_quantized(simd_avx512, "avx512vnni", quantized_loops_vnni);
+  return table;
+}
+
+const Simd& simd_bf16() {
+  static const Simd table =
+      with_quantized(simd_avx512bf16, "avx512bf16", quantized_loops_vnni);
   return table;
 }
 #elif defined(__aarch64__)
@@ -61,6 +68,9 @@ std::vector<const Simd*> available() {
       __builtin_cpu_supports("avx512dq") &&
       __builtin_cpu_supports("avx512vl")) {
     if (__builtin_cpu_supports("avx512vnni")) {
+      if (__builtin_cpu_supports("avx512bf16")) {
+        tables.push_back(&simd_bf16());
+      }
       tables.push_back(&simd_vnni());
     }
     tables.push_back(&simd_avx512);

@@ -43,8 +43,12 @@ struct Split {
   Vec mantissa, exponent;
 };
 
-// As narrow() of every lane.
+// As narrow() of every lane, but that the instruction takes numbers below the
+// smallest normal one as 0.
 inline void Vec::store(bf16* p) const {
+#if defined(__AVX512BF16__)
+  __m256bh upper = _mm512_cvtneps_pbh(v);
+#else
   Words bits;
   __builtin_memcpy(&bits, &v, sizeof(bits));
   auto magnitude = reinterpret_cast<SignedWords>(bits & 0x7fffffff);
@@ -52,6 +56,7 @@ inline void Vec::store(bf16* p) const {
   Words rounded = bits + ((bits >> 16 & 1) + 0x7fff);
   Words result = ((bits | 0x400000) & nan) | (rounded & ~nan);
   Halves upper = __builtin_convertvector(result >> 16, Halves);
+#endif
   __builtin_memcpy(p, &upper, sizeof(upper));
 }
 

@@ -71,6 +71,20 @@ std::vector<float> unpack(
   return x;
 }
 
+// What is packed for x, where the nearest half is `expected`: 0 for a subnormal
+// number where the processor's own rounding takes it as 0.
+uint16_t packed(
+    const Simd& simd,
+    Storage storage,
+    bool one_by_one,
+    float x,
+    uint16_t expected) {
+  bool takes_as_zero = std::string(simd.name) == "avx512bf16" &&
+      storage == Storage::bf16 && !one_by_one;
+  bool subnormal = std::fpclassify(x) == FP_SUBNORMAL;
+  return takes_as_zero && subnormal ? expected & 0x8000 : expected;
+}
+
 template <typename F>
 void for_each_way(F body) {
   for (int i = 0; i < cpu::simd_count(); ++i) {
@@ -103,7 +117,7 @@ TEST_CASE("all 65536 halves unpack exactly and pack to themselves") {
         wrong += !std::isnan(x[i]) || !std::isnan(format.value(back[i]));
       } else {
         wrong += x[i] != expected || std::signbit(x[i]) != (i >> 15);
-        wrong += back[i] != i;
+        wrong += back[i] != packed(simd, format.storage, one_by_one, x[i], i);
       }
     }
     CHECK(wrong == 0);
@@ -129,6 +143,9 @@ TEST_CASE("packing rounds to the nearest half, ties to even") {
       expected.insert(
           expected.end(),
           {even, uint16_t(low), uint16_t(low + 1), uint16_t(even | 0x8000)});
+    }
+    for (size_t i = 0; i < x.size(); ++i) {
+      expected[i] = packed(simd, format.storage, one_by_one, x[i], expected[i]);
     }
     CHECK(pack(simd, format.storage, x, one_by_one) == expected);
   });
