@@ -5,20 +5,9 @@
 //   load_first(p, count, behind): a vector's first `count` numbers, which may
 //     be none, and the others of `behind`; keep_first(x, count): zeros behind
 //   store_rounded(x, p): as bfloat16
-//   within_exponents(x): what scale_by_power_of_two takes the power of
+//   within_exponents(x): what coarse_exp2_vec takes the power of
 //
 // As in simd_loops.inl, no standard headers.
-
-// 2^x for x up to 0, within 1e-4 of itself: finer than the weights are stored.
-inline Vec coarse_exp2(Vec x) {
-  x = within_exponents(x);
-  Vec n = round(x), r = x - n;
-  Vec p = Vec::set1(5.5171594e-2f);
-  p = fma(p, r, Vec::set1(0.24261111f));
-  p = fma(p, r, Vec::set1(0.69326103f));
-  p = fma(p, r, Vec::set1(0.99992806f));
-  return scale_by_power_of_two(p, n);
-}
 
 // The weights of one row, zeros behind them up to a multiple of the tile; gives
 // their sum.
@@ -39,14 +28,17 @@ weigh_row(const float* scores, int count, float factor, uint16_t* weights) {
   most = max(most, other);
   Vec by = Vec::set1(factor), sum = Vec::zero();
   Vec shift = Vec::set1(-factor * most.max_lane());
+  auto weight_of = [&](Vec score) {
+    return coarse_exp2_vec(within_exponents(fma(score, by, shift)));
+  };
   auto put = [&](Vec weight, int at) {
     sum = sum + weight;
     store_rounded(weight, weights + at);
   };
   for (i = 0; i < whole; i += Vec::width) {
-    put(coarse_exp2(fma(Vec::load(scores + i), by, shift)), i);
+    put(weight_of(Vec::load(scores + i)), i);
   }
-  Vec weight = coarse_exp2(fma(last, by, shift));
+  Vec weight = weight_of(last);
   int padded = matrix_depth(count);
   for (; i < padded; i += Vec::width, rest = 0) {
     put(keep_first(weight, rest), i);

@@ -116,6 +116,9 @@ void epilogue(const EpilogueArgs& a) {
     case Curve::silu:
       return apply_each<T, silu_vec>(a);
     case Curve::gelu:
+      if constexpr (__is_same(T, bf16)) {
+        return apply_each<T, gelu_bf16_vec>(a);
+      }
       return apply_each<T, gelu_vec>(a);
     case Curve::mish:
       return apply_each<T, mish_vec>(a);

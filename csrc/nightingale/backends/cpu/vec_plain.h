@@ -80,6 +80,9 @@ inline Vec exp(Vec x) {
 inline Vec exp2_vec(Vec x) {
   return {exp2f(x.v)};
 }
+inline Vec coarse_exp2_vec(Vec x) {
+  return exp2_vec(x);
+}
 inline Vec expm1(Vec x) {
   return {expm1f(x.v)};
 }

@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include "nightingale/backends/cpu/half_bits.h"
 #include "nightingale/backends/cpu/simd.h"
 #include "ops/arrays.h"
 
@@ -64,6 +65,33 @@ struct Stored {
 };
 
 } // namespace
+
+TEST_CASE("a gelu that is rounded to bfloat16 is near down to -6") {
+  constexpr int kCount = 4096;
+  std::vector<float> x(kCount);
+  for (int i = 0; i < kCount; ++i) {
+    x[i] = 10.0f * i / kCount - 6.0f;
+  }
+  for_each_table([&](const Simd& simd) {
+    std::vector<uint16_t> y(kCount);
+    cpu::EpilogueArgs a{};
+    a.sums = x.data();
+    a.rows = 1;
+    a.columns = a.sums_stride = a.stride = kCount;
+    a.curve = Curve::gelu;
+    a.y = y.data();
+    simd.product.epilogue[static_cast<int>(Storage::bf16)](a);
+    double error = 0;
+    for (int i = 0; i < kCount; ++i) {
+      double expected = x[i] == 0.0f
+          ? 0.0
+          : 0.5 * x[i] * std::erfc(-double(x[i]) * std::sqrt(0.5));
+      double difference = std::fabs(widen(bf16{y[i]}) - expected);
+      error = std::max(error, difference / std::fabs(expected + 1e-30));
+    }
+    CHECK(error < 0x1p-8 + 3e-4);
+  });
+}
 
 TEST_CASE("a product tile adds the products of all taps") {
   for_each_table([](const Simd& simd) {
