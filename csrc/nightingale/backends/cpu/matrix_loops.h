@@ -1,5 +1,6 @@
 #pragma once
 
+#include "nightingale/backends/cpu/quantized_loops.h"
 #include "nightingale/backends/cpu/simd.h"
 
 // The inner loops for processors that multiply bfloat16 numbers: in tiles with
@@ -10,6 +11,9 @@ namespace nightingale::cpu {
 
 // Rows and columns of a tile, and the depth that is multiplied at a time.
 constexpr int kMatrixTile = 32;
+
+// A tile of quantized weights has the columns of a panel.
+static_assert(kQuantizedTile == kMatrixTile);
 
 constexpr int matrix_depth(int depth) {
   return (depth + kMatrixTile - 1) / kMatrixTile * kMatrixTile;
@@ -48,6 +52,14 @@ struct MatrixLoops {
       int columns,
       int taps,
       int depth,
+      uint16_t* panel);
+
+  // The same of a tile of quantized weights (quantized_loops.h), dequantized.
+  // Null where weights are dequantized first.
+  void (*unpack_panel)(
+      const uint8_t* tile,
+      int groups,
+      int bits,
       uint16_t* panel);
 
   // v: `count` rows of `depth`. Room: matrix_depth(count) * depth

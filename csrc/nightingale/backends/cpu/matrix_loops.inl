@@ -49,6 +49,103 @@ void pack_panel(
   }
 }
 
+// The scales and biases of half a tile in one group.
+struct GroupScales {
+  Vec scale, bias;
+
+  GroupScales(const uint8_t* scales, int half) {
+    auto* at = reinterpret_cast<const f16*>(scales) + half * kHalf;
+    scale = Vec::load(at);
+    bias = Vec::load(at + kQuantizedTile);
+  }
+
+  // The values of one column in the lower byte of every lane.
+  Vec operator()(__m512i words) const {
+    const __m512i byte = _mm512_set1_epi32(0xff);
+    __m512i levels = _mm512_and_si512(words, byte);
+    return scale * Vec{_mm512_cvtepi32_ps(levels)} + bias;
+  }
+};
+
+// Two columns of 16 rows, beside each other.
+inline void store_pair(Vec first, Vec second, uint16_t* packed) {
+  const __m512i order = _mm512_set_epi16(
+      31,
+      15,
+      30,
+      14,
+      29,
+      13,
+      28,
+      12,
+      27,
+      11,
+      26,
+      10,
+      25,
+      9,
+      24,
+      8,
+      23,
+      7,
+      22,
+      6,
+      21,
+      5,
+      20,
+      4,
+      19,
+      3,
+      18,
+      2,
+      17,
+      1,
+      16,
+      0);
+  __m512bh both = _mm512_cvtne2ps_pbh(second.v, first.v);
+  __m512i columns;
+  __builtin_memcpy(&columns, &both, sizeof(columns));
+  _mm512_store_si512(packed, _mm512_permutexvar_epi16(order, columns));
+}
+
+// 32 columns of 16 rows, four to a block, become a register.
+inline void unpack_register(
+    const uint8_t* blocks,
+    int shift,
+    int mask,
+    const GroupScales& values,
+    uint16_t* packed) {
+  const __m512i levels = _mm512_set1_epi8(static_cast<char>(mask));
+  for (int block = 0; block < kTile / 4; ++block) {
+    __m512i words = _mm512_loadu_si512(blocks + block * 4 * kQuantizedTile);
+    words = _mm512_and_si512(_mm512_srli_epi16(words, shift), levels);
+    auto column = [&](int byte) {
+      return values(_mm512_srli_epi32(words, 8 * byte));
+    };
+    static_assert(kQuantizedOrder[1] == 2 && kQuantizedOrder[2] == 1);
+    store_pair(column(0), column(2), packed);
+    store_pair(column(1), column(3), packed + kTile);
+    packed += 2 * kTile;
+  }
+}
+
+void unpack_panel(const uint8_t* tile, int groups, int bits, uint16_t* panel) {
+  static_assert(kQuantizedGroup == 2 * kTile);
+  int step = bits == 8 ? quantized_bytes(8) / 2 : 0; // between halves
+  for (int g = 0; g < groups; ++g, tile += quantized_group_bytes(bits)) {
+    for (int part = 0; part < 2; ++part) {
+      for (int half = 0; half < 2; ++half, panel += kRegister) {
+        unpack_register(
+            tile + part * step + half * 4 * kHalf,
+            bits == 8 ? 0 : 4 * part,
+            bits == 8 ? 0xff : 0xf,
+            GroupScales(tile + quantized_bytes(bits), half),
+            panel);
+      }
+    }
+  }
+}
+
 // 32 rows of 16 values become such a register: pairs of rows beside each other.
 void pack_values(
     const uint16_t* v,

@@ -173,16 +173,9 @@ void attend_strip(
   }
 }
 
-// rows(column, count) gives the weights of some columns: [count, depth]
-template <typename F>
-void panel_product(
-    const Windows<uint16_t>& narrow,
-    F rows,
-    int columns,
-    const EpilogueWriter& epilogue) {
-  Windows<uint16_t> x = widened(narrow);
+PanelLoops<uint16_t> panel_loops() {
   static_assert(kMatrixTile * kMatrixTile <= kMostTileSums);
-  PanelLoops<uint16_t> panels{
+  return {
       kMatrixTile,
       kMatrixTile,
       kPackedNumbers,
@@ -190,16 +183,46 @@ void panel_product(
       loops().tile,
       loops().begin,
       loops().end};
-  auto pack = [&](int column, int count, uint16_t* panel) {
-    loops().pack_panel(
-        rows(column, count),
-        narrow.depth(),
-        count,
-        x.taps,
-        narrow.channels,
-        panel);
-  };
-  spread_rows(x, panels, columns, pack, epilogue);
+}
+
+// pack(column, count, panel) packs the panel of some columns.
+template <typename F>
+void panel_product(
+    const Windows<uint16_t>& narrow,
+    F pack,
+    int columns,
+    const EpilogueWriter& epilogue) {
+  spread_rows(widened(narrow), panel_loops(), columns, pack, epilogue);
+}
+
+// Packs `count` rows of weights, each of taps * channels.
+void pack_rows(
+    const uint16_t* rows,
+    int count,
+    int taps,
+    int channels,
+    uint16_t* panel) {
+  loops().pack_panel(rows, taps * channels, count, taps, channels, panel);
+}
+
+// Packs `count` rows of quantized weights from `column` on, the first of a
+// tile.
+void pack_rows(
+    const PackedQuantized& w,
+    int column,
+    int count,
+    int taps,
+    uint16_t* panel) {
+  if (auto unpack = loops().unpack_panel) {
+    unpack(w.tile(column / kQuantizedTile), w.groups, w.bits, panel);
+    return;
+  }
+  float* floats = scratch<DecodedRows>(count * w.depth());
+  auto* rounded = scratch<RoundedRows, uint16_t>(count * w.depth());
+  decode_rows(w, column, count, floats);
+  simd().pack[static_cast<int>(Storage::bf16)](
+      floats, count * w.depth(), rounded);
+  pack_rows(rounded, count, taps, static_cast<int>(w.depth()) / taps, panel);
 }
 
 } // namespace
@@ -230,27 +253,68 @@ void matrix_product(
     const uint16_t* w,
     int columns,
     const EpilogueWriter& epilogue) {
-  int64_t depth = x.depth();
-  panel_product(
-      x,
-      [&](int column, int) { return w + column * depth; },
-      columns,
-      epilogue);
+  auto pack = [&](int column, int count, uint16_t* panel) {
+    const uint16_t* rows = w + int64_t(column) * x.depth();
+    pack_rows(rows, count, x.taps, x.channels, panel);
+  };
+  panel_product(x, pack, columns, epilogue);
 }
 
 void matrix_product(
     const Windows<uint16_t>& x,
     const PackedQuantized& w,
     const EpilogueWriter& epilogue) {
-  auto rows = [&](int column, int count) {
-    float* floats = scratch<DecodedRows>(count * w.depth());
-    auto* rounded = scratch<RoundedRows, uint16_t>(count * w.depth());
-    decode_rows(w, column, count, floats);
-    simd().pack[static_cast<int>(Storage::bf16)](
-        floats, count * w.depth(), rounded);
-    return rounded;
+  auto pack = [&](int column, int count, uint16_t* panel) {
+    pack_rows(w, column, count, x.taps, panel);
   };
-  panel_product(x, rows, w.columns, epilogue);
+  panel_product(x, pack, w.columns, epilogue);
+}
+
+bool can_pack_panels(const ops::Matrix& w) {
+  if (!has_bf16_matrix_units() || w.columns() % kMatrixTile != 0) {
+    return false;
+  }
+  return w.is_quantized() ? has_bf16_tiles() || w.row_bits == 16
+                          : w.w.dtype() == mx::bfloat16;
+}
+
+PanelWeights::PanelWeights(const mx::array& w, int columns, int depth, int bits)
+    : rows(bits ? nullptr : w.data<uint16_t>()),
+      columns(columns),
+      depth(depth) {
+  if (bits) {
+    quantized.emplace(w, columns, bits);
+  }
+}
+
+int64_t PanelWeights::packed_numbers() const {
+  return int64_t(ceil_div(columns, kMatrixTile)) * kMatrixTile * depth;
+}
+
+void PanelWeights::pack(uint16_t* packed) const {
+  for_parts(columns, kMatrixTile, [&](int64_t column, int count) {
+    uint16_t* panel = packed + column * depth;
+    if (quantized) {
+      pack_rows(*quantized, column, count, 1, panel);
+    } else {
+      pack_rows(rows + column * depth, count, 1, depth, panel);
+    }
+  });
+}
+
+void multiply_panels(
+    const uint16_t* x,
+    int64_t row_stride,
+    int rows,
+    const PanelWeights& w,
+    const uint16_t* packed,
+    const EpilogueWriter& epilogue) {
+  auto windows = row_windows(x, rows, w.depth);
+  windows.row_stride = row_stride;
+  auto panels = panel_loops();
+  for (int i = 0; i < row_tiles(windows, panels.rows); i += kTilesPerBlock) {
+    run_block(windows, panels, i, packed, 0, w.columns, epilogue);
+  }
 }
 
 bool can_use_matrix_attention(int head_dim) {

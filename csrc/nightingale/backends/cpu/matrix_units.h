@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "nightingale/backends/cpu/matrix_loops.h"
@@ -32,6 +33,35 @@ void matrix_product(
 void matrix_product(
     const Windows<uint16_t>& x,
     const PackedQuantized& w,
+    const EpilogueWriter& epilogue);
+
+// A matrix as the units multiply it: bfloat16 rows or quantized weights, whose
+// depth is a multiple of kMatrixTile, packed once for the rows of an op.
+struct PanelWeights {
+  const uint16_t* rows; // or null
+  std::optional<PackedQuantized> quantized;
+  int columns;
+  int depth;
+
+  // w: [columns, depth], bfloat16 or packed
+  PanelWeights(const mx::array& w, int columns, int depth, int bits);
+
+  int64_t packed_numbers() const;
+  void pack(uint16_t* packed) const;
+};
+
+// Whether linear() of bfloat16 rows and these weights runs on the units, for
+// more than kDotRows rows, and PanelWeights can have them.
+bool can_pack_panels(const ops::Matrix& w);
+
+// `rows` rows of x by packed weights, on the calling thread.
+// x: [rows, row_stride]
+void multiply_panels(
+    const uint16_t* x,
+    int64_t row_stride,
+    int rows,
+    const PanelWeights& w,
+    const uint16_t* packed,
     const EpilogueWriter& epilogue);
 
 // full_attention of bfloat16 arrays whose last axis is contiguous, for heads of

@@ -329,6 +329,7 @@ const MatrixLoops nightingale::cpu::matrix_loops_amx{
     .end = end,
     .tile = tile,
     .pack_panel = pack_panel,
+    .unpack_panel = unpack_panel,
     .pack_values = pack_values,
     .queries = kQueries,
     .attend = attend};

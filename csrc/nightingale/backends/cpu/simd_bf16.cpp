@@ -126,6 +126,7 @@ const MatrixLoops nightingale::cpu::matrix_loops_bf16{
     .end = nothing,
     .tile = tile,
     .pack_panel = pack_panel,
+    .unpack_panel = unpack_panel,
     .pack_values = pack_values,
     .queries = kTile,
     .attend = attend};

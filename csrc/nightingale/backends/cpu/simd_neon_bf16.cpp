@@ -225,6 +225,7 @@ const MatrixLoops nightingale::cpu::matrix_loops_neon_bf16{
     .end = nothing,
     .tile = tile,
     .pack_panel = pack_panel,
+    .unpack_panel = nullptr,
     .pack_values = pack_values,
     .queries = kTile,
     .attend = attend};

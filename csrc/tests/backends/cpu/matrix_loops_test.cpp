@@ -103,6 +103,41 @@ TEST_CASE("matrix loops multiply tiles of rows under taps") {
   }
 }
 
+TEST_CASE("matrix loops unpack quantized weights as bfloat16") {
+  constexpr int kColumns = 43, kDepth = 192;
+  for (int bits : {8, 4}) {
+    CAPTURE(bits);
+    auto w = ops::Matrix::quantized(
+        testing::noise_array({kColumns, kDepth}, 1),
+        bits,
+        testing::cpu_stream());
+    PackedQuantized quantized(w.w, kColumns, bits);
+    std::vector<float> floats(kColumns * kDepth);
+    decode_rows(quantized, 0, kColumns, floats.data());
+    auto rows = rounded(floats);
+    for_each_table([&](const MatrixLoops& loops) {
+      for (int first = 0; loops.unpack_panel && first < kColumns;
+           first += kTile) {
+        Aligned<uint16_t> panel(kDepth * kTile), expected(kDepth * kTile);
+        loops.unpack_panel(
+            quantized.tile(first / kTile),
+            quantized.groups,
+            bits,
+            panel.data());
+        loops.pack_panel(
+            rows.data() + first * kDepth,
+            kDepth,
+            std::min(kTile, kColumns - first),
+            1,
+            kDepth,
+            expected.data());
+        CHECK(std::equal(
+            panel.data(), panel.data() + kDepth * kTile, expected.data()));
+      }
+    });
+  }
+}
+
 namespace {
 
 struct AttentionInputs {
