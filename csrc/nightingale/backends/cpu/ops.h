@@ -19,6 +19,8 @@ using namespace backends; // the composite ops, but for these
 decltype(ops::decoder_layers) decoder_layers;
 decltype(ops::decoder_steps) decoder_steps;
 decltype(ops::choose_token) choose_token;
+decltype(ops::feed_forward) feed_forward;
+decltype(ops::feed_forward_norm) feed_forward_norm;
 
 // Whether decoder_layers runs them as one op: few rows, quantized weights,
 // caches without eviction. The caches are then written in place, and the result
